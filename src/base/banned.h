@@ -1,0 +1,7 @@
+/* banned.h - calls that cut, overflow or guess are compile errors (included from the command line everywhere). */
+#pragma once
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#pragma GCC poison strcpy strcat sprintf vsprintf strncpy strncat strtok atoi atol atof gets

@@ -1,0 +1,62 @@
+/* loop.h - one epoll loop per process: readiness, timers, posted tasks.
+ *
+ * Runs in: one thread.  Callbacks note what happened, advance their object, and return; nothing blocks.
+ * An object is freed by a task it posts (loop_post), never inside one of its own callbacks: events of the same
+ * iteration may still name it.  loop_del() guarantees that the io's callback is not called any more, even for an
+ * event that was already fetched. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+
+#include "base/list.h"
+
+struct loop; /* opaque */
+
+struct io { /* embedded in its owner; set fd and on before loop_add() */
+        int fd;
+        void (*on)(struct io *io, uint32_t events); /* EPOLL* bits */
+        uint32_t want;                              /* what is registered now; read only */
+        struct loop *loop;                          /* NULL: not in a loop */
+        struct list pending;                        /* loop's own */
+        uint32_t fired;                             /* loop's own */
+};
+
+struct timer { /* embedded; set on before timer_set(); zeroed is fine */
+        void (*on)(struct timer *t);
+        uint64_t due_ms; /* on the monotonic clock */
+        struct loop *loop;
+        uint32_t slot; /* loop's own: place in the heap + 1, 0: not armed */
+};
+
+struct task { /* embedded; zeroed is fine */
+        void (*run)(struct task *t);
+        struct list node;
+};
+
+int loop_create(struct loop **ret); /* 0 or negative errno */
+struct loop *loop_free(struct loop *l);
+
+/* Register; 0 or negative errno.  `want` is EPOLLIN and/or EPOLLOUT (level-triggered); errors and hang-ups always
+ * arrive.  want 0 parks the fd. */
+int loop_add(struct loop *l, struct io *io, uint32_t want);
+void loop_want(struct io *io, uint32_t want); /* no system call when nothing changes */
+void loop_del(struct io *io);                 /* does not close the fd; fine when not added */
+
+void timer_set(struct loop *l, struct timer *t, uint64_t ms_from_now); /* re-arming moves it */
+void timer_clear(struct timer *t);                                     /* fine when not armed */
+static inline bool timer_is_armed(const struct timer *t)
+{
+        return t->slot != 0;
+}
+
+/* Run the task after the events of this iteration.  Posting a posted task changes nothing. */
+void loop_post(struct loop *l, struct task *t);
+void loop_unpost(struct task *t);
+
+/* Iterate until loop_stop(); 0, or negative errno when epoll itself fails. */
+int loop_run(struct loop *l);
+void loop_stop(struct loop *l);
+
+/* Deliver these signals (NSIG-terminated by 0) as calls in the loop instead of asynchronously.  One set per loop. */
+int loop_signals(struct loop *l, const int *signals, void (*on)(int signo, void *arg), void *arg);

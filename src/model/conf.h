@@ -1,0 +1,48 @@
+/* conf.h - the server's configuration: one struct, parsed once, checked whole, handed down as const.
+ *
+ * `sandglass serve` builds it from defaults, the config file and options (src/serve/options.c), and gives it to each
+ * role as JSON in a sealed memfd together with the role's sockets; roles never read files or the environment for it. */
+#pragma once
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct err;
+
+struct conf {
+        char *data_dir;   /* absolute */
+        char *images_dir; /* absolute; default <data>/images: layers/<id>/, templates/<alias>.json */
+        char *listen;     /* "127.0.0.1:3000" */
+        char *tls_listen; /* "127.0.0.1:3443" */
+        char *domain; /* "localhost:3443": what clients get as `domain`; the part before ':' is in the certificate */
+        char *tls_cert, *tls_key;                               /* operator's own; NULL: local CA in <data>/ca */
+        char *log_level;                                        /* error, warn, info, debug */
+        bool stop_sandboxes;                                    /* end them when serve ends */
+        uint32_t edge_count;                                    /* processes; 0: one per core */
+        uint32_t control_uid, edge_uid;                         /* unprivileged; uid and gid alike */
+        uint32_t pool_size;                                     /* cells kept ready */
+        uint32_t sandboxes_max;                                 /* concurrent, per team */
+        uint32_t timeout_max_s;                                 /* longest life of a sandbox */
+        uint32_t default_memory_mb, default_cpus, default_pids; /* when the template does not say */
+        /* Sockets and files a role inherits; -1 where it gets none. */
+        struct conf_fds {
+                int http, https;       /* edge: its own listening sockets (SO_REUSEPORT) */
+                int api;               /* control: listening Unix socket for HTTP from the edges */
+                int routes;            /* control: listening Unix socket for channels from the edges */
+                int engine;            /* engine: listening Unix socket for control's channel */
+                int dial;              /* engine: listening Unix socket for the edges' channels */
+                int tls_cert, tls_key; /* edge: opened by root, so that the key needs no loose mode */
+        } fds;
+};
+
+/* Defaults filled in, everything the caller's; release with conf_done(). */
+int conf_defaults(struct conf *ret, const char *data_dir, struct err *err);
+/* Read one JSON object over c: unknown keys, wrong types and values out of range are ERR_INVALID naming the key. */
+int conf_apply_json(struct conf *c, const json_t *obj, struct err *err);
+int conf_check(const struct conf *c, struct err *err); /* the whole of it */
+json_t *conf_encode(const struct conf *c);             /* for a role */
+int conf_decode(const json_t *msg, struct conf *ret, struct err *err);
+void conf_done(struct conf *c);
+
+/* Paths below the data directory, malloc'd: conf_path(c, "run/control.sock"). */
+char *conf_path(const struct conf *c, const char *below);

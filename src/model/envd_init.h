@@ -1,0 +1,26 @@
+/* envd_init.h - how a cell's envd is told to become a sandbox: the contract between nursery, engine and envd.
+ *
+ * The nursery starts `envd --cell` as PID 1 of fresh namespaces, in an empty read-only root, as uid 0 of its user
+ * namespace, seccomp filter installed, with one fd: 3, a Unix stream socket to the engine.  envd opens its listening
+ * socket (port 49983, in the cell's network namespace), sends ENVD_CELL_WAITING, and waits: no memory is touched that
+ * need not be.
+ *
+ * The engine sends one message: 4 bytes length (big endian) + that many bytes of JSON (the init object), with the root's
+ * detached mount fd attached to the first byte.  envd moves the mount over "/", enters it, applies the object, answers
+ * ENVD_CELL_READY (one byte) and closes fd 3, or answers ENVD_CELL_FAILED followed by a short text and exits.
+ * End of file instead of a message means that the engine is gone: envd exits.
+ *
+ * The init object (all optional but sandboxID):
+ *   sandboxID, templateID   text        also in E2B_SANDBOX_ID, E2B_TEMPLATE_ID and /run/e2b/
+ *   hostname                text        default: the sandbox id
+ *   accessToken             text        absent: envd is open
+ *   envVars                 {name:text} default environment of every process
+ *   defaultUser             text        default "root"
+ *   defaultWorkdir          text        default: the user's home */
+#pragma once
+
+#define ENVD_CELL_FD 3
+#define ENVD_CELL_WAITING 'W'
+#define ENVD_CELL_READY 'R'
+#define ENVD_CELL_FAILED 'E'
+#define ENVD_INIT_MAX (1u << 20)

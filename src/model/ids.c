@@ -1,0 +1,47 @@
+#include "model/ids.h"
+
+#include <stdint.h>
+#include <stdio.h>
+
+static bool is_id_char(char c)
+{
+        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+void sandbox_id_make(char out[SANDBOX_ID_MAX])
+{
+        out[0] = 'i';
+        random_id(out + 1, SANDBOX_ID_LEN - 1);
+}
+
+bool sandbox_id_is_valid(struct str s)
+{
+        if (s.n != SANDBOX_ID_LEN || s.p[0] != 'i')
+                return false;
+        for (size_t i = 1; i < s.n; i++)
+                if (!is_id_char(s.p[i]))
+                        return false;
+        return true;
+}
+
+bool layer_id_is_valid(struct str s)
+{
+        if (s.n < 1 || s.n > 64 || !is_id_char(s.p[0]))
+                return false;
+        for (size_t i = 1; i < s.n; i++)
+                if (!is_id_char(s.p[i]) && s.p[i] != '-')
+                        return false;
+        return true;
+}
+
+void uuid_make(char out[UUID_MAX])
+{
+        uint8_t b[16];
+        char hex[33];
+
+        random_bytes(b, sizeof(b));
+        b[6] = (uint8_t)((b[6] & 0x0f) | 0x40);
+        b[8] = (uint8_t)((b[8] & 0x3f) | 0x80);
+        hex_encode(b, sizeof(b), hex);
+        (void)snprintf(out, UUID_MAX, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16, hex + 20);
+}

@@ -1,0 +1,18 @@
+/* ids.h - identifiers of the wire contract: making and checking them.  Pure but for the kernel's random source. */
+#pragma once
+#include <stdbool.h>
+
+#include "base/str.h"
+
+#define SANDBOX_ID_LEN 21 /* 'i' + 20 of [a-z0-9] */
+#define SANDBOX_ID_MAX (SANDBOX_ID_LEN + 1)
+#define TEMPLATE_ID_MAX 21 /* 20 of [a-z0-9] + NUL */
+#define UUID_MAX 37
+#define CLIENT_ID "6532622b" /* a constant of the contract, required in every answer */
+#define ENVD_PORT 49983
+
+void sandbox_id_make(char out[SANDBOX_ID_MAX]);
+/* Exactly the form we make.  Used wherever an id becomes a path. */
+bool sandbox_id_is_valid(struct str s);
+void uuid_make(char out[UUID_MAX]);   /* version 4 */
+bool layer_id_is_valid(struct str s); /* [a-z0-9][a-z0-9-]{0,63} */

@@ -7,7 +7,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/str.h"
+
 struct err;
+
+#define CONF_DEFAULT_DOMAIN "localhost:3443"
+#define CONF_CONTROL_UID 1879048193u /* far from any range that distributions or containers hand out */
+#define CONF_EDGE_UID 1879048194u
+#define CONF_EDGES_MAX 256
 
 struct conf {
         char *data_dir;   /* absolute */
@@ -46,3 +53,6 @@ void conf_done(struct conf *c);
 
 /* Paths below the data directory, malloc'd: conf_path(c, "run/control.sock"). */
 char *conf_path(const struct conf *c, const char *below);
+
+/* "127.0.0.1:3000" into host (brackets of an IPv6 address kept, may be empty) and port; negative when it is neither. */
+int conf_split_address(struct str addr, struct str *ret_host, uint16_t *ret_port);

@@ -1,0 +1,350 @@
+#include "model/conf.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/str.h"
+
+enum conf_type { CONF_TEXT, CONF_BOOL, CONF_U32 };
+
+/* Every key, its type and its range, in one place.  `is_internal` keys are for roles only, never from a file. */
+static const struct conf_key {
+        const char *name;
+        enum conf_type type;
+        size_t at;
+        uint32_t min, max;
+        bool is_internal;
+} keys[] = {
+#define TEXT(member)                                                                                                   \
+        {                                                                                                              \
+#member, CONF_TEXT, offsetof(struct conf, member)                                                      \
+        }
+#define BOOL(member)                                                                                                   \
+        {                                                                                                              \
+#member, CONF_BOOL, offsetof(struct conf, member)                                                      \
+        }
+#define U32(member, min, max)                                                                                          \
+        {                                                                                                              \
+#member, CONF_U32, offsetof(struct conf, member), min, max                                             \
+        }
+        {"data_dir", CONF_TEXT, offsetof(struct conf, data_dir), .is_internal = true},
+        TEXT(images_dir),
+        TEXT(listen),
+        TEXT(tls_listen),
+        TEXT(domain),
+        TEXT(tls_cert),
+        TEXT(tls_key),
+        TEXT(log_level),
+        BOOL(stop_sandboxes),
+        U32(edge_count, 0, CONF_EDGES_MAX),
+        U32(control_uid, 1, UINT32_MAX - 1),
+        U32(edge_uid, 1, UINT32_MAX - 1),
+        U32(pool_size, 0, 1024),
+        U32(sandboxes_max, 1, 100000),
+        U32(timeout_max_s, 1, 30 * 24 * 3600),
+        U32(default_memory_mb, 32, 1024 * 1024),
+        U32(default_cpus, 1, 1024),
+        U32(default_pids, 16, 1000000),
+#undef TEXT
+#undef BOOL
+#undef U32
+};
+
+static const struct {
+        const char *name;
+        size_t at;
+} fd_keys[] = {
+#define FD(member)                                                                                                     \
+        {                                                                                                              \
+#member, offsetof(struct conf_fds, member)                                                             \
+        }
+        FD(http), FD(https), FD(api), FD(routes), FD(engine), FD(dial), FD(tls_cert), FD(tls_key),
+#undef FD
+};
+
+static void *field(const struct conf *c, size_t at)
+{
+        return (char *)c + at; /* the table's offset says which member, and its type which pointer */
+}
+
+static int set_text(char **to, const char *text)
+{
+        char *copy = text ? strdup(text) : NULL;
+
+        if (text && !copy)
+                return -1;
+        free(*to);
+        *to = copy;
+        return 0;
+}
+
+int conf_defaults(struct conf *ret, const char *data_dir, struct err *err)
+{
+        struct conf c = {
+                .control_uid = CONF_CONTROL_UID,
+                .edge_uid = CONF_EDGE_UID,
+                .pool_size = 16,
+                .sandboxes_max = 10000,
+                .timeout_max_s = 24 * 3600,
+                .default_memory_mb = 1024,
+                .default_cpus = 2,
+                .default_pids = 4096,
+        };
+
+        for (size_t i = 0; i < ARRAY_LEN(fd_keys); i++)
+                *(int *)(void *)((char *)&c.fds + fd_keys[i].at) = -1;
+        if (data_dir[0] != '/')
+                return err_set(err, ERR_INVALID, "data_dir: '%s' is not an absolute path", data_dir);
+        if (asprintf(&c.images_dir, "%s/images", data_dir) < 0)
+                c.images_dir = NULL;
+        if (!c.images_dir || set_text(&c.data_dir, data_dir) < 0 || set_text(&c.listen, "127.0.0.1:3000") < 0 ||
+            set_text(&c.tls_listen, "127.0.0.1:3443") < 0 || set_text(&c.domain, CONF_DEFAULT_DOMAIN) < 0 ||
+            set_text(&c.log_level, "info") < 0) {
+                conf_done(&c);
+                return err_set(err, ERR_LIMIT, "out of memory");
+        }
+        *ret = c;
+        return 0;
+}
+
+static int apply_text(char **to, const char *name, const json_t *value, struct err *err)
+{
+        const char *text = json_string_value(value);
+
+        if (!text)
+                return err_set(err, ERR_INVALID, "%s: must be text", name);
+        if (!text[0] || strlen(text) != json_string_length(value))
+                return err_set(err, ERR_INVALID, "%s: must not be empty or hold a NUL", name);
+        if (set_text(to, text) < 0)
+                return err_set(err, ERR_LIMIT, "out of memory");
+        return 0;
+}
+
+static int apply_key(struct conf *c, const struct conf_key *k, const json_t *value, struct err *err)
+{
+        json_int_t number;
+
+        switch (k->type) {
+        case CONF_TEXT: return apply_text(field(c, k->at), k->name, value, err);
+        case CONF_BOOL:
+                if (!json_is_boolean(value))
+                        return err_set(err, ERR_INVALID, "%s: must be true or false", k->name);
+                *(bool *)field(c, k->at) = json_is_true(value);
+                return 0;
+        case CONF_U32:
+                if (!json_is_integer(value))
+                        return err_set(err, ERR_INVALID, "%s: must be a whole number", k->name);
+                number = json_integer_value(value);
+                if (number < (json_int_t)k->min || number > (json_int_t)k->max)
+                        return err_set(err, ERR_INVALID, "%s: must be from %u to %u", k->name, k->min, k->max);
+                *(uint32_t *)field(c, k->at) = (uint32_t)number;
+                return 0;
+        }
+        return err_set(err, ERR_INTERNAL, "%s: no such type", k->name);
+}
+
+static const struct conf_key *find_key(const char *name)
+{
+        for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+                if (strcmp(keys[i].name, name) == 0)
+                        return &keys[i];
+        return NULL;
+}
+
+static int apply_fds(struct conf *c, const json_t *obj, struct err *err)
+{
+        const char *name;
+        json_t *value;
+        size_t i;
+
+        if (!json_is_object(obj))
+                return err_set(err, ERR_INVALID, "fds: must be an object");
+        json_object_foreach ((json_t *)obj, name, value) {
+                for (i = 0; i < ARRAY_LEN(fd_keys) && strcmp(fd_keys[i].name, name) != 0; i++)
+                        continue;
+                if (i == ARRAY_LEN(fd_keys))
+                        return err_set(err, ERR_INVALID, "fds.%s: unknown key", name);
+                if (!json_is_integer(value) || json_integer_value(value) < -1 || json_integer_value(value) > 65535)
+                        return err_set(err, ERR_INVALID, "fds.%s: must be a file descriptor or -1", name);
+                *(int *)(void *)((char *)&c->fds + fd_keys[i].at) = (int)json_integer_value(value);
+        }
+        return 0;
+}
+
+static int apply(struct conf *c, const json_t *obj, bool is_role, struct err *err)
+{
+        const struct conf_key *k;
+        const char *name;
+        json_t *value;
+        int r;
+
+        if (!json_is_object(obj))
+                return err_set(err, ERR_INVALID, "configuration: must be a JSON object");
+        json_object_foreach ((json_t *)obj, name, value) {
+                k = find_key(name);
+                if (is_role && strcmp(name, "fds") == 0)
+                        r = apply_fds(c, value, err);
+                else if (!k || (k->is_internal && !is_role))
+                        r = err_set(err, ERR_INVALID, "%s: unknown key", name);
+                else
+                        r = apply_key(c, k, value, err);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int conf_apply_json(struct conf *c, const json_t *obj, struct err *err)
+{
+        return apply(c, obj, false, err);
+}
+
+int conf_split_address(struct str addr, struct str *ret_host, uint16_t *ret_port)
+{
+        size_t colon = addr.n;
+        uint32_t port;
+
+        while (colon > 0 && addr.p[colon - 1] != ':')
+                colon--;
+        if (colon == 0 || parse_u32((struct str){addr.p + colon, addr.n - colon}, 0, 65535, &port) < 0)
+                return -1;
+        *ret_host = (struct str){addr.p, colon - 1};
+        *ret_port = (uint16_t)port;
+        return 0;
+}
+
+/* A DNS name, optionally with a port that is not 0. */
+static bool is_domain(const char *text)
+{
+        struct str rest = str_of(text), name = rest, label;
+        uint16_t port;
+        bool more;
+
+        if (memchr(rest.p, ':', rest.n) && (conf_split_address(rest, &name, &port) < 0 || port == 0))
+                return false;
+        if (name.n == 0 || name.n > 200)
+                return false;
+        do {
+                more = str_cut(&name, '.', &label);
+                if (label.n < 1 || label.n > 63 || label.p[0] == '-' || label.p[label.n - 1] == '-')
+                        return false;
+                for (size_t i = 0; i < label.n; i++)
+                        if (!strchr("abcdefghijklmnopqrstuvwxyz0123456789-", label.p[i]) || !label.p[i])
+                                return false;
+        } while (more);
+        return true;
+}
+
+static int check_address(const char *name, const char *text, struct err *err)
+{
+        struct str host;
+        uint16_t port;
+
+        if (conf_split_address(str_of(text), &host, &port) < 0)
+                return err_set(err, ERR_INVALID, "%s: '%s' is not ADDRESS:PORT", name, text);
+        return 0;
+}
+
+static int check_absolute(const char *name, const char *text, struct err *err)
+{
+        if (text[0] != '/')
+                return err_set(err, ERR_INVALID, "%s: '%s' is not an absolute path", name, text);
+        return 0;
+}
+
+int conf_check(const struct conf *c, struct err *err)
+{
+        static const char *const levels[] = {"error", "warn", "info", "debug"};
+        int r, known = 0;
+
+        r = check_absolute("data_dir", c->data_dir, err);
+        if (r == 0)
+                r = check_absolute("images_dir", c->images_dir, err);
+        if (r == 0)
+                r = check_address("listen", c->listen, err);
+        if (r == 0)
+                r = check_address("tls_listen", c->tls_listen, err);
+        if (r == 0 && c->tls_cert)
+                r = check_absolute("tls_cert", c->tls_cert, err);
+        if (r == 0 && c->tls_key)
+                r = check_absolute("tls_key", c->tls_key, err);
+        if (r < 0)
+                return r;
+        if (!is_domain(c->domain))
+                return err_set(err, ERR_INVALID, "domain: '%s' is not NAME or NAME:PORT in lower case", c->domain);
+        if (!c->tls_cert != !c->tls_key)
+                return err_set(err, ERR_INVALID, "tls_cert and tls_key: both or neither");
+        for (size_t i = 0; i < ARRAY_LEN(levels); i++)
+                known |= strcmp(levels[i], c->log_level) == 0;
+        if (!known)
+                return err_set(err, ERR_INVALID, "log_level: must be error, warn, info or debug");
+        if (c->control_uid == c->edge_uid)
+                return err_set(err, ERR_INVALID, "control_uid and edge_uid: must differ");
+        return 0;
+}
+
+json_t *conf_encode(const struct conf *c)
+{
+        json_t *obj = json_object(), *fds = json_object();
+        int bad = 0;
+
+        for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+                void *p = field(c, keys[i].at);
+
+                if (keys[i].type == CONF_TEXT && !*(char **)p)
+                        continue;
+                bad |= json_object_set_new(obj, keys[i].name,
+                                           keys[i].type == CONF_TEXT   ? json_string(*(char **)p)
+                                           : keys[i].type == CONF_BOOL ? json_boolean(*(bool *)p)
+                                                                       : json_integer(*(uint32_t *)p));
+        }
+        for (size_t i = 0; i < ARRAY_LEN(fd_keys); i++)
+                bad |= json_object_set_new(
+                        fds, fd_keys[i].name,
+                        json_integer(*(const int *)(const void *)((const char *)&c->fds + fd_keys[i].at)));
+        bad |= json_object_set_new(obj, "fds", fds);
+        if (bad) {
+                json_decref(obj);
+                return NULL;
+        }
+        return obj;
+}
+
+int conf_decode(const json_t *msg, struct conf *ret, struct err *err)
+{
+        const char *data_dir = json_string_value(json_object_get(msg, "data_dir"));
+        struct conf c;
+        int r;
+
+        if (!data_dir)
+                return err_set(err, ERR_INVALID, "data_dir: must be text");
+        r = conf_defaults(&c, data_dir, err);
+        if (r < 0)
+                return r;
+        r = apply(&c, msg, true, err);
+        if (r == 0)
+                r = conf_check(&c, err);
+        if (r < 0) {
+                conf_done(&c);
+                return r;
+        }
+        *ret = c;
+        return 0;
+}
+
+void conf_done(struct conf *c)
+{
+        for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+                if (keys[i].type == CONF_TEXT)
+                        (void)set_text(field(c, keys[i].at), NULL);
+}
+
+char *conf_path(const struct conf *c, const char *below)
+{
+        char *path;
+
+        return asprintf(&path, "%s/%s", c->data_dir, below) < 0 ? NULL : path;
+}

@@ -20,9 +20,10 @@ struct listener {
 int listen_tcp(struct str addr, bool reuse_port, int *ret_fd, struct err *err);
 /* A stream socket at path (an old file there is removed first), mode e.g. 0600. */
 int listen_unix(const char *path, unsigned mode, int *ret_fd, struct err *err);
-int connect_unix(const char *path,
-                 int *ret_fd);          /* blocking connect (local, immediate), non-blocking fd; negative errno */
+/* Connect at once or fail with a negative errno (-EAGAIN: the backlog is full); the fd is non-blocking. */
+int connect_unix(const char *path, int *ret_fd);
 int socket_port(int fd, uint16_t *ret); /* local port of a bound socket */
 
+/* Takes the fd on success only. */
 int listener_start(struct listener *ln, struct loop *l, int fd, void (*on_conn)(struct listener *, int fd), void *arg);
 void listener_stop(struct listener *ln); /* stops accepting; closes the fd */

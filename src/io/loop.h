@@ -24,9 +24,9 @@ struct io { /* embedded in its owner; set fd and on before loop_add() */
 
 struct timer { /* embedded; set on before timer_set(); zeroed is fine */
         void (*on)(struct timer *t);
-        uint64_t due_ms; /* on the monotonic clock */
-        struct loop *loop;
-        uint32_t slot; /* loop's own: place in the heap + 1, 0: not armed */
+        uint64_t due_ms;                    /* on the monotonic clock */
+        struct loop *loop;                  /* NULL: not armed */
+        struct timer *child, *next, **back; /* loop's own: a pairing heap, so that arming never needs memory */
 };
 
 struct task { /* embedded; zeroed is fine */
@@ -34,7 +34,9 @@ struct task { /* embedded; zeroed is fine */
         struct list node;
 };
 
-int loop_create(struct loop **ret); /* 0 or negative errno */
+/* 0 or negative errno.  Ignores SIGPIPE for the whole process: sendfile(2) and TLS writes have no flag against it.  Who
+ * executes another program sets it back to its default in the child. */
+int loop_create(struct loop **ret);
 struct loop *loop_free(struct loop *l);
 
 /* Register; 0 or negative errno.  `want` is EPOLLIN and/or EPOLLOUT (level-triggered); errors and hang-ups always
@@ -47,11 +49,11 @@ void timer_set(struct loop *l, struct timer *t, uint64_t ms_from_now); /* re-arm
 void timer_clear(struct timer *t);                                     /* fine when not armed */
 static inline bool timer_is_armed(const struct timer *t)
 {
-        return t->slot != 0;
+        return t->loop != NULL;
 }
 
 /* Run the task after the events of this iteration.  Posting a posted task changes nothing. */
-void loop_post(struct loop *l, struct task *t);
+void loop_post(struct loop *l, struct task *t); /* what a task posts runs in the next iteration */
 void loop_unpost(struct task *t);
 
 /* Iterate until loop_stop(); 0, or negative errno when epoll itself fails. */

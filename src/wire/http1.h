@@ -6,7 +6,10 @@
  * request, chunk extensions beyond the limit.
  *
  * A head is parsed in place: every struct str in it points into the caller's bytes, which must stay put for as long as
- * the head is used.  Feeding again after HTTP1_MORE resumes where it stopped looking. */
+ * the head is used.  Feeding again after HTTP1_MORE (the same bytes, possibly elsewhere, with more behind) resumes where
+ * it stopped looking; a fault is told as soon as its line is complete.
+ *
+ * Also refused: a Host that is no host, or that differs from the authority of an absolute-form target. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,9 +61,13 @@ struct http1_head {
         unsigned status_hint;    /* after BAD/TOO_BIG/UNSUPPORTED: 400, 431, 414, 417, 501, 505 */
         const char *why;         /* after a refusal: short static text */
         size_t scanned;          /* ours: where looking for the end goes on; 0 at start */
+        size_t line;             /* ours: where the line being looked at begins */
+        uintptr_t base;          /* ours: address of the bytes at the last call */
+        unsigned seen;           /* ours: which headers that matter for framing were there */
 };
 
-/* Start with a zeroed head for each message.  On HTTP1_DONE *ret_used is the head's length in bytes. */
+/* Start each message with a zeroed head, or at least with scanned = 0.  On HTTP1_DONE *ret_used is the head's length in
+ * bytes; it is untouched otherwise. */
 enum http1_step http1_parse_request(struct http1_head *h, const void *p, size_t n, size_t *ret_used);
 /* `to_head`: it answers a HEAD request (no body whatever the headers say).  1xx, 204 and 304 have no body either. */
 enum http1_step http1_parse_response(struct http1_head *h, const void *p, size_t n, bool to_head, size_t *ret_used);
@@ -71,7 +78,8 @@ struct str http1_value(const struct http1_head *h, const char *name); /* empty w
 size_t http1_count(const struct http1_head *h, const char *name);
 /* Is `token` in the comma list(s) of that header?  Any case. */
 bool http1_has_token(const struct http1_head *h, const char *name, const char *token);
-/* Hop-by-hop: Connection, Keep-Alive, Proxy-*, TE, Trailer, Transfer-Encoding, Upgrade, and those Connection names. */
+/* Hop-by-hop: Connection, Keep-Alive, Proxy-*, TE, Trailer, Transfer-Encoding, Upgrade, and those Connection names
+ * (Host and Content-Length excepted: nobody may have them dropped). */
 bool http1_is_hop_by_hop(const struct http1_head *h, struct str name);
 
 /* Body decoder: feed it what follows the head. */
@@ -79,10 +87,9 @@ struct http1_body {
         enum http1_framing framing;
         uint64_t left;   /* of the length or the chunk */
         unsigned state;  /* ours */
-        size_t line_len; /* ours: bytes seen of the current size or trailer line */
-        size_t trailer_len;
-        uint64_t total; /* payload bytes so far */
-        bool saw_digit, saw_cr, in_ext;
+        size_t line_len; /* ours: bytes seen of the current size line, or of all trailers */
+        size_t ext_debt; /* ours: chunk extension bytes not yet outweighed by payload */
+        uint64_t total;  /* payload bytes so far */
 };
 void http1_body_init(struct http1_body *b, const struct http1_head *h);
 /* Looks at p[0..n).  *ret_used bytes are dealt with in every case; on HTTP1_DATA *ret_data is a slice of p (never

@@ -11,7 +11,7 @@
 struct url {
         struct str path;                       /* raw, as sent, starts with '/' */
         struct str query;                      /* raw, without '?', may be empty */
-        struct str segments[URL_SEGMENTS_MAX]; /* raw path segments between slashes; "/a/b" has two, "/" none */
+        struct str segments[URL_SEGMENTS_MAX]; /* raw, between slashes; "/a/b" has two, "/" none, "/a/" "a" and "" */
         size_t segment_count;
 };
 /* Origin-form ("/a?b") or absolute-form ("http://h/a?b"; the authority is dropped).  -EINVAL otherwise, for '#', control

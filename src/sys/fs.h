@@ -1,0 +1,22 @@
+/* fs.h - files and directories relative to an fd: small files, atomic replacement, opening without leaving, removal.
+ *
+ * Everything returns >= 0 or a negative errno.  Every fd is close-on-exec. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* openat2 that cannot leave `dir` and follows no symbolic link at all. */
+int sys_open_beneath(int dir, const char *path, int flags, mode_t mode);
+int sys_open_dir(int dir, const char *path);              /* O_DIRECTORY, below `dir` as above */
+int sys_make_dir(int dir, const char *name, mode_t mode); /* exact mode whatever the umask; fine when it exists */
+
+int sys_write_at(int dir, const char *path, const char *text); /* one write to an existing file (proc, sys, cgroup) */
+/* The whole file as text into out (NUL added); its length, -E2BIG when it does not fit. */
+ssize_t sys_read_at(int dir, const char *path, char *out, size_t size);
+/* Write beside and rename over: readers see the old content or the new. */
+int sys_replace_at(int dir, const char *name, const void *p, size_t n, mode_t mode);
+
+/* Remove `name` below dir with everything in it, without following links or crossing into what is not ours to name.
+ * Depth is bounded: what lies deeper is moved up next to `name` first.  0 also when it is not there. */
+int sys_remove_tree(int dir, const char *name);

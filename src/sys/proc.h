@@ -1,0 +1,38 @@
+/* proc.h - processes: cloning into namespaces, pidfds, identity, capabilities.  Negative errno on failure. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct sys_clone {
+        uint64_t flags; /* CLONE_NEW* and the like; PIDFD and INTO_CGROUP are added when asked for below */
+        int cgroup;     /* v2 directory the child is born in; -1: ours */
+        int *ret_pidfd; /* NULL: none */
+};
+/* Like fork(): 0 in the child, its pid in the parent.  Signals its end with SIGCHLD. */
+pid_t sys_clone(const struct sys_clone *c);
+
+int sys_pidfd_open(pid_t pid);
+int sys_pidfd_kill(int pidfd, int signo);
+bool sys_pidfd_is_dead(int pidfd);
+/* Wait for the process behind it to end (it need not be our child); -ETIMEDOUT. */
+int sys_pidfd_wait(int pidfd, int timeout_ms);
+
+/* Field 22 of /proc/PID/stat: with the pid and the boot id it names one process for good. */
+int sys_start_time(int proc_dir, pid_t pid, uint64_t *ret);
+#define SYS_BOOT_ID_MAX 40
+int sys_boot_id(char out[SYS_BOOT_ID_MAX]);
+
+int sys_exec_fd(int fd, char *const argv[], char *const envp[]); /* returns only on failure */
+int sys_close_from(int first);
+int sys_signals_default(void); /* every handler default, nothing blocked: for a child about to exec */
+
+/* Keep capabilities across changes of uid (SECBIT_NO_SETUID_FIXUP), or end that. */
+int sys_keep_caps(bool keep);
+int sys_set_euid(uid_t uid);          /* this thread only; capabilities stay while sys_keep_caps(true) */
+void sys_set_fsids(uid_t u, gid_t g); /* likewise */
+int sys_become_root(void);            /* all uids, gids and groups to 0 of our user namespace */
+int sys_drop_bounding(uint64_t drop /* bit per CAP_* */);
+/* Permitted and effective sets become what they are now without everything outside `keep`; inheritable is emptied. */
+int sys_keep_only_caps(uint64_t keep);
+int sys_raise_nofile(void); /* soft limit up to the hard one, the hard one up to a million where allowed */

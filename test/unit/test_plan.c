@@ -1,0 +1,154 @@
+#include "model/plan.h"
+
+#include <tap.h>
+
+#include "base/err.h"
+
+#define ID "i0123456789abcdefghij"
+
+static json_t *plan_json(void)
+{
+        return json_pack("{s:s,s:[s,s],s:{s:i,s:i,s:i},s:{s:b,s:[s],s:[s]},s:{s:s}}", "id", ID, "layers", "base-1",
+                         "top", "limits", "memory_bytes", 512 << 20, "cpu_count", 2, "pids", 256, "net", "internet", 1,
+                         "allow", "203.0.113.7", "deny", "0.0.0.0/0", "init", "sandboxID", ID);
+}
+
+static void decodes_what_it_encodes(void)
+{
+        json_t *first = plan_json(), *again;
+        struct plan_create p;
+        struct err err = {0};
+
+        CHECK_INT(plan_decode(first, &p, &err), ==, 0);
+        CHECK_STR(p.id, ID);
+        CHECK_INT(p.layer_count, ==, 2);
+        CHECK_STR(p.layers[0], "base-1");
+        CHECK_INT(p.limits.memory_bytes, ==, 512 << 20);
+        CHECK_INT(p.limits.cpu_count, ==, 2);
+        CHECK_INT(p.limits.pids, ==, 256);
+        CHECK(p.net.internet);
+        CHECK_INT(p.net.allow[0].prefix, ==, 32);
+        CHECK_INT(p.net.deny[0].addr, ==, 0);
+        again = plan_encode(&p);
+        (void)json_array_set_new(json_object_get(json_object_get(first, "net"), "allow"), 0,
+                                 json_string("203.0.113.7/32"));
+        CHECK(json_equal(first, again));
+        json_decref(first);
+        json_decref(again);
+        plan_done(&p);
+        plan_done(&p); /* harmless twice */
+}
+
+static void cidr_reads_networks_and_bare_addresses(void)
+{
+        struct plan_cidr c;
+
+        CHECK_INT(plan_cidr_parse("10.0.0.0/8", &c), ==, 0);
+        CHECK_INT(c.addr, ==, 10u << 24);
+        CHECK_INT(c.prefix, ==, 8);
+        CHECK_INT(plan_cidr_parse("0.0.0.0/0", &c), ==, 0);
+        CHECK_INT(c.prefix, ==, 0);
+        CHECK_INT(plan_cidr_parse("255.255.255.255", &c), ==, 0);
+        CHECK_INT(c.addr, ==, 0xffffffffu);
+        CHECK_INT(c.prefix, ==, 32);
+}
+
+static void cidr_refuses_everything_else(void)
+{
+        static const char *const bad[] = {
+                "",           "10",          "10.0.0",      "10.0.0.0.0", "10.0.0.0/", "10.0.0.0/33",
+                "10.0.0.1/8", "010.0.0.0/8", "256.0.0.1",   "1.2.3.4/08", " 1.2.3.4",  "1.2.3.4 ",
+                "1.2.3.-4",   "::1",         "example.org", "1.2.3.4/-1", "1..2.3",    "1.2.3.4/8/8"};
+        struct plan_cidr c = {99, 99};
+
+        for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+                CHECK(plan_cidr_parse(bad[i], &c) < 0);
+        CHECK_INT(c.addr, ==, 99); /* untouched */
+}
+
+/* Replace one value (path "a.b") and expect a refusal that names the field. */
+static const char *refusal(const char *path, json_t *value)
+{
+        static struct err err;
+        json_t *plan = plan_json(), *at = plan;
+        struct str rest = str_of(path), head;
+        struct plan_create p;
+        int r;
+
+        while (str_cut(&rest, '.', &head)) {
+                char key[32];
+
+                (void)snprintf(key, sizeof(key), "%.*s", STR_ARG(head));
+                at = json_object_get(at, key);
+        }
+        if (value)
+                (void)json_object_set_new(at, path + (head.p - path), value);
+        else
+                (void)json_object_del(at, path + (head.p - path));
+        err = (struct err){0};
+        r = plan_decode(plan, &p, &err);
+        json_decref(plan);
+        if (r == 0) {
+                plan_done(&p);
+                return "accepted";
+        }
+        return err.kind == ERR_INVALID ? err.msg : "another kind of error";
+}
+
+static void refuses_names_that_could_become_other_paths(void)
+{
+        CHECK_STR(refusal("id", json_string("../../etc/passwd-----")), "id: not a sandbox id");
+        CHECK_STR(refusal("id", json_stringn("i0123456789abcdefghi\0", 21)), "id: not a sandbox id");
+        CHECK_STR(refusal("id", json_integer(1)), "id: not a sandbox id");
+        CHECK_STR(refusal("id", NULL), "id: not a sandbox id");
+        CHECK_STR(refusal("layers", json_pack("[s]", "..")), "layers[0]: not a layer id");
+        CHECK_STR(refusal("layers", json_pack("[s,s]", "ok", "a/b")), "layers[1]: not a layer id");
+        CHECK_STR(refusal("layers", json_pack("[o]", json_stringn("a\0b", 3))), "layers[0]: not a layer id");
+        CHECK_STR(refusal("layers", json_pack("[i]", 7)), "layers[0]: not a layer id");
+}
+
+static void refuses_wrong_types_and_ranges(void)
+{
+        CHECK_STR(refusal("layers", json_array()), "layers: not a list of 1 to 64");
+        CHECK_STR(refusal("layers", NULL), "layers: not a list of 1 to 64");
+        CHECK_STR(refusal("limits", json_true()), "limits: not an object");
+        CHECK_STR(refusal("limits.pids", json_integer(-1)), "limits: pids: -1 is out of range");
+        CHECK_STR(refusal("limits.pids", json_real(100.0)), "limits: pids: not an integer");
+        CHECK_STR(refusal("limits.cpu_count", json_integer(0)), "limits: cpu_count: 0 is out of range");
+        CHECK_STR(refusal("limits.memory_bytes", json_integer(4096)), "limits: memory_bytes: 4096 is out of range");
+        CHECK_STR(refusal("net.internet", json_integer(1)), "net: internet: not a boolean");
+        CHECK_STR(refusal("net.allow", json_pack("[s]", "fe80::/10")), "net: allow[0]: not an IPv4 network");
+        CHECK_STR(refusal("net.deny", NULL), "net: deny: not a list");
+        CHECK_STR(refusal("init", json_array()), "init: not an object");
+        CHECK_STR(refusal("net.denyy", json_array()), "net: unknown key 'denyy'");
+        CHECK_STR(refusal("extra", json_true()), "plan: unknown key 'extra'");
+}
+
+static void refuses_what_is_too_much(void)
+{
+        json_t *many = json_array(), *long_init = json_object();
+        char *text = calloc(1, PLAN_INIT_MAX + 1);
+
+        for (int i = 0; i <= PLAN_CIDRS_MAX; i++)
+                (void)json_array_append_new(many, json_string("198.51.100.1"));
+        CHECK_STR(refusal("net.allow", many), "net: allow: more than 256 networks");
+        many = json_array();
+        for (int i = 0; i <= PLAN_LAYERS_MAX; i++)
+                (void)json_array_append_new(many, json_string("l"));
+        CHECK_STR(refusal("layers", many), "layers: not a list of 1 to 64");
+        memset(text, 'x', PLAN_INIT_MAX);
+        (void)json_object_set_new(long_init, "accessToken", json_string(text));
+        free(text);
+        CHECK(strncmp(refusal("init", long_init), "init: ", 6) == 0);
+}
+
+int main(void)
+{
+        RUN(decodes_what_it_encodes);
+        RUN(cidr_reads_networks_and_bare_addresses);
+        RUN(cidr_refuses_everything_else);
+        RUN(refuses_names_that_could_become_other_paths);
+        RUN(refuses_wrong_types_and_ranges);
+        RUN(refuses_what_is_too_much);
+        return tap_done();
+}

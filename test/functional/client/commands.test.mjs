@@ -1,0 +1,98 @@
+// commands.*: output, exit codes, environment, stdin, background processes, timeouts.
+import assert from 'node:assert/strict'
+import test from 'node:test'
+
+import { suite } from '../lib/suite.mjs'
+
+const { CommandExitError, NotFoundError, TimeoutError, withSandbox } = await suite()
+
+test('text passes unchanged through command and output', withSandbox(async (sandbox) => {
+  for (const text of ['Hello, World!', 'äöü 漢字 🎉', "a 'single' \"double\" `tick` $dollar \\back", 'two\nlines\n\nand more'])
+    assert.equal((await sandbox.commands.run('printf %s "$TEXT"', { envs: { TEXT: text } })).stdout, text)
+}))
+
+test('bytes that are no UTF-8 arrive as the replacement character', withSandbox(async (sandbox) => {
+  const { stdout, exitCode } = await sandbox.commands.run(`printf 'a%.0s' $(seq 8191); printf '\\xe2'`)
+  assert.equal(exitCode, 0)
+  assert.equal(stdout.length, 8192)
+  assert.ok(stdout.endsWith('\uFFFD'))
+}))
+
+test('a failing command throws with its code and both outputs', withSandbox(async (sandbox) => {
+  await assert.rejects(sandbox.commands.run('echo out; echo err >&2; exit 3'), (e) => {
+    assert.ok(e instanceof CommandExitError)
+    assert.deepEqual([e.exitCode, e.stdout, e.stderr], [3, 'out\n', 'err\n'])
+    return true
+  })
+  await assert.rejects(sandbox.commands.run('no-such-command'), (e) => e.exitCode === 127)
+  await assert.rejects(sandbox.commands.run('kill -9 $$'), (e) => e instanceof CommandExitError && e.exitCode !== 0)
+}))
+
+test('large output arrives complete and in order', withSandbox(async (sandbox) => {
+  const { stdout } = await sandbox.commands.run('seq 1 300000')
+  assert.equal(stdout.length, 1988895)
+  const numbers = stdout.split('\n')
+  assert.equal(numbers.length, 300001)
+  assert.ok(numbers.slice(0, -1).every((n, i) => Number(n) === i + 1))
+}))
+
+test('variables of the sandbox and of the command', withSandbox(async (sandbox) => {
+  const { stdout } = await sandbox.commands.run('echo "$ALL|$MINE|$HOME|$USER"', { envs: { MINE: 'b c' } })
+  assert.equal(stdout, 'from create & more|b c|/home/user|user\n')
+  assert.equal((await sandbox.commands.run('echo "$MINE"')).stdout, '\n')
+  assert.equal((await sandbox.commands.run('python3 -c "import os; print(os.environ[\'ALL\'])"')).stdout, 'from create & more\n')
+  assert.equal((await sandbox.commands.run('sudo printenv MINE || true', { envs: { MINE: 'x' } })).stdout, '')
+}, { envs: { ALL: 'from create & more' } }))
+
+test('user and working directory', withSandbox(async (sandbox) => {
+  assert.equal((await sandbox.commands.run('whoami; pwd', { user: 'root' })).stdout, 'root\n/root\n')
+  assert.equal((await sandbox.commands.run('pwd', { cwd: '/tmp' })).stdout, '/tmp\n')
+  await assert.rejects(sandbox.commands.run('pwd', { cwd: '/no/such' }), { name: 'InvalidArgumentError' })
+}))
+
+test('many commands at once do not mix their output', withSandbox(async (sandbox) => {
+  const results = await Promise.all(Array.from({ length: 20 }, (_, i) => sandbox.commands.run(`for k in 1 2 3; do echo ${i}; done`)))
+  results.forEach((r, i) => assert.equal(r.stdout, `${i}\n`.repeat(3)))
+}))
+
+test('a command over its time is killed and raises TimeoutError', withSandbox(async (sandbox) => {
+  await assert.rejects(sandbox.commands.run('exec sleep 1234', { timeoutMs: 300 }), TimeoutError)
+  await assert.rejects(sandbox.commands.run('until ! pgrep -x sleep; do sleep 0.02; done; exit 7'), (e) => e.exitCode === 7)
+}))
+
+test('background commands: wait, list, connect, kill', withSandbox(async (sandbox) => {
+  const quick = await sandbox.commands.run('echo started; exit 0', { background: true })
+  assert.equal((await quick.wait()).stdout, 'started\n')
+
+  const slow = await sandbox.commands.run('sleep 1000', { background: true })
+  const other = await sandbox.commands.run('sleep 1001', { background: true })
+  const pids = (await sandbox.commands.list()).map((p) => p.pid)
+  assert.ok(pids.includes(slow.pid) && pids.includes(other.pid))
+  assert.equal((await sandbox.commands.run(`kill -0 ${slow.pid} && echo there`)).stdout, 'there\n')
+
+  const again = await sandbox.commands.connect(slow.pid)
+  assert.equal(again.pid, slow.pid)
+  assert.equal(await sandbox.commands.kill(slow.pid), true)
+  await assert.rejects(again.wait(), CommandExitError)
+  assert.equal(await other.kill(), true)
+  assert.equal(await sandbox.commands.kill(999999), false)
+  await assert.rejects(sandbox.commands.connect(999999), NotFoundError)
+  await assert.rejects(sandbox.commands.run(`kill -0 ${slow.pid}`), CommandExitError)
+}))
+
+test('a command outlives the client that started it', withSandbox(async (sandbox) => {
+  const handle = await sandbox.commands.run('while [ ! -e /tmp/end ]; do sleep 0.02; done; echo alive > /tmp/proof', { background: true, timeoutMs: 0 })
+  await handle.disconnect()
+  await sandbox.files.write('/tmp/end', '')
+  await sandbox.commands.run('until [ -s /tmp/proof ]; do sleep 0.02; done')
+  assert.equal(await sandbox.files.read('/tmp/proof'), 'alive\n')
+}))
+
+test('standard input: text, end of input, and none by default', withSandbox(async (sandbox) => {
+  const cat = await sandbox.commands.run('cat', { background: true, stdin: true })
+  await sandbox.commands.sendStdin(cat.pid, 'first ünd\n')
+  await sandbox.commands.sendStdin(cat.pid, 'second')
+  await sandbox.commands.closeStdin(cat.pid)
+  assert.equal((await cat.wait()).stdout, 'first ünd\nsecond')
+  assert.equal((await sandbox.commands.run('cat; echo done')).stdout, 'done\n')
+}))

@@ -1,0 +1,14 @@
+// Waiting for a condition of the outside world: nothing sends us an event when a process, a mount or a cgroup goes.
+
+export class Late extends Error {}
+
+/** Ask until `question` answers something true; its answer is returned.  Throws Late with `what` at the deadline. */
+export async function until(what, question, deadlineMs = 10_000) {
+  const end = performance.now() + deadlineMs
+  for (let pause = 2; ; pause = Math.min(pause * 2, 50)) {
+    const answer = await question()
+    if (answer) return answer
+    if (performance.now() > end) throw new Late(`not within ${deadlineMs} ms: ${typeof what === 'function' ? what() : what}`)
+    await new Promise((done) => setTimeout(done, pause))
+  }
+}

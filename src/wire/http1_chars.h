@@ -1,4 +1,4 @@
-/* http1_chars.h - which bytes may stand where in a message; only for the http1_*.c files. */
+/* http1_chars.h - which bytes may stand where in a message; only for wire. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

@@ -205,6 +205,8 @@ int url_encode(struct str s, struct buf *out)
 
         for (size_t i = 0; i < s.n; i++)
                 n += is_unreserved(s.p[i]) ? 0 : 2;
+        if (n == 0)
+                return 0;
         r = buf_reserve(out, n, &at);
         if (r < 0)
                 return r;

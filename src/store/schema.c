@@ -1,0 +1,70 @@
+/* The schema as steps: step n makes version n+1 out of version n.  A step that was released is never edited. */
+#include "store/db.h"
+
+#include <stdio.h>
+
+#include "base/err.h"
+
+static const char *const steps[DB_SCHEMA_VERSION] = {
+        "CREATE TABLE setting (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;"
+        "CREATE TABLE team ("
+        " no INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, slug TEXT NOT NULL UNIQUE, name TEXT NOT NULL,"
+        " created_ns INTEGER NOT NULL);"
+        "CREATE TABLE api_key ("
+        " id TEXT PRIMARY KEY, team INTEGER NOT NULL REFERENCES team (no), name TEXT NOT NULL, mask TEXT NOT NULL,"
+        " hash BLOB NOT NULL UNIQUE CHECK (length(hash) = 32), created_ns INTEGER NOT NULL) WITHOUT ROWID;",
+
+        "CREATE TABLE sandbox ("
+        " id TEXT PRIMARY KEY, team INTEGER NOT NULL REFERENCES team (no), state INTEGER NOT NULL,"
+        " template_id TEXT NOT NULL, alias TEXT, started_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL,"
+        " cpu_count INTEGER NOT NULL, memory_mb INTEGER NOT NULL, disk_mb INTEGER NOT NULL,"
+        " is_secured INTEGER NOT NULL, internet INTEGER NOT NULL, metadata TEXT, network TEXT, mcp TEXT"
+        ") WITHOUT ROWID;",
+};
+
+static int version_of(sqlite3 *db, int *ret, struct err *err)
+{
+        sqlite3_stmt *q = NULL;
+        int r = 0;
+
+        if (sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &q, NULL) != SQLITE_OK || sqlite3_step(q) != SQLITE_ROW)
+                r = db_fail(db, err, "read schema version");
+        else
+                *ret = sqlite3_column_int(q, 0);
+        sqlite3_finalize(q);
+        return r;
+}
+
+static int apply(sqlite3 *db, int from, int to, struct err *err)
+{
+        char mark[64];
+
+        for (int v = from; v < to; v++)
+                if (sqlite3_exec(db, steps[v], NULL, NULL, NULL) != SQLITE_OK)
+                        return db_fail(db, err, "change schema");
+        /* PRAGMA takes no parameters; the number is ours. */
+        (void)snprintf(mark, sizeof(mark), "PRAGMA user_version = %d", to);
+        if (sqlite3_exec(db, mark, NULL, NULL, NULL) != SQLITE_OK)
+                return db_fail(db, err, "mark schema version");
+        return 0;
+}
+
+int db_migrate(sqlite3 *db, int version, struct err *err)
+{
+        int have = 0, r;
+
+        r = version_of(db, &have, err);
+        if (r < 0 || have == version)
+                return r;
+        if (have > version || have < 0)
+                return err_set(err, ERR_INVALID, "the store has schema version %d, this program knows up to %d", have,
+                               version);
+        if (sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
+                return db_fail(db, err, "change schema");
+        r = apply(db, have, version, err);
+        if (r == 0 && sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK)
+                r = db_fail(db, err, "change schema");
+        if (r < 0)
+                (void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+        return r;
+}

@@ -1,0 +1,162 @@
+#include "store/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "store/db.h"
+
+/* Pages of write-ahead log after which SQLite moves it into the file by itself: only when store_tidy() never came. */
+#define CHECKPOINT_PAGES "8000"
+
+/* Exclusive: the lock is taken once, and no second control can write below us.
+ * Order matters: in that mode the log's index is kept in memory only if the mode is set before WAL is entered. */
+static const char pragmas[] = "PRAGMA locking_mode = EXCLUSIVE;"
+                              "PRAGMA journal_mode = WAL;"
+                              "PRAGMA synchronous = NORMAL;"
+                              "PRAGMA foreign_keys = ON;"
+                              "PRAGMA cache_size = -1024;"
+                              "PRAGMA trusted_schema = OFF;"
+                              "PRAGMA wal_autocheckpoint = " CHECKPOINT_PAGES ";";
+
+static const char *const texts[DB_STATEMENTS] = {
+        [DB_BEGIN] = "BEGIN IMMEDIATE",
+        [DB_COMMIT] = "COMMIT",
+        [DB_ROLLBACK] = "ROLLBACK",
+        [DB_SETTING_GET] = "SELECT value FROM setting WHERE name = ?",
+        [DB_SETTING_PUT] = "INSERT INTO setting (name, value) VALUES (?, ?)",
+        [DB_TEAM_ADD] = "INSERT INTO team (id, slug, name, created_ns) VALUES (?, ?, ?, ?)",
+        [DB_TEAM_ALL] = "SELECT no, id, slug, name FROM team ORDER BY no",
+        [DB_KEY_ADD] = "INSERT INTO api_key (id, team, name, mask, hash, created_ns) VALUES (?, ?, ?, ?, ?, ?)",
+        [DB_KEY_ALL] = "SELECT id, team, name, mask, hash FROM api_key",
+        [DB_SANDBOX_ADD] = "INSERT INTO sandbox (id, team, state, template_id, alias, started_ns, end_ns, cpu_count,"
+                           " memory_mb, disk_mb, is_secured, internet, metadata, network, mcp)"
+                           " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [DB_SANDBOX_STARTED] = "UPDATE sandbox SET state = ?, started_ns = ?, end_ns = ? WHERE id = ?",
+        [DB_SANDBOX_END] = "UPDATE sandbox SET end_ns = ? WHERE id = ?",
+        [DB_SANDBOX_REMOVE] = "DELETE FROM sandbox WHERE id = ?",
+        [DB_SANDBOX_ALL] = "SELECT id, team, state, template_id, alias, started_ns, end_ns, cpu_count, memory_mb,"
+                           " disk_mb, is_secured, internet, metadata, network, mcp FROM sandbox",
+};
+
+int db_fail(sqlite3 *db, struct err *err, const char *what)
+{
+        enum err_kind kind = ERR_INTERNAL;
+
+        switch (sqlite3_errcode(db) & 0xff) {
+        case SQLITE_CONSTRAINT:
+        case SQLITE_BUSY:
+        case SQLITE_LOCKED: kind = ERR_CONFLICT; break;
+        case SQLITE_FULL:
+        case SQLITE_NOMEM: kind = ERR_LIMIT; break;
+        case SQLITE_CORRUPT:
+        case SQLITE_NOTADB: kind = ERR_INVALID; break;
+        case SQLITE_PERM:
+        case SQLITE_READONLY: kind = ERR_DENIED; break;
+        default: break;
+        }
+        return err_set(err, kind, "store: %s: %s", what, sqlite3_errmsg(db));
+}
+
+int db_run(struct store *s, enum db_statement which, struct err *err, const char *what)
+{
+        sqlite3_stmt *q = s->statement[which];
+        int r = 0;
+
+        if (sqlite3_step(q) != SQLITE_DONE)
+                r = db_fail(s->db, err, what);
+        sqlite3_reset(q);
+        s->is_dirty = true;
+        return r;
+}
+
+static int prepare_all(struct store *s, struct err *err)
+{
+        for (int i = 0; i < DB_STATEMENTS; i++)
+                if (sqlite3_prepare_v3(s->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &s->statement[i], NULL) !=
+                    SQLITE_OK)
+                        return db_fail(s->db, err, "prepare");
+        return 0;
+}
+
+/* SQLite makes files 0644; this one is nobody else's, nor are the log and journal, which take its mode. */
+static int make_private(const char *path, struct err *err)
+{
+        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+        if (fd < 0)
+                return err_sys(err, -errno, "open store '%s'", path);
+        (void)close(fd);
+        return 0;
+}
+
+static void close_p(struct store **s)
+{
+        store_close(*s);
+}
+
+int store_open(const char *path, struct store **ret, struct err *err)
+{
+        AUTO(close_p) struct store *s = NULL;
+        int r;
+
+        r = make_private(path, err);
+        if (r < 0)
+                return r;
+        s = calloc(1, sizeof(*s));
+        if (!s)
+                return err_sys(err, -ENOMEM, "open store");
+        if (sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK ||
+            sqlite3_exec(s->db, pragmas, NULL, NULL, NULL) != SQLITE_OK)
+                return db_fail(s->db, err, "open");
+        r = db_migrate(s->db, DB_SCHEMA_VERSION, err);
+        if (r == 0)
+                r = prepare_all(s, err);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(s);
+        return 0;
+}
+
+struct store *store_close(struct store *s)
+{
+        if (!s)
+                return NULL;
+        for (int i = 0; i < DB_STATEMENTS; i++)
+                sqlite3_finalize(s->statement[i]);
+        sqlite3_close(s->db);
+        free(s);
+        return NULL;
+}
+
+int store_begin(struct store *s, struct err *err)
+{
+        return db_run(s, DB_BEGIN, err, "begin");
+}
+
+int store_commit(struct store *s, struct err *err)
+{
+        return db_run(s, DB_COMMIT, err, "commit");
+}
+
+void store_rollback(struct store *s)
+{
+        (void)db_run(s, DB_ROLLBACK, NULL, "rollback"); /* fails when there is nothing to undo */
+}
+
+bool store_wants_tidy(const struct store *s)
+{
+        return s->is_dirty;
+}
+
+void store_tidy(struct store *s)
+{
+        int frames = 0, moved = 0;
+
+        s->is_dirty = false;
+        if (sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &frames, &moved) != SQLITE_OK)
+                log_debug("store.tidy", "failed=%s", sqlite3_errstr(sqlite3_errcode(s->db)));
+}

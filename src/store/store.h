@@ -1,0 +1,61 @@
+/* store.h - what survives a restart of control: teams, keys, sandboxes, the token seed.
+ *
+ * The only code that knows the database.  One process owns it (the file is locked while it is open).  Calls block for
+ * microseconds: writes go to the write-ahead log without waiting for the disk, so a power cut may lose the last ones,
+ * but then the sandboxes are gone too.  store_tidy() does the slow part when there is time for it. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/ids.h"
+#include "model/sandbox.h"
+
+struct err;
+struct store; /* opaque */
+
+/* Open or make the database file, and bring an older one up to date.
+ * ERR_CONFLICT: another process has it.  ERR_INVALID: written by a newer version, or damaged. */
+int store_open(const char *path, struct store **ret, struct err *err);
+struct store *store_close(struct store *s);
+
+/* Changes between begin and commit happen together or not at all; store_rollback() also after a failed commit. */
+int store_begin(struct store *s, struct err *err);
+int store_commit(struct store *s, struct err *err);
+void store_rollback(struct store *s);
+
+bool store_wants_tidy(const struct store *s); /* has the log grown since? */
+void store_tidy(struct store *s);             /* moves it into the file; may wait for the disk */
+
+#define STORE_SEED_LEN 32
+/* Random bytes made once per database: what tokens are derived from. */
+int store_seed(struct store *s, uint8_t ret[STORE_SEED_LEN], struct err *err);
+
+struct store_team {
+        int64_t no; /* picked by the store when it is added */
+        char id[UUID_MAX];
+        const char *slug; /* borrowed, as the next */
+        const char *name;
+};
+int store_team_add(struct store *s, const struct store_team *t, int64_t *ret_no, struct err *err);
+int store_team_each(struct store *s, int (*each)(const struct store_team *t, void *arg), void *arg, struct err *err);
+
+#define STORE_KEY_HASH_LEN 32
+struct store_key {
+        char id[UUID_MAX];
+        int64_t team;
+        const char *name; /* borrowed, as the next */
+        const char *mask; /* what may be shown of the key */
+        uint8_t hash[STORE_KEY_HASH_LEN];
+};
+/* ERR_CONFLICT: that key is there already. */
+int store_key_add(struct store *s, const struct store_key *k, struct err *err);
+int store_key_each(struct store *s, int (*each)(const struct store_key *k, void *arg), void *arg, struct err *err);
+
+/* ERR_CONFLICT: that id is there already. */
+int store_sandbox_add(struct store *s, const struct sandbox *sb, struct err *err);
+/* From STARTING to RUNNING. */
+int store_sandbox_started(struct store *s, const char *id, int64_t started_ns, int64_t end_ns, struct err *err);
+int store_sandbox_set_end(struct store *s, const char *id, int64_t end_ns, struct err *err);
+int store_sandbox_remove(struct store *s, const char *id, struct err *err); /* fine when it is not there */
+/* `each` may move the contents out of sb; what is left is released.  A negative return ends the walk. */
+int store_sandbox_each(struct store *s, int (*each)(struct sandbox *sb, void *arg), void *arg, struct err *err);

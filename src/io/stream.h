@@ -32,7 +32,8 @@ void stream_want(struct stream *s, uint32_t want);
 
 /* > 0 bytes; 0 the peer ended properly; -EAGAIN nothing now; other negative errno: the connection is dead. */
 ssize_t stream_read(struct stream *s, void *p, size_t n);
-/* >= 0 bytes taken (may be short); -EAGAIN; other negative errno. */
+/* >= 0 bytes taken (may be short); -EAGAIN; other negative errno.  After a short write or -EAGAIN the next write begins
+ * with the bytes that were not taken, and offers no fewer of them: TLS may have encrypted them already. */
 ssize_t stream_write(struct stream *s, const void *p, size_t n);
 ssize_t stream_writev(struct stream *s, const struct iovec *iov, int n);
 /* Say that no more bytes follow (FIN, TLS close_notify), best effort. */

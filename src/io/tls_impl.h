@@ -1,0 +1,14 @@
+/* tls_impl.h - what tls.c and stream.c share. */
+#pragma once
+#include <openssl/ssl.h>
+
+#define TLS_ALPN_MAX 64
+
+struct tls_context {
+        SSL_CTX *ctx;
+        X509 *leaf;                       /* borrowed from ctx */
+        X509 *issuer;                     /* borrowed from ctx; NULL: no single names can be signed */
+        EVP_PKEY *key;                    /* borrowed from ctx */
+        unsigned char alpn[TLS_ALPN_MAX]; /* length-prefixed names, in our order */
+        unsigned alpn_len;
+};

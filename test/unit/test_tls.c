@@ -335,7 +335,6 @@ static void a_proper_end_and_a_cut_differ(void)
 static void plain_http_on_the_tls_port_is_an_error(void)
 {
         static const char *const said[] = {"GET / HTTP/1.1\r\nHost: a\r\n\r\n", "\x16\x03\x01\xff\xff",
-                                           "\x17\x03\x03\x01\x05hello there",
                                            "\xff\xfe\xfd\xfc\xfb\xfa\xf9\xf8\xf7\xf6\xf5\xf4"};
 
         for (size_t i = 0; i < ARRAY_LEN(said); i++) {

@@ -4,4 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* clang: macros where the C library checks sizes */
+#undef sprintf
+#undef vsprintf
 #pragma GCC poison strcpy strcat sprintf vsprintf strncpy strncat strtok atoi atol atof gets

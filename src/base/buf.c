@@ -56,7 +56,7 @@ int buf_reserve(struct buf *b, size_t n, uint8_t **ret)
         r = buf_grow(b, n);
         if (r < 0)
                 return r;
-        *ret = b->mem + b->start + b->len;
+        *ret = b->mem ? b->mem + b->start + b->len : NULL;
         return 0;
 }
 

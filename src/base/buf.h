@@ -21,9 +21,9 @@ void buf_init(struct buf *b, size_t max);
 void buf_done(struct buf *b);  /* releases the memory; the buf may be used again */
 void buf_reset(struct buf *b); /* empties, keeps the memory */
 
-static inline uint8_t *buf_at(const struct buf *b)
+static inline uint8_t *buf_at(const struct buf *b) /* NULL as long as nothing was added */
 {
-        return b->mem + b->start;
+        return b->mem ? b->mem + b->start : NULL;
 }
 static inline size_t buf_room(const struct buf *b)
 {
@@ -34,7 +34,7 @@ static inline size_t buf_room(const struct buf *b)
 int buf_add(struct buf *b, const void *p, size_t n);
 int buf_addc(struct buf *b, const char *s); /* a C string, without its NUL */
 int buf_addf(struct buf *b, const char *fmt, ...) PRINTF(2, 3);
-int buf_vaddf(struct buf *b, const char *fmt, va_list ap);
+int buf_vaddf(struct buf *b, const char *fmt, va_list ap) PRINTF(2, 0);
 
 /* Make at least n bytes of room behind the content and point *ret at it; buf_commit() then adds what was filled in. */
 int buf_reserve(struct buf *b, size_t n, uint8_t **ret);

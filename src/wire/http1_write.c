@@ -78,6 +78,7 @@ int http1_write_header(struct buf *out, struct str name, struct str value)
         return 0;
 }
 
+PRINTF(3, 0)
 static int write_headerf(struct buf *out, const char *name, const char *fmt, va_list ap)
 {
         size_t before = out->len, at;

@@ -1,0 +1,387 @@
+// Measures a server of its own and the floor under it in the same run; prints a table and writes bench/result.json.
+//
+//   bench/run [--quick] [floor|life|client|parallel|lives|many|files|proxy|others ...]
+import { spawn, spawnSync } from 'node:child_process'
+import fs from 'node:fs'
+import { createRequire } from 'node:module'
+import os from 'node:os'
+import path from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+
+import { descendants } from '../test/functional/lib/proc.mjs'
+import { createRaw, envd, killRaw } from '../test/functional/lib/raw.mjs'
+import { Server, temporaryDir } from '../test/functional/lib/server.mjs'
+import { until } from '../test/functional/lib/wait.mjs'
+import { print, row } from './table.mjs'
+
+const here = path.dirname(fileURLToPath(import.meta.url))
+const programs = path.join(here, '..', 'build', 'bench')
+const quick = process.argv.includes('--quick')
+const wanted = process.argv.slice(2).filter((a) => !a.startsWith('-'))
+const wants = (part) => wanted.length === 0 || wanted.includes(part)
+const few = (n) => String(quick ? Math.ceil(n / 5) : n)
+const result = { when: new Date().toISOString(), machine: machine(), figures: {} }
+const rows = []
+
+function machine() {
+  const cpu = os.cpus()
+  return { kernel: os.release(), cpus: cpu.length, cpu: cpu[0]?.model, memoryMB: Math.round(os.totalmem() / 2 ** 20) }
+}
+
+/** Run one of our programs to its end; its last line is the result. */
+function measure(program, args) {
+  const r = spawnSync(path.join(programs, program), args, { encoding: 'utf8', timeout: 600_000, maxBuffer: 1 << 26 })
+  if (r.status !== 0) throw new Error(`${program} ${args.join(' ')}: ${r.stderr || r.error?.message || r.signal}`)
+  return JSON.parse(r.stdout.trim().split('\n').at(-1))
+}
+
+const has = (program) => spawnSync('sh', ['-c', `command -v ${program}`]).status === 0
+const client = (server, mode, ...args) => measure('client', ['-p', String(server.port), '-k', server.key, ...args, mode])
+
+function meminfo() {
+  const all = {}
+  for (const m of fs.readFileSync('/proc/meminfo', 'utf8').matchAll(/^(\w+):\s+(\d+)/gm)) all[m[1]] = Number(m[2])
+  return all
+}
+
+const rollup = (pid, key) => Number(new RegExp(`^${key}:\\s+(\\d+)`, 'm').exec(fs.readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1] ?? 0)
+const cpuTicks = (pid) => {
+  const f = fs.readFileSync(`/proc/${pid}/stat`, 'utf8')
+  const after = f.slice(f.lastIndexOf(')') + 2).split(' ')
+  return Number(after[11]) + Number(after[12])
+}
+
+function baseLayer(server) {
+  const manifest = JSON.parse(fs.readFileSync(path.join(server.images, 'templates', 'base.json'), 'utf8'))
+  return manifest.layers.map((id) => path.join(server.images, 'layers', id))
+}
+
+function measureFloor(server) {
+  const work = temporaryDir('floor')
+  const create = measure('floor', ['create', '-n', few(200), '-r', baseLayer(server)[0], '-w', work, '-a', path.join(programs, 'floor_agent')])
+  fs.rmSync(work, { recursive: true, force: true })
+  return { ...create, ...measure('floor', ['spawn', '-n', few(300)]), ...measure('floor', ['http', '-n', few(300)]) }
+}
+
+/** Times the engine itself took, from its log lines. */
+const engineTimes = (server) => [...server.log.matchAll(/create_us=(\d+)/g)].map((m) => Number(m[1]))
+const median = (list) => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)]
+
+function measureLife(server, floor) {
+  const seen = engineTimes(server).length
+  const life = client(server, 'life', '-n', few(200))
+  const exec = client(server, 'exec', '-n', few(300)).exec
+  const inside = engineTimes(server).slice(seen)
+  result.figures.life = { ...life, execOneSandbox: exec, engineCreate: inside.length ? median(inside) : undefined }
+  if (inside.length) rows.push(row('create → ready, in the engine', median(inside), 'us', { floor: floor?.ready.p50, ratioAtMost: 2 }))
+  rows.push(
+    row('POST /v2/sandboxes answered', life.create.p50, 'us', { floor: floor?.ready.p50, atMost: 5000 }),
+    row('create → first output, raw HTTP', life.first_output.p50, 'us', { floor: floor && floor.ready.p50 + floor.http_spawn.p50, atMost: 10_000 }),
+    row('exec /bin/true, raw HTTP', exec.p50, 'us', { floor: floor?.http_spawn.p50, floorName: 'HTTP + posix_spawn', atMost: 3000 }),
+    row('kill, answered', life.kill.p50, 'us', { floor: floor?.kill.p50 }),
+  )
+  return life
+}
+
+/** The npm client, from create() to the first piece of output. */
+async function measureClient(server, floor) {
+  const require = createRequire(new URL('../test/functional/package.json', import.meta.url))
+  const { E2B_API_KEY, E2B_API_URL, E2B_SANDBOX_URL } = server.env
+  Object.assign(process.env, { E2B_API_KEY, E2B_API_URL, E2B_SANDBOX_URL })
+  const { Sandbox } = await import(pathToFileURL(require.resolve('e2b')))
+  const times = { create: [], firstOutput: [], exec: [], kill: [] }
+  for (let i = -5; i < Number(few(100)); i++) {
+    const t0 = performance.now()
+    const sandbox = await Sandbox.create()
+    const t1 = performance.now()
+    let first
+    await sandbox.commands.run('echo hello', { onStdout: () => (first ??= performance.now()) })
+    const t2 = performance.now()
+    await sandbox.commands.run('true')
+    const t3 = performance.now()
+    await sandbox.kill()
+    const t4 = performance.now()
+    if (i < 0) continue
+    times.create.push((t1 - t0) * 1000)
+    times.firstOutput.push((first - t0) * 1000)
+    times.exec.push((t3 - t2) * 1000)
+    times.kill.push((t4 - t3) * 1000)
+  }
+  const p50 = Object.fromEntries(Object.entries(times).map(([k, list]) => [k, median(list)]))
+  result.figures.npmClient = p50
+  rows.push(
+    row('create → first output, npm client', p50.firstOutput, 'us', { floor: floor && floor.ready.p50 + floor.http_spawn.p50, note: 'its command runs in bash -l' }),
+    row('commands.run("true"), npm client', p50.exec, 'us', { floor: floor?.http_spawn.p50, floorName: 'HTTP + posix_spawn' }),
+  )
+}
+
+function measureParallel(server) {
+  const r = client(server, 'parallel', '-c', '100')
+  result.figures.parallel100 = r
+  rows.push(row('100 creates at once, all answered', r.wall, 'us', { note: `each p50 ${(r.each.p50 / 1000).toFixed(0)} ms, max ${(r.each.max / 1000).toFixed(0)} ms` }))
+}
+
+function measureLives(server) {
+  const r = client(server, 'lives', '-c', '4', '-s', quick ? '3' : '8')
+  result.figures.lives = r
+  rows.push(row('full lives (create, exec, kill)', r.per_second, 'rate', { atLeast: 150 }))
+}
+
+/** Memory and time with many alive; what one costs is what the machine has less, divided. */
+async function measureMany(server) {
+  const file = path.join(server.data, 'bench-ids')
+  const steps = quick ? [200] : [1000, 3000]
+  const before = meminfo()
+  client(server, 'many', '-n', '10', '-f', file)
+  const probe = () => {
+    const p = path.join(server.data, 'bench-probe')
+    fs.rmSync(p, { force: true })
+    const r = client(server, 'many', '-n', few(50), '-f', p)
+    client(server, 'kill', '-c', '1', '-f', p)
+    return r.create.p50
+  }
+  await quiet(server)
+  const at10 = probe()
+  result.figures.many = { at10 }
+  let alive = 10
+  for (const target of steps) {
+    const made = client(server, 'many', '-n', String(target - alive), '-f', file)
+    alive = target
+    await quiet(server)
+    const now = meminfo()
+    const kib = (before.MemAvailable - now.MemAvailable) / alive
+    const slab = (now.Slab - before.Slab) / alive
+    const at = probe()
+    const idle = await idleCpu(server, quick ? 3 : 8)
+    result.figures.many[target] = { kibEach: kib, slabEach: slab, createRate: made.per_second, createP50: at, idleCpuPercent: idle }
+    rows.push(
+      row(`memory of each of ${target} idle sandboxes`, kib, 'kib', { atMost: target === 1000 ? 1536 : undefined, note: `slab ${slab.toFixed(0)} KiB` }),
+      row(`create rate up to ${target} alive`, made.per_second, 'rate'),
+      row(`create p50 with ${target} alive`, at, 'us', { floor: at10, floorName: 'with 10 alive', ratioAtMost: 1.5 }),
+      row(`idle CPU of the server, ${target} alive`, idle, 'percent', { atMost: target === 1000 ? 1 : undefined }),
+    )
+  }
+  const gone = client(server, 'kill', '-c', '4', '-f', file)
+  result.figures.many.killRate = gone.per_second
+  rows.push(row(`kill rate, ${alive} alive`, gone.per_second, 'rate'))
+}
+
+/** Until pools are full again and removals done: the server's own processes use no CPU for half a second. */
+async function quiet(server) {
+  const total = () => serverPids(server).reduce((sum, pid) => sum + safe(() => cpuTicks(pid)), 0)
+  let last = total()
+  let since = performance.now()
+  await until('the server at rest', () => {
+    const now = total()
+    if (now !== last) [last, since] = [now, performance.now()]
+    return performance.now() - since > 500
+  }, 120_000)
+}
+
+const safe = (f) => {
+  try {
+    return f()
+  } catch {
+    return 0
+  }
+}
+const serverPids = (server) => [server.supervisor, ...server.rolePids(), ...helpers(server)]
+/** Children of the roles that are ours and not sandboxes: they see the host's process ids. */
+const helpers = (server) => server.rolePids().flatMap((pid) => descendants(pid)).filter((p) => p.args[0]?.includes('sandglass')).map((p) => p.pid)
+
+async function idleCpu(server, seconds) {
+  const pids = serverPids(server)
+  const before = pids.map((pid) => safe(() => cpuTicks(pid)))
+  await new Promise((done) => setTimeout(done, seconds * 1000))
+  const used = pids.reduce((sum, pid, i) => sum + safe(() => cpuTicks(pid)) - before[i], 0)
+  return used / seconds // ticks are hundredths of a second
+}
+
+function measureFiles(server) {
+  const r = client(server, 'files', '-n', few(5), '-m', '100')
+  const bytes = Buffer.alloc(100 << 20, 120)
+  const file = path.join(server.data, 'bench-file')
+  const copy = []
+  for (let i = 0; i < 3; i++) {
+    const t = performance.now()
+    fs.writeFileSync(file, bytes)
+    copy.push((performance.now() - t) * 1000)
+  }
+  fs.rmSync(file)
+  const mbs = (time) => (100 * 1.048576 * 1e6) / time
+  result.figures.files = { ...r, writeFile: median(copy) }
+  rows.push(
+    row('upload of 100 MB', mbs(r.upload.p50), 'mbs', { floor: mbs(median(copy)), floorName: 'plain write to disk cache' }),
+    row('download of 100 MB', mbs(r.download.p50), 'mbs', { floor: mbs(median(copy)), floorName: 'plain write to disk cache' }),
+  )
+}
+
+/** Requests through the edge to a server in a sandbox, and through nginx to the same program outside. */
+async function measureProxy(server) {
+  const seconds = quick ? '2' : '5'
+  const load = (port, ...headers) => measure('client', ['-p', String(port), ...headers.flatMap((h) => ['-H', h]), 'load', '-c', '16', '-s', seconds])
+  const sandbox = await createRaw(server)
+  const program = fs.readFileSync(path.join(programs, 'hello'))
+  await envd(server, sandbox, 'POST', '/files?path=/tmp/hello', { body: program, headers: { 'Content-Type': 'application/octet-stream' } })
+  startInside(server, sandbox, 'chmod +x /tmp/hello && exec /tmp/hello 8080')
+  const route = [`E2b-Sandbox-Id: ${sandbox.sandboxID}`, 'E2b-Sandbox-Port: 8080']
+  const ask = () => fetch(`${server.apiUrl}/`, { headers: Object.fromEntries(route.map((h) => h.split(': '))) })
+  await until('the server inside', async () => (await ask()).status === 200)
+  const edge = load(server.port, ...route)
+  await killRaw(server, sandbox.sandboxID)
+  const direct = await withHello((port) => load(port))
+  const nginx = has('nginx') ? await withHello((port) => withNginx(port, (front) => load(front))) : undefined
+  result.figures.proxy = { edge, direct, nginx }
+  rows.push(row('proxied requests, 16 connections', edge.per_second, 'rate', nginx ? { floor: nginx.per_second, floorName: 'nginx, as many workers' } : { floor: direct.per_second, floorName: 'no proxy (nginx not installed)' }))
+}
+
+function startInside(server, sandbox, script) {
+  const message = Buffer.from(JSON.stringify({ process: { cmd: '/bin/sh', args: ['-c', script] }, stdin: false }))
+  const head = Buffer.alloc(5)
+  head.writeUInt32BE(message.length, 1)
+  envd(server, sandbox, 'POST', '/process.Process/Start', { body: Buffer.concat([head, message]), headers: { 'Content-Type': 'application/connect+json' } }).catch(() => {})
+}
+
+async function freePort() {
+  const { createServer } = await import('node:net')
+  const probe = createServer().listen(0, '127.0.0.1')
+  await new Promise((done) => probe.once('listening', done))
+  const { port } = probe.address()
+  await new Promise((done) => probe.close(done))
+  return port
+}
+
+async function withProgram(argv, port, body) {
+  const child = spawn(argv[0], argv.slice(1), { stdio: 'ignore' })
+  const over = new Promise((done) => child.once('exit', done))
+  try {
+    await until(`${argv[0]} on port ${port}`, () => fetch(`http://127.0.0.1:${port}/`).then((r) => r.ok, () => false))
+    return await body(port)
+  } finally {
+    child.kill()
+    await over
+  }
+}
+
+const withHello = async (body) => {
+  const port = await freePort()
+  return withProgram([path.join(programs, 'hello'), String(port)], port, body)
+}
+
+async function withNginx(upstream, body) {
+  const dir = temporaryDir('nginx')
+  const port = await freePort()
+  fs.chmodSync(dir, 0o755)
+  const temp = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((t) => `${t}_temp_path ${dir}/${t};`).join(' ')
+  fs.writeFileSync(`${dir}/nginx.conf`, `daemon off; user root; worker_processes auto; pid ${dir}/pid; error_log ${dir}/error.log;
+events { worker_connections 1024; }
+http { access_log off; ${temp} upstream u { server 127.0.0.1:${upstream}; keepalive 64; }
+  server { listen 127.0.0.1:${port} reuseport; location / { proxy_pass http://u; proxy_http_version 1.1; proxy_set_header Connection ""; } } }
+`)
+  try {
+    return await withProgram(['nginx', '-p', dir, '-c', `${dir}/nginx.conf`], port, body)
+  } finally {
+    fs.rmSync(dir, { recursive: true, force: true })
+  }
+}
+
+/** The same file system under other tools. */
+function measureOthers(server, life) {
+  const [layer] = baseLayer(server)
+  const time = (argv, n) => {
+    const list = []
+    for (let i = 0; i < n; i++) {
+      const t = performance.now()
+      const r = spawnSync(argv[0], argv.slice(1), { encoding: 'utf8' })
+      if (r.status !== 0) return { error: (r.stderr || r.error?.message || `exit ${r.status}`).trim().split('\n').at(-1) }
+      list.push((performance.now() - t) * 1000)
+    }
+    return { p50: median(list) }
+  }
+  const own = life?.first_output.p50
+  if (has('podman')) {
+    const podman = time(['podman', 'run', '--rm', '--network=none', '--rootfs', `${layer}:O`, '/bin/echo', 'hello'], quick ? 3 : 10)
+    result.figures.podman = podman
+    if (podman.p50 && own) rows.push(row('podman run, same file system', podman.p50, 'us', { floor: own, floorName: 'ours, create → output', ratioAtLeast: 30 }))
+    else if (podman.error) rows.push(row('podman run, same file system', undefined, 'us', { note: podman.error }))
+  }
+  if (has('crun')) {
+    const crun = withBundle(layer, (bundle) => time(['unshare', '-m', 'sh', '-c', hideUnified + `exec crun run --bundle ${bundle} sandglass-bench-$$`], quick ? 5 : 20))
+    result.figures.crun = crun
+    if (crun.p50 && own) rows.push(row('crun run, same file system', crun.p50, 'us', { floor: own, floorName: 'ours, create → output', ratioAtLeast: 1 }))
+    else if (crun.error) rows.push(row('crun run, same file system', undefined, 'us', { note: crun.error }))
+  }
+}
+
+// crun refuses a machine with cgroup v1 and v2 side by side: it is shown v1 only, in a mount namespace of its own
+const hideUnified = 'if [ -d /sys/fs/cgroup/unified ]; then umount /sys/fs/cgroup/unified; fi; '
+
+function withBundle(layer, body) {
+  const dir = temporaryDir('bundle')
+  const spec = spawnSync('crun', ['spec', '--bundle', dir], { cwd: dir, encoding: 'utf8' })
+  try {
+    if (spec.status !== 0) return { error: spec.stderr.trim() }
+    const config = JSON.parse(fs.readFileSync(path.join(dir, 'config.json'), 'utf8'))
+    config.root = { path: layer, readonly: true }
+    Object.assign(config.process, { terminal: false, args: ['/bin/echo', 'hello'] })
+    fs.writeFileSync(path.join(dir, 'config.json'), JSON.stringify(config))
+    return body(dir)
+  } finally {
+    fs.rmSync(dir, { recursive: true, force: true })
+  }
+}
+
+async function measureMemory(server) {
+  const roles = Object.fromEntries(Object.entries(server.roles()).map(([role, pids]) => [role, pids.reduce((sum, pid) => sum + rollup(pid, 'Rss'), 0)]))
+  const sum = Object.values(roles).reduce((a, b) => a + b, 0)
+  const sandbox = await createRaw(server)
+  const { pid } = JSON.parse(fs.readFileSync(server.file(`sandboxes/${sandbox.sandboxID}/cell.json`), 'utf8'))
+  const own = rollup(pid, 'Private_Dirty') + rollup(pid, 'Private_Clean')
+  await killRaw(server, sandbox.sandboxID)
+  result.figures.memory = { rolesKib: roles, envdPrivateKib: own }
+  rows.push(
+    row('RSS of edge, control, engine at start', sum, 'kib', { atMost: 40 * 1024, note: Object.entries(roles).map(([r, k]) => `${r} ${(k / 1024).toFixed(1)}`).join(', ') + ' MiB' }),
+    row('private memory of the daemon in a sandbox', own, 'kib', { atMost: 1024 }),
+  )
+}
+
+async function main() {
+  const config = path.join(temporaryDir('bench'), 'config.json')
+  fs.writeFileSync(config, JSON.stringify({ sandboxes_max: 10_000, log_level: 'debug' }))
+  const started = performance.now()
+  const server = await Server.start({ args: ['--config', config] })
+  rows.push(row('server start until ready', (performance.now() - started) * 1000, 'us', { atMost: 2e6 }))
+  const step = async (name, body) => {
+    if (!wants(name)) return undefined
+    process.stderr.write(`${name} ...\n`)
+    try {
+      return await body()
+    } catch (e) {
+      rows.push({ name, value: undefined, unit: 'us', goal: '', note: `failed: ${e.message.split('\n')[0]}` })
+      return undefined
+    }
+  }
+  try {
+    await step('memory', () => measureMemory(server))
+    const floor = await step('floor', () => measureFloor(server))
+    result.figures.floor = floor
+    if (floor) rows.push(row('floor: sandbox from system calls, ready', floor.ready.p50, 'us'), row('floor: vfork + exec + wait', floor.spawn.p50, 'us'))
+    const life = await step('life', () => measureLife(server, floor))
+    await step('client', () => measureClient(server, floor))
+    await step('parallel', () => measureParallel(server))
+    await step('lives', () => measureLives(server))
+    await step('files', () => measureFiles(server))
+    await step('proxy', () => measureProxy(server))
+    await step('others', () => measureOthers(server, life))
+    await step('many', () => measureMany(server))
+  } finally {
+    await server.cleanUp()
+    fs.rmSync(path.dirname(config), { recursive: true, force: true })
+  }
+  const ordered = [...rows.filter((r) => r.ratio !== undefined), ...rows.filter((r) => r.ratio === undefined)]
+  print(ordered)
+  result.rows = ordered
+  fs.writeFileSync(path.join(here, 'result.json'), JSON.stringify(result, null, 2) + '\n')
+}
+
+await main()

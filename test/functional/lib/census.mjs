@@ -22,8 +22,17 @@ const list = (dir) => {
   }
 }
 
-/** Directories of all cgroup hierarchies below the server's own group, without the groups of the roles. */
-export function cgroupDirs(name) {
+/** "sandglass-N": the name of this data directory's share of the machine; null when it has none. */
+export function instanceName(data) {
+  try {
+    return `sandglass-${JSON.parse(fs.readFileSync(path.join(data, 'engine.json'), 'utf8')).instance}`
+  } catch {
+    return null
+  }
+}
+
+/** Directories below the instance's own in every cgroup hierarchy. */
+export function cgroupDirs(instance) {
   const found = []
   const walk = (dir) => {
     for (const entry of list(dir)) {
@@ -33,26 +42,14 @@ export function cgroupDirs(name) {
       walk(below)
     }
   }
-  for (const hierarchy of ['', ...list(cgroupRoot)]) {
-    const dir = path.join(cgroupRoot, hierarchy, name)
-    if (fs.existsSync(dir)) walk(dir)
-  }
-  return [...new Set(found)]
+  for (const hierarchy of ['', ...list(cgroupRoot)]) walk(path.join(cgroupRoot, hierarchy, instance))
+  return found
 }
 
-/** Name of the cgroup this server's sandboxes are below, the same in each hierarchy; null before the first one. */
-export function serverCgroup(server) {
-  for (const p of sandboxProcesses(server)) {
-    const own = cgroupsOf(p.pid).find((c) => c.includes('sandglass'))
-    if (own) return own.split('/').find((part) => part.startsWith('sandglass'))
-  }
-  return null
-}
-
-/** Processes of the server, of its sandboxes and of its pool: by parent, and by network namespace for the adopted. */
-function sandboxProcesses(server, all = processes()) {
-  const roles = new Set(server.rolePids())
-  return descendants(server.supervisor, all).filter((p) => !roles.has(p.pid))
+/** Processes of sandboxes and of cells kept ready: whoever is in one of the instance's cgroups, whoever the parent is. */
+export function cellProcesses(instance, all = processes()) {
+  if (!instance) return []
+  return all.filter((p) => cgroupsOf(p.pid).some((group) => group.startsWith(`/${instance}/`)))
 }
 
 /** Established TCP connections of this machine's own network namespace, by socket inode: clients, not sandboxes. */
@@ -97,19 +94,23 @@ function mountCount(server) {
   return { host, engine: inner }
 }
 
+const links = (instance) => lines('ip', ['-o', 'link']).filter((l) => l.includes(` ${instance.replace('sandglass-', 'sg')}-`))
+const tables = (instance) => lines('nft', ['list', 'tables']).filter((l) => l.endsWith(` ${instance}`))
+
 /** Everything, as plain numbers. */
 export function take(server) {
-  const inside = sandboxProcesses(server)
-  const group = serverCgroup(server) ?? server.cgroup
-  server.cgroup = group
-  const links = lines('ip', ['-o', 'link']).filter((l) => /link-netns|@if/.test(l) && /(^|\s)sg/.test(l))
+  const all = processes()
+  const instance = instanceName(server.data)
+  const inside = cellProcesses(instance, all)
+  const own = descendants(server.supervisor, all)
   return {
     processes: inside.filter((p) => p.state !== 'Z').length,
-    zombies: inside.filter((p) => p.state === 'Z').length,
-    cgroups: group ? cgroupDirs(group).length : 0,
+    helpers: own.filter((p) => p.state !== 'Z' && !inside.some((q) => q.pid === p.pid)).length,
+    zombies: own.filter((p) => p.state === 'Z').length,
+    cgroups: instance ? cgroupDirs(instance).length : 0,
     netns: netNamespaces(server, inside).size,
-    links: links.length,
-    nftables: lines('nft', ['list', 'tables']).filter((l) => l.includes('sandglass')).length,
+    links: instance ? links(instance).length : 0,
+    nftables: instance ? tables(instance).length : 0,
     mounts: mountCount(server),
     fds: countFds(server),
     sandboxes: list(server.file('sandboxes')).length,
@@ -184,6 +185,10 @@ export function everythingOf(data) {
     if (holds || mountLines(p.pid).some((l) => l.includes(data + '/'))) found.push(`process ${p.pid} ${p.args.join(' ')}`)
   }
   for (const line of mountLines('self')) if (line.includes(data + '/')) found.push(`mount ${line}`)
+  const instance = instanceName(data)
+  for (const p of cellProcesses(instance)) found.push(`process ${p.pid} ${p.args.join(' ')} in ${instance}`)
+  for (const dir of instance ? cgroupDirs(instance) : []) found.push(`cgroup ${dir}`)
+  for (const line of instance ? [...links(instance), ...tables(instance)] : []) found.push(line)
   for (const name of list(path.join(data, 'sandboxes'))) found.push(`sandboxes/${name}`)
   for (const name of list(path.join(data, 'trash'))) found.push(`trash/${name}`)
   return found

@@ -10,6 +10,7 @@
 #define UUID_MAX 37
 #define CLIENT_ID "6532622b" /* a constant of the contract, required in every answer */
 #define ENVD_PORT 49983
+#define ENVD_VERSION "0.6.13" /* of the wire contract that envd speaks; clients decide by it */
 
 void sandbox_id_make(char out[SANDBOX_ID_MAX]);
 /* Exactly the form we make.  Used wherever an id becomes a path. */

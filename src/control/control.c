@@ -1,0 +1,158 @@
+#include "control/control.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/auto.h"
+#include "base/err.h"
+#include "control/router.h"
+#include "control/show.h"
+#include "http/server.h"
+#include "model/conf.h"
+
+#define HEAD_TIMEOUT_MS 30000
+#define IDLE_TIMEOUT_MS 300000 /* edges keep their connections */
+#define CONNS_MAX 4096
+#define DISK_MB_DEFAULT 10240
+
+static json_t *route_of(const struct sandbox *s, void *arg)
+{
+        return show_route(arg, s);
+}
+
+static json_t *find_route(const char *id, void *arg)
+{
+        struct control *c = arg;
+        struct life *l = lives_find(&c->lives, id);
+
+        return l && l->sandbox.state == SANDBOX_RUNNING ? show_route(c, &l->sandbox) : NULL;
+}
+
+static void on_list(const json_t *sandboxes, void *arg)
+{
+        lives_reconcile(&((struct control *)arg)->lives, sandboxes);
+}
+
+static void on_exited(const char *id, void *arg)
+{
+        lives_exited(&((struct control *)arg)->lives, id);
+}
+
+/* <data>/store: the database, the seed in it, and at first start a team with a key. */
+static int open_store(struct control *c, struct err *err)
+{
+        AUTO_FREE char *dir = conf_path(c->conf, "store"), *path = conf_path(c->conf, "store/sandglass.db");
+        int r;
+
+        if (!dir || !path)
+                return err_sys(err, -ENOMEM, "open store");
+        if (mkdir(dir, 0700) < 0 && errno != EEXIST)
+                return err_sys(err, -errno, "create '%s'", dir);
+        r = store_open(path, &c->store, err);
+        if (r == 0)
+                r = store_seed(c->store, c->seed, err);
+        if (r == 0)
+                r = keys_load(&c->keys, c->store, err);
+        if (r == 0)
+                r = keys_ensure_first(&c->keys, c->store, dir, false, err);
+        return r;
+}
+
+static int open_templates(struct control *c, struct err *err)
+{
+        const struct template_defaults defaults = {
+                .cpu_count = c->conf->default_cpus,
+                .memory_mb = c->conf->default_memory_mb,
+                .disk_mb = DISK_MB_DEFAULT,
+        };
+        AUTO_FREE char *dir = NULL;
+
+        if (asprintf(&dir, "%s/templates", c->conf->images_dir) < 0) {
+                dir = NULL;
+                return err_sys(err, -ENOMEM, "open templates");
+        }
+        return templates_init(&c->templates, dir, &defaults, err);
+}
+
+static int start_engine_link(struct control *c, struct err *err)
+{
+        static const struct engine_link_ops ops = {.on_list = on_list, .on_exited = on_exited};
+        AUTO_FREE char *path = conf_path(c->conf, "run/engine.sock");
+
+        if (!path || engine_link_start(&c->engine, c->loop, path, &ops, c) < 0)
+                return err_sys(err, -ENOMEM, "engine link");
+        return 0;
+}
+
+static int start_lives(struct control *c, struct err *err)
+{
+        const struct lives_options o = {
+                .loop = c->loop,
+                .store = c->store,
+                .feed = &c->feed,
+                .keys = &c->keys,
+                .engine = &c->engine,
+                .route = route_of,
+                .arg = c,
+                .now_ns = c->now_ns,
+        };
+
+        return lives_init(&c->lives, &o, err);
+}
+
+static int start_http(struct control *c, struct err *err)
+{
+        const struct http_server_options o = {
+                .loop = c->loop,
+                .on_request = router_on_request,
+                .arg = c,
+                .head_timeout_ms = HEAD_TIMEOUT_MS,
+                .idle_timeout_ms = IDLE_TIMEOUT_MS,
+                .conns_max = CONNS_MAX,
+        };
+        int r = http_server_create(&o, &c->http);
+
+        return r < 0 ? err_sys(err, r, "HTTP server") : 0;
+}
+
+int control_init(struct control *c, const struct conf *conf, struct loop *loop, int64_t (*now_ns)(void),
+                 struct err *err)
+{
+        int r;
+
+        *c = (struct control){.conf = conf, .loop = loop, .now_ns = now_ns};
+        r = open_store(c, err);
+        if (r == 0)
+                r = open_templates(c, err);
+        if (r == 0)
+                r = start_engine_link(c, err);
+        feed_init(&c->feed, loop, find_route, c);
+        if (r == 0)
+                r = start_lives(c, err);
+        if (r == 0)
+                r = start_http(c, err);
+        return r;
+}
+
+int control_listen(struct control *c, struct err *err)
+{
+        int r;
+
+        r = feed_listen(&c->feed, c->conf->fds.routes);
+        if (r < 0)
+                return err_sys(err, r, "listen for edges");
+        r = http_server_listen(c->http, c->conf->fds.api);
+        return r < 0 ? err_sys(err, r, "listen for requests") : 0;
+}
+
+void control_done(struct control *c)
+{
+        c->http = http_server_free(c->http); /* first: its requests wait for what follows */
+        lives_done(&c->lives);
+        engine_link_stop(&c->engine);
+        feed_done(&c->feed);
+        templates_done(&c->templates);
+        keys_done(&c->keys);
+        c->store = store_close(c->store);
+}

@@ -1,0 +1,119 @@
+#include "control/exchange.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/err.h"
+
+#define MORE_MAX 4
+
+static const char allowed_headers[] =
+        "Origin, Content-Length, Content-Type, User-Agent, Authorization, X-API-Key, X-Team-ID, browser, lang, "
+        "lang_version, machine, os, package_version, processor, publisher, release, sdk_runtime, system";
+static const char exposed_headers[] =
+        "X-Next-Token, X-Total-Running, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Retry-After";
+
+/* What a browser needs to see our answers, when it is one that asks; then `more`. */
+static void collect(const struct exchange *x, const struct http_header *more, struct http_header out[MORE_MAX + 3])
+{
+        size_t n = 0;
+
+        if (http1_find(x->rq->head, "Origin")) {
+                out[n++] = (struct http_header){"Access-Control-Allow-Origin", "*"};
+                out[n++] = (struct http_header){"Access-Control-Expose-Headers", exposed_headers};
+        }
+        for (size_t i = 0; more && more[i].name && i < MORE_MAX; i++)
+                out[n++] = more[i];
+        out[n] = (struct http_header){NULL, NULL};
+}
+
+void answer_json_with(struct exchange *x, unsigned status, const struct http_header *more, json_t *body)
+{
+        struct http_header all[MORE_MAX + 3];
+
+        collect(x, more, all);
+        http_reply_json(x->rq, status, all, body);
+}
+
+void answer_json(struct exchange *x, unsigned status, json_t *body)
+{
+        answer_json_with(x, status, NULL, body);
+}
+
+void answer_empty(struct exchange *x, unsigned status)
+{
+        struct http_header all[MORE_MAX + 3];
+
+        collect(x, NULL, all);
+        http_reply(x->rq, status, NULL, all, NULL, 0);
+}
+
+static json_t *text_of(char *msg)
+{
+        json_t *v = json_string(msg);
+
+        if (v)
+                return v;
+        for (char *p = msg; *p; p++) /* a cut may go through a character; paths may hold anything */
+                if ((unsigned char)*p >= 0x80)
+                        *p = '?';
+        return json_string(msg);
+}
+
+static void refuse(struct exchange *x, unsigned status, const char *code, const struct http_header *more, char *msg)
+{
+        json_t *body = json_pack("{s:i,s:o}", "code", (int)status, "message", text_of(msg));
+
+        if (code)
+                (void)json_object_set_new(body, "error_code", json_string(code));
+        answer_json_with(x, status, more, body);
+}
+
+void answer_error(struct exchange *x, unsigned status, const char *code, const char *fmt, ...)
+{
+        char msg[512];
+        va_list ap;
+
+        va_start(ap, fmt);
+        if (vsnprintf(msg, sizeof(msg), fmt, ap) >= (int)sizeof(msg))
+                memcpy(msg + sizeof(msg) - 4, "...", 4);
+        va_end(ap);
+        refuse(x, status, code, NULL, msg);
+}
+
+void answer_err(struct exchange *x, const struct err *err)
+{
+        static const unsigned status[] = {
+                [ERR_NONE] = 500,     [ERR_INVALID] = 400,     [ERR_NOT_FOUND] = 404,
+                [ERR_CONFLICT] = 409, [ERR_LIMIT] = 503,       [ERR_DENIED] = 403,
+                [ERR_TIMEOUT] = 504,  [ERR_UNAVAILABLE] = 503, [ERR_INTERNAL] = 500,
+        };
+
+        answer_error(x, status[err->kind], NULL, "%s", err->msg);
+}
+
+void answer_no_sandbox(struct exchange *x)
+{
+        answer_error(x, 404, NULL, "Sandbox \"%s\" doesn't exist or you don't have access to it", x->id);
+}
+
+void answer_preflight(struct exchange *x)
+{
+        const struct http_header all[] = {
+                {"Access-Control-Allow-Origin", "*"},
+                {"Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE, OPTIONS"},
+                {"Access-Control-Allow-Headers", allowed_headers},
+                {"Access-Control-Max-Age", "600"},
+                {NULL, NULL},
+        };
+
+        http_reply(x->rq, 204, NULL, all, NULL, 0);
+}
+
+void answer_wrong_method(struct exchange *x, const char *allow)
+{
+        const struct http_header more[] = {{"Allow", allow}, {NULL, NULL}};
+        char msg[] = "Method not allowed";
+
+        refuse(x, 405, NULL, more, msg);
+}

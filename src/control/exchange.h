@@ -1,0 +1,48 @@
+/* exchange.h - one request with its answer, from the router's hands to the last byte.
+ *
+ * A handler answers with one of answer_*(), now or later.  Answering may end the exchange before it returns: nothing of
+ * it is touched afterwards. */
+#pragma once
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "base/auto.h"
+#include "base/str.h"
+#include "control/engine_link.h"
+#include "control/lives.h"
+#include "http/server.h"
+
+struct control;
+struct err;
+struct route;
+struct team;
+
+#define EXCHANGE_ID_MAX 65 /* longer ids than any of ours are refused, not searched for */
+
+struct exchange {
+        struct control *control;
+        struct http_request *rq;
+        const struct route *route;
+        struct team *team;         /* who asks; NULL on open routes */
+        char id[EXCHANGE_ID_MAX];  /* the sandbox named in the path, without a client suffix; or the one being made */
+        json_t *body;              /* owned; NULL: none */
+        struct life_waiter waiter; /* for a kill */
+        struct engine_call call;   /* for what asks the engine directly */
+        /* The exchange is over; `is_complete`: the client has all of the answer.  NULL: nothing to do then. */
+        void (*on_over)(struct exchange *x, bool is_complete);
+};
+
+/* The body, when there is one, has been parsed; headers and query are in x->rq. */
+typedef void (*exchange_handler)(struct exchange *x);
+
+void answer_json(struct exchange *x, unsigned status, json_t *body); /* body stolen */
+/* More headers: a list that ends with {NULL, NULL}, at most 4. */
+void answer_json_with(struct exchange *x, unsigned status, const struct http_header *more, json_t *body);
+void answer_empty(struct exchange *x, unsigned status); /* 204, say */
+/* {"code","message"} and, where `code` is not NULL, "error_code". */
+void answer_error(struct exchange *x, unsigned status, const char *code, const char *fmt, ...) PRINTF(4, 5);
+void answer_err(struct exchange *x, const struct err *err); /* the status follows from the kind */
+void answer_no_sandbox(struct exchange *x);                 /* 404 for x->id */
+/* More of what only the router needs: the answer to a preflight, and to a wrong method. */
+void answer_preflight(struct exchange *x);
+void answer_wrong_method(struct exchange *x, const char *allow);

@@ -1,0 +1,20 @@
+/* handlers.h - what serves the routes of router.c, by file. */
+#pragma once
+
+struct exchange;
+
+void handle_health(struct exchange *x); /* handle_sandbox.c */
+void handle_get(struct exchange *x);
+void handle_kill(struct exchange *x);
+void handle_timeout(struct exchange *x);
+void handle_refresh(struct exchange *x);
+void handle_connect_v1(struct exchange *x);
+void handle_connect_v2(struct exchange *x);
+
+void handle_create_v1(struct exchange *x); /* handle_create.c */
+void handle_create_v2(struct exchange *x);
+
+void handle_list_v1(struct exchange *x); /* handle_list.c */
+void handle_list_v2(struct exchange *x);
+
+void handle_metrics(struct exchange *x); /* handle_metrics.c */

@@ -1,0 +1,99 @@
+#include "control/role.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "control/control.h"
+#include "http/server.h"
+#include "model/conf.h"
+
+#define STOP_MS_MAX 20000 /* for running exchanges; then they are cut */
+
+struct role {
+        struct control control;
+        struct loop *loop; /* owned */
+        struct timer stop_timer;
+        bool is_stopping;
+};
+
+static void stop_now(struct timer *t)
+{
+        struct role *role = CONTAINER_OF(t, struct role, stop_timer);
+
+        log_warn("control.stop", "requests still running, ending without them");
+        loop_stop(role->loop);
+}
+
+static void on_idle(void *arg)
+{
+        loop_stop(((struct role *)arg)->loop);
+}
+
+static void on_signal(int signo, void *arg)
+{
+        struct role *role = arg;
+
+        if (signo == SIGHUP) {
+                templates_refresh(&role->control.templates);
+                return;
+        }
+        if (role->is_stopping)
+                return;
+        role->is_stopping = true;
+        log_info("control.stop", "connections=%zu", http_server_conn_count(role->control.http));
+        role->stop_timer.on = stop_now;
+        timer_set(role->loop, &role->stop_timer, STOP_MS_MAX);
+        http_server_stop(role->control.http, on_idle, role);
+}
+
+static int start(struct role *role, const struct conf *conf, struct err *err)
+{
+        static const int signals[] = {SIGTERM, SIGINT, SIGHUP, 0};
+        int r;
+
+        r = loop_create(&role->loop);
+        if (r == 0)
+                r = loop_signals(role->loop, signals, on_signal, role);
+        if (r < 0)
+                return err_sys(err, r, "event loop");
+        r = control_init(&role->control, conf, role->loop, clock_real_ns, err);
+        return r < 0 ? r : control_listen(&role->control, err);
+}
+
+static enum log_level level_of(const char *name)
+{
+        static const char *const names[] = {"error", "warn", "info", "debug"};
+
+        for (size_t i = 0; i < ARRAY_LEN(names); i++)
+                if (name && strcmp(name, names[i]) == 0)
+                        return (enum log_level)i;
+        return LOG_INFO;
+}
+
+int control_main(const struct conf *conf)
+{
+        static struct role role;
+        struct err err = {0};
+        int r;
+
+        log_setup("control", level_of(conf->log_level));
+        (void)signal(SIGPIPE, SIG_IGN);
+        (void)mallopt(M_ARENA_MAX, 1);
+        r = start(&role, conf, &err);
+        if (r == 0) {
+                log_info("control.ready", "domain=%s", conf->domain);
+                r = loop_run(role.loop);
+                if (r < 0)
+                        err_sys(&err, r, "event loop");
+        }
+        if (r < 0)
+                log_error("control.failed", "reason=\"%s\"", err.msg);
+        control_done(&role.control);
+        role.loop = loop_free(role.loop);
+        return r < 0 ? 1 : 0;
+}

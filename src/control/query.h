@@ -1,0 +1,18 @@
+/* query.h - the query of a list of sandboxes, decoded and checked; and the tokens between its pages. */
+#pragma once
+#include "base/str.h"
+#include "model/listing.h"
+
+struct err;
+
+#define QUERY_METADATA_MAX 100 /* pairs in a filter */
+#define QUERY_TOKEN_MAX 96
+
+/* `slug` is the asking team's namespace.  ERR_INVALID with the contract's texts.
+ * On success *ret is the caller's: listing_done(). */
+int query_listing(struct str query, const char *slug, struct listing *ret, struct err *err);
+/* Only the metadata filter, newest first, all of them: what version 1 of the list takes. */
+int query_listing_v1(struct str query, struct listing *ret, struct err *err);
+
+/* Where the page after s starts. */
+void query_token_make(const struct listing *l, const struct sandbox *s, char out[QUERY_TOKEN_MAX]);

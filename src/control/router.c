@@ -1,0 +1,203 @@
+#include "control/router.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "control/control.h"
+#include "control/handlers.h"
+
+#define SMALL_MAX (64u << 10)
+#define CREATE_MAX (1u << 20) /* env variables go to the sandbox in one message of that size at most */
+#define ID_SEGMENT "{sandboxID}"
+
+#define GET(path, handler)                                                                                             \
+        {                                                                                                              \
+                "GET", path, handler, ROUTE_BODY_NONE, 0, false                                                        \
+        }
+#define POST(path, handler, body, max)                                                                                 \
+        {                                                                                                              \
+                "POST", path, handler, ROUTE_BODY_##body, max, false                                                   \
+        }
+#define DELETE(path, handler)                                                                                          \
+        {                                                                                                              \
+                "DELETE", path, handler, ROUTE_BODY_NONE, 0, false                                                     \
+        }
+
+static const struct route table[] = {
+        {"GET", "/health", handle_health, ROUTE_BODY_NONE, 0, true},
+
+        POST("/sandboxes", handle_create_v1, REQUIRED, CREATE_MAX),
+        POST("/v2/sandboxes", handle_create_v2, REQUIRED, CREATE_MAX),
+        GET("/sandboxes", handle_list_v1),
+        GET("/v2/sandboxes", handle_list_v2),
+
+        GET("/sandboxes/{sandboxID}", handle_get),
+        DELETE("/sandboxes/{sandboxID}", handle_kill),
+        GET("/sandboxes/{sandboxID}/metrics", handle_metrics),
+        POST("/sandboxes/{sandboxID}/timeout", handle_timeout, REQUIRED, SMALL_MAX),
+        POST("/sandboxes/{sandboxID}/refreshes", handle_refresh, OPTIONAL, SMALL_MAX),
+        POST("/sandboxes/{sandboxID}/connect", handle_connect_v1, REQUIRED, SMALL_MAX),
+        POST("/v2/sandboxes/{sandboxID}/connect", handle_connect_v2, OPTIONAL, SMALL_MAX),
+};
+
+const struct route *router_table(size_t *ret_count)
+{
+        *ret_count = ARRAY_LEN(table);
+        return table;
+}
+
+/* ---- matching ---- */
+
+/* *ret_id is the segment in braces, empty when the pattern has none. */
+static bool matches(const char *pattern, const struct url *url, struct str *ret_id)
+{
+        struct str rest = str_of(pattern + 1), want, id = {"", 0};
+        bool more = true;
+        size_t i = 0;
+
+        for (; more; i++) {
+                more = str_cut(&rest, '/', &want);
+                if (i >= url->segment_count)
+                        return false;
+                if (str_is(want, ID_SEGMENT))
+                        id = url->segments[i];
+                else if (!str_eq(want, url->segments[i]))
+                        return false;
+        }
+        if (i != url->segment_count)
+                return false;
+        *ret_id = id;
+        return true;
+}
+
+static const struct route *find(struct str method, const struct url *url, struct str *ret_id, char allow[64])
+{
+        allow[0] = 0;
+        for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+                size_t n = strlen(allow);
+
+                if (!matches(table[i].pattern, url, ret_id))
+                        continue;
+                if (str_is(method, table[i].method))
+                        return &table[i];
+                (void)snprintf(allow + n, 64 - n, "%s%s", n ? ", " : "", table[i].method); /* three methods at most */
+        }
+        return NULL;
+}
+
+/* "<id>" or "<id>-<client>": the first is kept. */
+static bool take_id(struct exchange *x, struct str segment)
+{
+        AUTO_FREE char *text = NULL;
+        struct str rest, id;
+
+        if (url_decode_dup(segment, false, &text) < 0)
+                return false;
+        rest = str_of(text);
+        (void)str_cut(&rest, '-', &id);
+        if (id.n == 0 || id.n >= sizeof(x->id) || memchr(rest.p, '-', rest.n))
+                return false;
+        for (size_t i = 0; i < id.n; i++)
+                if (!((id.p[i] >= 'a' && id.p[i] <= 'z') || (id.p[i] >= '0' && id.p[i] <= '9')))
+                        return false;
+        memcpy(x->id, id.p, id.n);
+        x->id[id.n] = 0;
+        return true;
+}
+
+/* ---- the body ---- */
+
+static bool is_blank(struct str s)
+{
+        for (size_t i = 0; i < s.n; i++)
+                if (!strchr(" \t\r\n", s.p[i]) || !s.p[i])
+                        return false;
+        return true;
+}
+
+static void on_body(struct http_request *rq, struct str body)
+{
+        struct exchange *x = rq->user;
+        json_error_t why;
+
+        if (x->route->body == ROUTE_BODY_OPTIONAL && is_blank(body)) {
+                x->route->handle(x);
+                return;
+        }
+        x->body = json_loadb(body.p, body.n, 0, &why);
+        if (!x->body)
+                answer_error(x, 400, NULL, "Error when parsing request: line %d column %d: %s", why.line, why.column,
+                             why.text);
+        else if (!json_is_object(x->body))
+                answer_error(x, 400, NULL, "Error when parsing request: the body must be a JSON object");
+        else
+                x->route->handle(x);
+}
+
+/* ---- one request ---- */
+
+static void on_close(struct http_request *rq, bool is_complete)
+{
+        struct exchange *x = rq->user;
+
+        engine_call_cancel(&x->call);
+        list_remove(&x->waiter.node);
+        if (x->on_over)
+                x->on_over(x, is_complete);
+        json_decref(x->body);
+        free(x);
+}
+
+/* Whose key is it?  false: answered. */
+static bool authenticate(struct exchange *x)
+{
+        const struct http1_header *h = http1_find(x->rq->head, "X-API-Key");
+
+        if (!h)
+                answer_error(x, 401, NULL, "authorization header is missing");
+        else if (!key_is_wellformed(h->value))
+                answer_error(x, 401, NULL, "Invalid API key.\nInvalid API key format");
+        else if (!(x->team = keys_find(&x->control->keys, h->value)))
+                answer_error(x, 401, NULL, "Invalid API key.\nCannot get the team for the given API key");
+        return x->team;
+}
+
+static void dispatch(struct exchange *x)
+{
+        struct str method = x->rq->head->method, id = {"", 0};
+        char allow[64];
+
+        x->route = find(method, &x->rq->url, &id, allow);
+        if (!x->route && str_is(method, "OPTIONS")) {
+                answer_preflight(x);
+        } else if (!x->route && allow[0]) {
+                answer_wrong_method(x, allow);
+        } else if (!x->route) {
+                answer_error(x, 404, NULL, "Unknown route: %.*s %.*s", STR_ARG(method),
+                             (int)(x->rq->url.path.n < 200 ? x->rq->url.path.n : 200), x->rq->url.path.p);
+        } else if (!x->route->is_open && !authenticate(x)) {
+                return;
+        } else if (strstr(x->route->pattern, ID_SEGMENT) && !take_id(x, id)) {
+                answer_error(x, 400, NULL, "Invalid sandbox ID");
+        } else if (x->route->body == ROUTE_BODY_NONE) {
+                x->route->handle(x);
+        } else {
+                http_read_body(x->rq, x->route->body_max, on_body);
+        }
+}
+
+void router_on_request(struct http_request *rq, void *control)
+{
+        struct exchange *x = calloc(1, sizeof(*x));
+
+        if (!x) {
+                http_reply_error(rq, 503, "out of memory");
+                return;
+        }
+        x->control = control;
+        x->rq = rq;
+        rq->user = x;
+        rq->on_close = on_close;
+        dispatch(x);
+}

@@ -1,0 +1,159 @@
+#include "edge/answer.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+#include <strings.h>
+
+#define BODY_MAX (16u << 10)
+
+static const struct {
+        unsigned status;
+        const char *message; /* NULL: the answer's own */
+        const char *title;   /* NULL: no page */
+} kinds[ANSWER_KIND_COUNT] = {
+        [ANSWER_TEXT] = {0, NULL, NULL},
+        [ANSWER_API] = {0, NULL, NULL},
+        [ANSWER_RESERVED] = {404,
+                             "This endpoint is reserved for the E2B control plane and is not reachable through the "
+                             "sandbox URL",
+                             NULL},
+        [ANSWER_NOT_FOUND] = {502, "The sandbox was not found", "Sandbox Not Found"},
+        [ANSWER_PORT_CLOSED] = {502, "The sandbox is running but port is not open", "Closed Port"},
+        [ANSWER_TOKEN_MISSING] = {403,
+                                  "Sandbox is secured with traffic access token. Token header "
+                                  "'e2b-traffic-access-token' is missing",
+                                  "Missing Traffic Access Token"},
+        [ANSWER_TOKEN_WRONG] = {403,
+                                "Sandbox is secured with traffic access token. Provided token in header "
+                                "'e2b-traffic-access-token' is invalid",
+                                "Invalid Traffic Access Token"},
+        [ANSWER_UNAVAILABLE] = {503, "The sandbox cannot be reached at the moment. Try again in a moment.",
+                                "Sandbox Unavailable"},
+};
+
+static bool contains_without_case(struct str s, const char *word)
+{
+        size_t n = strlen(word);
+
+        for (size_t i = 0; i + n <= s.n; i++)
+                if (strncasecmp(s.p + i, word, n) == 0)
+                        return true;
+        return false;
+}
+
+bool answer_wants_html(const struct http1_head *h)
+{
+        static const char *const browsers[] = {"mozilla", "chrome", "safari", "firefox", "edge", "opera", "msie"};
+        static const char *const fetches[] = {"cors", "no-cors", "same-origin", "websocket"};
+        struct str accept = http1_value(h, "accept"), mode = http1_value(h, "sec-fetch-mode");
+        struct str agent = http1_value(h, "user-agent");
+
+        if (contains_without_case(accept, "application/json") && !contains_without_case(accept, "text/html"))
+                return false;
+        for (size_t i = 0; i < ARRAY_LEN(fetches); i++)
+                if (str_iis(mode, fetches[i]))
+                        return false;
+        if (!str_iis(mode, "navigate") && http1_find(h, "x-requested-with"))
+                return false;
+        for (size_t i = 0; i < ARRAY_LEN(browsers); i++)
+                if (contains_without_case(agent, browsers[i]))
+                        return true;
+        return false;
+}
+
+unsigned answer_status(const struct answer *a)
+{
+        return kinds[a->kind].status ? kinds[a->kind].status : a->status;
+}
+
+static int write_json(const struct answer *a, struct buf *out)
+{
+        const char *message = kinds[a->kind].message ? kinds[a->kind].message : a->message;
+        int status = (int)answer_status(a), id_len = (int)a->sandbox_id.n;
+        char *text = NULL;
+        json_t *obj;
+        int r;
+
+        if (a->kind == ANSWER_API)
+                obj = json_pack("{s:i, s:s}", "code", status, "message", message);
+        else if (a->kind == ANSWER_RESERVED)
+                obj = json_pack("{s:s, s:s, s:i}", "message", message, "path", a->message, "code", status);
+        else if (a->kind == ANSWER_PORT_CLOSED)
+                obj = json_pack("{s:s%, s:s, s:i, s:i}", "sandboxId", a->sandbox_id.p, (size_t)id_len, "message",
+                                message, "port", (int)a->port, "code", status);
+        else
+                obj = json_pack("{s:s%, s:s, s:i}", "sandboxId", a->sandbox_id.p, (size_t)id_len, "message", message,
+                                "code", status);
+        text = json_dumps(obj, JSON_COMPACT);
+        json_decref(obj);
+        if (!text)
+                return -ENOMEM;
+        r = buf_addc(out, text);
+        free(text);
+        return r;
+}
+
+static int add_escaped(struct buf *out, int r, struct str s)
+{
+        for (size_t i = 0; i < s.n && r == 0; i++) {
+                switch (s.p[i]) {
+                case '&': r = buf_addc(out, "&amp;"); break;
+                case '<': r = buf_addc(out, "&lt;"); break;
+                case '>': r = buf_addc(out, "&gt;"); break;
+                case '"': r = buf_addc(out, "&quot;"); break;
+                default: r = buf_add(out, &s.p[i], 1); break;
+                }
+        }
+        return r;
+}
+
+static int write_html(const struct answer *a, struct buf *out)
+{
+        static const char style[] = "body{font:16px/1.5 system-ui,sans-serif;max-width:36em;margin:18vh auto;"
+                                    "padding:0 1em;color:#222}code{background:#eee;padding:.1em .3em}";
+        const char *title = kinds[a->kind].title;
+        int r;
+
+        r = buf_addf(out,
+                     "<html lang=\"en\"><head><meta charset=\"utf-8\"><title>%s</title><style>%s</style></head>"
+                     "<body><h1>%s</h1><p>",
+                     title, style, title);
+        r = add_escaped(out, r, str_of(kinds[a->kind].message));
+        if (r == 0 && a->kind == ANSWER_PORT_CLOSED)
+                r = buf_addf(out, "</p><p>There is no service running on port <code>%u</code>.", a->port);
+        if (r == 0)
+                r = buf_addc(out, "</p><p>Sandbox <code>");
+        r = add_escaped(out, r, a->sandbox_id);
+        return r < 0 ? r : buf_addc(out, "</code></p></body></html>");
+}
+
+int answer_write(const struct answer *a, struct buf *out)
+{
+        AUTO_BUF struct buf body = BUF_INIT(BODY_MAX);
+        bool is_html = a->is_html && kinds[a->kind].title;
+        const char *type;
+        int r;
+
+        if (a->kind == ANSWER_TEXT) {
+                type = "text/plain; charset=utf-8";
+                r = buf_addc(&body, a->message);
+        } else if (is_html) {
+                type = "text/html; charset=utf-8";
+                r = write_html(a, &body);
+        } else {
+                type = "application/json; charset=utf-8";
+                r = write_json(a, &body);
+        }
+        if (r == 0)
+                r = http1_write_status_line(out, answer_status(a), STR(""));
+        if (r == 0)
+                r = http1_write_header(out, STR("Content-Type"), str_of(type));
+        if (r == 0)
+                r = http1_write_headerf(out, "Content-Length", "%zu", body.len);
+        if (r == 0 && a->says_close)
+                r = http1_write_header(out, STR("Connection"), STR("close"));
+        if (r == 0)
+                r = http1_write_end(out);
+        return r < 0 || a->to_head ? r : buf_add(out, buf_at(&body), body.len);
+}

@@ -1,0 +1,61 @@
+/* edge.h - one edge process: what its parts share.
+ *
+ * client.h   a client's connection: reading heads, timeouts, ending       exchange.h  one request and its answer
+ * routes.h   which sandboxes there are                                     tunnel.h    after 101
+ * dial.h     sockets into sandboxes                                        upstream.h  connections kept for reuse */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "edge/block.h"
+#include "edge/limits.h"
+#include "edge/link.h"
+#include "io/listener.h"
+#include "io/loop.h"
+#include "model/conf.h"
+#include "wire/http1.h"
+
+struct tls_context;
+
+struct edge {
+        const struct conf *conf;          /* borrowed */
+        const struct edge_limits *limits; /* borrowed */
+        struct loop *loop;
+        struct tls_context *tls;
+        struct listener http, https;
+        bool is_stopping, is_logging; /* is_logging: a line per exchange */
+        struct timer stop_timer;
+        struct task last;
+
+        struct list clients; /* struct client */
+        size_t client_count, clients_max;
+
+        struct link routes_link; /* routes.h */
+        struct map sandboxes;    /* id -> struct sandbox */
+        struct list sandbox_lru; /* oldest first */
+        struct list asking;      /* sandboxes whose route is asked for */
+        size_t asking_count;
+        uint64_t last_req;
+
+        struct link dial_link; /* dial.h */
+        struct list dials;     /* waiting clients */
+        size_t dial_count;
+
+        char *api_path;
+        struct list api_idle; /* struct upstream */
+        size_t api_idle_count;
+        struct list idle_lru; /* all idle upstreams, oldest first */
+        size_t idle_count;
+        struct timer idle_timer;
+
+        struct block_pool blocks;
+        struct http1_head head; /* the head being looked at: good until the callback returns */
+        struct buf out;         /* the head or answer being written */
+};
+
+/* No client is left and the edge is stopping: the loop may end. */
+void edge_check_stopped(struct edge *e);

@@ -1,0 +1,323 @@
+#include "edge/exchange.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "edge/answer.h"
+#include "edge/client.h"
+#include "edge/dial.h"
+#include "edge/edge.h"
+#include "edge/request.h"
+#include "edge/rewrite.h"
+#include "edge/routes.h"
+#include "edge/upstream.h"
+
+/* ---- ending ---- */
+
+static void log_exchange(const struct client *c)
+{
+        const struct exchange *x = &c->x;
+        char method[LOG_ESCAPED_MAX];
+
+        log_debug("exchange", "sandbox=%s port=%u method=%s status=%u in=%llu out=%llu ms=%llu",
+                  x->is_api ? "-" : x->id, x->port, log_escape(str_of(x->method), method), x->status,
+                  (unsigned long long)x->up.sent_bytes, (unsigned long long)x->down.sent_bytes,
+                  (unsigned long long)((clock_mono_us() - x->started_us) / 1000));
+}
+
+static void let_go_of_upstream(struct exchange *x)
+{
+        struct upstream *u = x->upstream;
+        bool is_whole = x->has_answer && x->down.is_ended && x->request_ended && !x->request_broken;
+
+        if (!u)
+                return;
+        x->upstream = NULL;
+        if (is_whole && x->upstream_persists && !u->is_ended && u->in.len == 0)
+                upstream_keep(u);
+        else
+                upstream_close(u);
+}
+
+void exchange_done(struct client *c)
+{
+        struct exchange *x = &c->x;
+
+        if (x->status && c->edge->is_logging)
+                log_exchange(c);
+        x->status = 0;
+        routes_forget(c);
+        dial_forget(c);
+        let_go_of_upstream(x);
+        list_remove(&x->in_sandbox);
+        x->sandbox = NULL;
+        x->route_wait = x->dial_wait = WAIT_NOTHING;
+        x->must_be_fresh = false;
+        x->wait_until_ms = x->started_us = 0;
+        x->id[0] = 0;
+}
+
+/* Upstream broke before there was an answer: say so in its stead. */
+static void answer_for_upstream(struct client *c)
+{
+        struct exchange *x = &c->x;
+        struct answer a = {.kind = ANSWER_PORT_CLOSED};
+
+        if (x->is_api)
+                a = (struct answer){.kind = ANSWER_API, .status = 503, .message = "the API is restarting, try again"};
+        upstream_close(x->upstream);
+        x->upstream = NULL;
+        block_drop(&c->edge->blocks, &x->up.out);
+        request_answer(c, &a);
+}
+
+/* ---- the request ---- */
+
+/* Before the first byte of an answer a request may be said again, on a new connection, if upstream cannot have acted on
+ * it or acting twice does no harm. */
+static bool may_repeat(const struct client *c)
+{
+        const struct exchange *x = &c->x;
+
+        return x->upstream->is_reused && !x->must_be_fresh && x->interim_count == 0 && x->upstream->in.len == 0 &&
+               c->head_len > 0 && (x->is_idempotent || x->up.sent_bytes == 0);
+}
+
+static void repeat(struct client *c)
+{
+        struct exchange *x = &c->x;
+
+        upstream_close(x->upstream);
+        x->upstream = NULL;
+        x->must_be_fresh = true;
+        block_drop(&c->edge->blocks, &x->up.out);
+        client_go(c, CLIENT_HEAD);
+}
+
+static void push_request(struct client *c)
+{
+        struct exchange *x = &c->x;
+
+        switch (flow_pump(&x->up, &c->edge->blocks, &c->in, &c->head_len, NULL, &x->upstream->stream)) {
+        case FLOW_MORE:
+        case FLOW_FULL: break;
+        case FLOW_DONE: x->request_ended = true; break;
+        case FLOW_DEAD: x->request_broken = true; break; /* it may have answered before it hung up */
+        case FLOW_BAD:
+                x->persists = false;
+                if (x->has_answer) {
+                        client_cut(c);
+                        return;
+                }
+                x->request_ended = true;
+                upstream_close(x->upstream);
+                x->upstream = NULL;
+                block_drop(&c->edge->blocks, &x->up.out);
+                request_answer(c, &(struct answer){.kind = ANSWER_API, .status = 400, .message = "malformed body"});
+                break;
+        }
+}
+
+/* ---- the answer ---- */
+
+/* From here on the request cannot be repeated: its head has served. */
+static void drop_request_head(struct client *c)
+{
+        block_consume(&c->in, c->head_len);
+        c->head_len = 0;
+}
+
+static enum flow_step pass_interim(struct client *c, const struct http1_head *h)
+{
+        struct exchange *x = &c->x;
+        struct edge *e = c->edge;
+
+        /* 1.0 knows none; a 100 nobody waits for upsets clients. */
+        if (x->client_minor == 0 || (h->status == 100 && !x->expects_continue))
+                return FLOW_DONE;
+        buf_reset(&e->out);
+        if (rewrite_response(&(struct rewrite_response){.head = h}, &e->out) < 0)
+                return FLOW_DEAD;
+        return flow_say(&x->down, &e->blocks, &e->out, &c->stream);
+}
+
+static void start_tunnel(struct client *c, const struct http1_head *h)
+{
+        struct exchange *x = &c->x;
+        struct edge *e = c->edge;
+
+        buf_reset(&e->out);
+        x->persists = false;
+        if (rewrite_response(&(struct rewrite_response){.head = h, .is_upgrade = true}, &e->out) < 0 ||
+            flow_say(&x->down, &e->blocks, &e->out, &c->stream) == FLOW_DEAD)
+                client_cut(c);
+        else
+                client_go(c, CLIENT_TUNNEL);
+}
+
+static enum flow_step start_answer(struct client *c, const struct http1_head *h)
+{
+        struct exchange *x = &c->x;
+        struct edge *e = c->edge;
+        size_t none = 0;
+        bool has_unknown_length = h->framing == HTTP1_BODY_CHUNKED || h->framing == HTTP1_BODY_EOF;
+        bool is_chunked = has_unknown_length && x->client_minor >= 1;
+
+        if ((has_unknown_length && !is_chunked) || (x->expects_continue && !x->request_ended) || e->is_stopping)
+                x->persists = false;
+        x->has_answer = true;
+        x->status = h->status;
+        x->upstream_persists = h->keep_alive;
+        buf_reset(&e->out);
+        if (rewrite_response(&(struct rewrite_response){.head = h,
+                                                        .is_chunked = is_chunked,
+                                                        .says_close = !x->persists,
+                                                        .says_persist = x->client_minor == 0},
+                             &e->out) < 0)
+                return FLOW_BAD;
+        flow_init(&x->down, h, is_chunked);
+        return flow_pump(&x->down, &e->blocks, &x->upstream->in, &none, &e->out, &c->stream);
+}
+
+enum head_step { HEAD_MORE, HEAD_BAD, HEAD_INTERIM, HEAD_SWITCH, HEAD_FINAL };
+
+static bool may_be_complete(struct upstream *u) /* as for requests: looked at again only when its end is there */
+{
+        size_t from = u->scanned > 3 ? u->scanned - 3 : 0;
+        bool is_first = u->scanned == 0;
+
+        u->scanned = u->in.len;
+        return is_first || u->in.len >= HTTP1_HEAD_MAX ||
+               memmem(block_at(&u->in) + from, u->in.len - from, "\n\r\n", 3);
+}
+
+static enum head_step read_answer_head(struct client *c, size_t *ret_len)
+{
+        struct exchange *x = &c->x;
+        struct upstream *u = x->upstream;
+        struct http1_head *h = &c->edge->head;
+
+        if (u->in.len == 0 || !may_be_complete(u))
+                return HEAD_MORE;
+        *h = (struct http1_head){0};
+        switch (http1_parse_response(h, block_at(&u->in), u->in.len, x->to_head, ret_len)) {
+        case HTTP1_MORE: return HEAD_MORE;
+        case HTTP1_DONE: break;
+        default: return HEAD_BAD;
+        }
+        u->scanned = 0;
+        if (h->status == 101) /* only for who asked, and has said all of it */
+                return x->is_upgrade && x->request_ended && h->is_upgrade ? HEAD_SWITCH : HEAD_BAD;
+        if (h->status >= 200)
+                return HEAD_FINAL;
+        return ++x->interim_count > c->edge->limits->interim_max ? HEAD_BAD : HEAD_INTERIM;
+}
+
+/* Take what upstream said about the answer's head; true: go on with the body. */
+static bool pull_head(struct client *c, enum flow_step *ret_step)
+{
+        struct exchange *x = &c->x;
+        struct upstream *u = x->upstream;
+        size_t len;
+
+        while (!x->down.out.len) { /* an interim answer on its way out goes first */
+                enum head_step step = read_answer_head(c, &len);
+
+                if (step == HEAD_MORE) {
+                        if (u->is_ended && may_repeat(c))
+                                repeat(c);
+                        else if (u->is_ended)
+                                answer_for_upstream(c);
+                        return false;
+                }
+                if (step == HEAD_BAD) {
+                        answer_for_upstream(c);
+                        return false;
+                }
+                drop_request_head(c);
+                /* The head's bytes stay where they are while it is in use: consuming only moves a mark. */
+                block_consume(&u->in, len);
+                if (step == HEAD_SWITCH) {
+                        start_tunnel(c, &c->edge->head);
+                        return false;
+                }
+                if (step == HEAD_FINAL) {
+                        *ret_step = start_answer(c, &c->edge->head);
+                        return true;
+                }
+                if (pass_interim(c, &c->edge->head) == FLOW_DEAD) {
+                        client_close(c);
+                        return false;
+                }
+        }
+        if (flow_flush(&x->down, &c->edge->blocks, &c->stream) == FLOW_DEAD)
+                client_close(c);
+        return false;
+}
+
+/* Upstream says no more and the body is not complete: that is its end, or a break. */
+static enum flow_step end_body(struct client *c)
+{
+        struct exchange *x = &c->x;
+
+        if (x->down.body.framing == HTTP1_BODY_EOF && !x->upstream->is_broken)
+                return flow_finish(&x->down, &c->edge->blocks, &c->stream);
+        return FLOW_BAD;
+}
+
+static void pull_answer(struct client *c)
+{
+        struct exchange *x = &c->x;
+        enum flow_step step;
+        size_t none = 0;
+
+        if (!x->has_answer) {
+                if (!pull_head(c, &step))
+                        return;
+        } else {
+                step = flow_pump(&x->down, &c->edge->blocks, &x->upstream->in, &none, NULL, &c->stream);
+        }
+        if (step == FLOW_MORE && x->upstream->is_ended)
+                step = end_body(c);
+        switch (step) {
+        case FLOW_MORE:
+        case FLOW_FULL: break;
+        case FLOW_DONE: client_finish(c); break;
+        case FLOW_BAD: client_cut(c); break; /* never a clean end for half an answer */
+        case FLOW_DEAD: client_close(c); break;
+        }
+}
+
+void exchange_step(struct client *c)
+{
+        struct exchange *x = &c->x;
+
+        if (!x->request_ended && !x->request_broken)
+                push_request(c);
+        if (c->state == CLIENT_EXCHANGE)
+                pull_answer(c);
+}
+
+void exchange_on_upstream(struct client *c, uint32_t events)
+{
+        struct upstream *u = c->x.upstream;
+        bool wants = !u->is_ended && !c->x.down.out.len && block_room(&u->in) >= BLOCK_READ_MIN;
+
+        if ((events & (EPOLLERR | EPOLLHUP)) && !wants) {
+                c->x.request_broken = !c->x.request_ended;
+                upstream_park(u);
+                return;
+        }
+        if (events & (EPOLLIN | EPOLLERR | EPOLLHUP)) {
+                ssize_t n = upstream_fill(u);
+
+                if (n <= 0 && n != -EAGAIN) {
+                        u->is_ended = true;
+                        u->is_broken = n < 0;
+                }
+        }
+        client_advance(c);
+}

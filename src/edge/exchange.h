@@ -1,0 +1,10 @@
+/* exchange.h - a request that was sent on its way (request.h) and its answer: both bodies at once, until both end. */
+#pragma once
+#include <stdint.h>
+
+struct client;
+
+void exchange_step(struct client *c);                         /* move bytes both ways as far as they go now */
+void exchange_on_upstream(struct client *c, uint32_t events); /* its upstream can be read or written, or failed */
+/* The exchange is over in whatever way: lets go of the upstream connection and of the sandbox; logs. */
+void exchange_done(struct client *c);

@@ -1,0 +1,25 @@
+/* limits.h - how long the edge waits and how much it holds: all of it in one table. */
+#pragma once
+#include <stddef.h>
+
+struct edge_limits {
+        unsigned head_timeout_ms;  /* from the first byte to the whole head */
+        unsigned idle_timeout_ms;  /* between requests */
+        unsigned wait_timeout_ms;  /* for control or engine to come back */
+        unsigned dial_timeout_ms;  /* for a socket into a sandbox */
+        unsigned drain_timeout_ms; /* for what a client still sends after its answer */
+        unsigned stop_timeout_ms;  /* for running exchanges when the role ends */
+        unsigned idle_ours_ms;     /* an idle connection to envd or control is kept; they wait longer */
+        unsigned idle_users_ms;    /* ... to a user's server, which may serve one connection at a time */
+        size_t clients_max;        /* connections; fewer when the process may not have as many fds */
+        size_t idle_total_max;     /* upstream connections kept, all together */
+        size_t idle_sandbox_max;   /* of one sandbox */
+        size_t idle_api_max;       /* to control */
+        size_t routes_max;         /* sandboxes remembered */
+        size_t asking_max;         /* routes asked for at a time */
+        size_t dials_max;          /* sockets asked for at a time */
+        unsigned interim_max;      /* 1xx answers to one request */
+        size_t drain_bytes_max;    /* of an unwanted body, before the connection is given up instead */
+};
+
+extern const struct edge_limits edge_limits_default;

@@ -1,0 +1,338 @@
+#include "edge/request.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "edge/answer.h"
+#include "edge/client.h"
+#include "edge/dial.h"
+#include "edge/edge.h"
+#include "edge/rewrite.h"
+#include "edge/routes.h"
+#include "edge/upstream.h"
+#include "model/route.h"
+
+#define API_RETRY_MS 50u
+#define MASKED_MAX (ROUTE_TEXT_MAX * 2)
+
+void request_answer(struct client *c, const struct answer *a)
+{
+        struct exchange *x = &c->x;
+        struct answer full = *a;
+
+        if (!full.sandbox_id.p)
+                full.sandbox_id = str_of(x->id);
+        full.port = x->port;
+        full.is_html = x->is_html;
+        full.to_head = x->to_head;
+        if (x->expects_continue && !x->request_ended)
+                x->persists = false; /* whether its body follows now is anyone's guess */
+        if (c->edge->is_stopping)
+                x->persists = false;
+        full.says_close = !x->persists;
+        list_remove(&x->in_sandbox); /* what happens to it from here on does not change the answer */
+        x->sandbox = NULL;
+        client_answer(c, &full);
+}
+
+static void answer_kind(struct client *c, enum answer_kind kind)
+{
+        request_answer(c, &(struct answer){.kind = kind});
+}
+
+static void answer_api(struct client *c, unsigned status, const char *message)
+{
+        request_answer(c, &(struct answer){.kind = ANSWER_API, .status = status, .message = message});
+}
+
+static void wait_for(struct client *c, enum client_state state, unsigned ms)
+{
+        client_go(c, state);
+        client_arm_wait(c, ms);
+}
+
+/* ---- sending ---- */
+
+static bool is_idempotent(struct str method)
+{
+        static const char *const safe[] = {"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"};
+
+        for (size_t i = 0; i < ARRAY_LEN(safe); i++)
+                if (str_is(method, safe[i]))
+                        return true;
+        return false;
+}
+
+/* Tunnels lead past our checks, so only ports that are the user's get them, and never as another HTTP. */
+static bool may_upgrade(const struct client *c, const struct http1_head *h)
+{
+        return h->is_upgrade && !c->x.is_api && c->x.port != ENVD_PORT && !http1_has_token(h, "upgrade", "h2c");
+}
+
+static int write_head(struct client *c, const struct http1_head *h, struct str target, struct buf *out)
+{
+        const struct sandbox *s = c->x.sandbox;
+        struct str host = http1_value(h, "host");
+        AUTO_BUF struct buf masked = BUF_INIT(MASKED_MAX);
+        struct rewrite_request rq = {.head = h, .target = target, .host = host, .is_upgrade = c->x.is_upgrade};
+        int r;
+
+        if (s && s->route.mask_host && c->x.port != ENVD_PORT) {
+                r = rewrite_mask(str_of(s->route.mask_host), c->x.port, &masked);
+                if (r < 0)
+                        return r;
+                rq.host = (struct str){(const char *)buf_at(&masked), masked.len};
+                rq.orig_host = host;
+        }
+        return rewrite_request(&rq, out);
+}
+
+/* There is a connection: say the head, and what is already there of the body. */
+static void send_request(struct client *c, const struct http1_head *h, struct str target)
+{
+        struct exchange *x = &c->x;
+        struct edge *e = c->edge;
+
+        x->upstream->client = c;
+        x->is_upgrade = may_upgrade(c, h);
+        buf_reset(&e->out);
+        if (write_head(c, h, target, &e->out) < 0) {
+                upstream_close(x->upstream);
+                x->upstream = NULL;
+                answer_api(c, 431, "request head is too large");
+                return;
+        }
+        flow_init(&x->up, h, h->framing == HTTP1_BODY_CHUNKED);
+        client_go(c, CLIENT_EXCHANGE);
+        if (x->is_api && !link_is_live(&e->routes_link))
+                client_arm_wait(c, c->edge->limits->wait_timeout_ms);
+        switch (flow_pump(&x->up, &e->blocks, &c->in, &c->head_len, &e->out, &x->upstream->stream)) {
+        case FLOW_MORE:
+        case FLOW_FULL: break;
+        case FLOW_DONE: x->request_ended = true; break;
+        case FLOW_DEAD: x->request_broken = true; break; /* reading from it tells why */
+        case FLOW_BAD:
+                x->persists = false;
+                x->request_ended = true;
+                upstream_close(x->upstream);
+                x->upstream = NULL;
+                answer_api(c, 400, "malformed body");
+                break;
+        }
+}
+
+/* ---- the API ---- */
+
+static void send_to_api(struct client *c, const struct http1_head *h, struct str target)
+{
+        struct exchange *x = &c->x;
+        struct edge *e = c->edge;
+        uint64_t now;
+        int error;
+
+        if (!x->must_be_fresh)
+                x->upstream = upstream_reuse(e, NULL, 0);
+        if (!x->upstream)
+                x->upstream = upstream_to_control(e, &error);
+        if (x->upstream) {
+                send_request(c, h, target);
+                return;
+        }
+        now = clock_mono_ms();
+        if (!x->wait_until_ms)
+                x->wait_until_ms = now + c->edge->limits->wait_timeout_ms;
+        if (now >= x->wait_until_ms || error == -ENOMEM)
+                answer_api(c, 503, "the API is not available, try again");
+        else
+                wait_for(c, CLIENT_DIAL, API_RETRY_MS); /* the backlog is full: nothing tells when it is not */
+}
+
+/* ---- sandboxes ---- */
+
+/* true: *ret is where it goes.  Otherwise it waits or is answered. */
+static bool find_sandbox(struct client *c, struct str id, struct sandbox **ret)
+{
+        struct exchange *x = &c->x;
+        enum answer_kind kind = ANSWER_UNAVAILABLE;
+
+        if (x->sandbox) { /* hooked already, before a wait for its socket */
+                *ret = x->sandbox;
+                return true;
+        }
+        if (x->route_wait == WAIT_NOT_FOUND) {
+                kind = ANSWER_NOT_FOUND;
+        } else if (x->route_wait != WAIT_UNAVAILABLE) {
+                switch (routes_get(c->edge, id, c, ret)) {
+                case ROUTES_FOUND: return true;
+                case ROUTES_WAIT: wait_for(c, CLIENT_ROUTE, c->edge->limits->wait_timeout_ms); return false;
+                case ROUTES_NOT_FOUND: kind = ANSWER_NOT_FOUND; break;
+                case ROUTES_FULL: break;
+                }
+        }
+        request_answer(c, &(struct answer){.kind = kind, .sandbox_id = id});
+        return false;
+}
+
+static bool check_token(struct client *c, const struct http1_head *h, const struct sandbox *s)
+{
+        const struct http1_header *given = http1_find(h, "e2b-traffic-access-token");
+
+        if (!s->route.traffic_token || c->x.port == ENVD_PORT)
+                return true;
+        if (!given || given->value.n == 0) {
+                answer_kind(c, ANSWER_TOKEN_MISSING);
+                return false;
+        }
+        if (str_eq_secret(given->value, str_of(s->route.traffic_token)))
+                return true;
+        answer_kind(c, ANSWER_TOKEN_WRONG);
+        return false;
+}
+
+static void hook(struct client *c, struct sandbox *s)
+{
+        if (c->x.sandbox)
+                return;
+        c->x.sandbox = s;
+        list_push_back(&s->live, &c->x.in_sandbox);
+}
+
+/* A user's server hangs up on idle connections when it likes; only what may be repeated takes that risk. */
+static bool may_reuse(const struct exchange *x)
+{
+        return !x->must_be_fresh && (x->port == ENVD_PORT || x->is_idempotent);
+}
+
+static void dial(struct client *c)
+{
+        struct edge *e = c->edge;
+        bool is_live = link_is_live(&e->dial_link);
+
+        if (!dial_ask(e, c))
+                answer_kind(c, ANSWER_UNAVAILABLE);
+        else
+                wait_for(c, CLIENT_DIAL, is_live ? e->limits->dial_timeout_ms : c->edge->limits->wait_timeout_ms);
+}
+
+static void send_to_sandbox(struct client *c, const struct http1_head *h, struct str target,
+                            const struct route_target *to)
+{
+        struct exchange *x = &c->x;
+        struct sandbox *s;
+
+        if (!find_sandbox(c, to->id, &s))
+                return;
+        memcpy(x->id, s->id, sizeof(x->id));
+        if (!check_token(c, h, s))
+                return;
+        hook(c, s);
+        switch (x->dial_wait) {
+        case WAIT_NOT_FOUND: answer_kind(c, ANSWER_NOT_FOUND); return;
+        case WAIT_REFUSED: answer_kind(c, ANSWER_PORT_CLOSED); return;
+        case WAIT_UNAVAILABLE: answer_kind(c, ANSWER_UNAVAILABLE); return;
+        case WAIT_NOTHING:
+        case WAIT_OVER: break;
+        }
+        if (!x->upstream && may_reuse(x))
+                x->upstream = upstream_reuse(c->edge, s, x->port);
+        x->dial_wait = WAIT_NOTHING;
+        if (x->upstream)
+                send_request(c, h, target);
+        else
+                dial(c);
+}
+
+/* ---- where to ---- */
+
+static void note_request(struct client *c, const struct http1_head *h)
+{
+        struct exchange *x = &c->x;
+
+        x->client_minor = h->minor;
+        x->to_head = str_is(h->method, "HEAD");
+        x->is_idempotent = is_idempotent(h->method);
+        x->expects_continue = h->expect_continue;
+        x->persists = h->keep_alive;
+        x->request_ended = false;
+        x->request_broken = x->has_answer = x->upstream_persists = false;
+        x->interim_count = 0;
+        if (c->edge->is_logging) {
+                size_t n = h->method.n < sizeof(x->method) - 1 ? h->method.n : sizeof(x->method) - 1;
+
+                memcpy(x->method, h->method.p, n);
+                x->method[n] = 0;
+                if (!x->started_us)
+                        x->started_us = clock_mono_us();
+        }
+        flow_init(&x->up, h, false); /* so that the body can be skipped when we answer by ourselves */
+}
+
+void request_begin(struct client *c, const struct http1_head *h)
+{
+        const struct route_request rq = {.host = http1_value(h, "host"),
+                                         .id = http1_value(h, "e2b-sandbox-id"),
+                                         .port = http1_value(h, "e2b-sandbox-port")};
+        struct exchange *x = &c->x;
+        struct route_target to;
+        struct str target, path, query;
+        const char *reserved;
+
+        note_request(c, h);
+        route_decide(&rq, str_of(c->edge->conf->domain), &to);
+        x->is_api = to.kind == ROUTE_API;
+        x->port = to.port;
+        x->is_html = false;
+        if (!rewrite_target(h->method, h->target, rq.host, &target)) {
+                x->persists = false;
+                answer_api(c, 400, "unsupported request target");
+                return;
+        }
+        switch (to.kind) {
+        case ROUTE_REFUSED:
+                request_answer(c, &(struct answer){.kind = ANSWER_TEXT, .status = to.status, .message = to.message});
+                return;
+        case ROUTE_API: send_to_api(c, h, target); return;
+        case ROUTE_SANDBOX: break;
+        }
+        query = target;
+        (void)str_cut(&query, '?', &path);
+        reserved = to.port == ENVD_PORT ? route_reserved_path(path) : NULL;
+        if (reserved) {
+                request_answer(c, &(struct answer){.kind = ANSWER_RESERVED, .message = reserved});
+                return;
+        }
+        x->is_html = answer_wants_html(h);
+        send_to_sandbox(c, h, target, &to);
+}
+
+void request_on_wait_over(struct client *c)
+{
+        struct exchange *x = &c->x;
+
+        switch (c->state) {
+        case CLIENT_ROUTE:
+                routes_forget(c);
+                x->route_wait = WAIT_UNAVAILABLE;
+                client_resume(c);
+                break;
+        case CLIENT_DIAL:
+                if (!x->is_api) {
+                        x->dial_wait = link_is_live(&c->edge->dial_link) ? WAIT_REFUSED : WAIT_UNAVAILABLE;
+                        dial_forget(c);
+                }
+                client_resume(c);
+                break;
+        case CLIENT_EXCHANGE:
+                if (!x->is_api || x->has_answer || link_is_live(&c->edge->routes_link))
+                        break;
+                upstream_close(x->upstream);
+                x->upstream = NULL;
+                block_drop(&c->edge->blocks, &x->up.out);
+                answer_api(c, 503, "the API is not available, try again");
+                client_advance(c);
+                break;
+        default: break;
+        }
+}

@@ -1,0 +1,208 @@
+#include "edge/role.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "edge/client.h"
+#include "edge/dial.h"
+#include "edge/edge.h"
+#include "edge/routes.h"
+#include "edge/upstream.h"
+#include "io/tls.h"
+
+#define OUT_MAX (56u << 10) /* a head we write: what came in, and a few lines more */
+#define FDS_SPARE 256u      /* for everything that is no client */
+
+static void on_http(struct listener *ln, int fd)
+{
+        client_accept(ln->arg, fd, NULL);
+}
+
+static void on_https(struct listener *ln, int fd)
+{
+        struct edge *e = ln->arg;
+
+        client_accept(e, fd, e->tls);
+}
+
+/* A client whose machine vanished is noticed, though nothing has a time limit; accepted sockets inherit it. */
+static void watch_peers(int fd)
+{
+        const int on = 1, idle_s = 60, every_s = 15, probes = 4;
+
+        (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof(every_s));
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+}
+
+static int load_certificate(struct edge *e, struct err *err)
+{
+        static const char *const alpn[] = {"http/1.1", NULL};
+        const struct conf_fds *fds = &e->conf->fds;
+        char cert[64], key[64];
+
+        (void)snprintf(cert, sizeof(cert), "/proc/self/fd/%d", fds->tls_cert);
+        (void)snprintf(key, sizeof(key), "/proc/self/fd/%d", fds->tls_key);
+        return tls_context_create(&(struct tls_options){.cert_pem_path = cert, .key_pem_path = key, .alpn = alpn},
+                                  &e->tls, err);
+}
+
+static int listen_on(struct edge *e, struct listener *ln, int fd, void (*on_conn)(struct listener *, int),
+                     struct err *err)
+{
+        int r;
+
+        watch_peers(fd);
+        r = listener_start(ln, e->loop, fd, on_conn, e);
+        return r < 0 ? err_sys(err, r, "listen on fd %d", fd) : 0;
+}
+
+void edge_check_stopped(struct edge *e)
+{
+        if (e->is_stopping && e->client_count == 0)
+                loop_stop(e->loop);
+}
+
+static void on_stop_timer(struct timer *t)
+{
+        struct edge *e = CONTAINER_OF(t, struct edge, stop_timer);
+
+        log_info("edge.cut", "connections=%zu", e->client_count);
+        LIST_EACH (node, &e->clients)
+                client_cut(LIST_ENTRY(node, struct client, node));
+        loop_stop(e->loop);
+}
+
+static void on_signal(int signo, void *arg)
+{
+        struct edge *e = arg;
+
+        (void)signo;
+        if (e->is_stopping)
+                return;
+        log_info("edge.stopping", "connections=%zu", e->client_count);
+        e->is_stopping = true;
+        listener_stop(&e->http);
+        listener_stop(&e->https);
+        timer_set(e->loop, &e->stop_timer, e->limits->stop_timeout_ms);
+        LIST_EACH (node, &e->clients)
+                client_stop(LIST_ENTRY(node, struct client, node));
+        edge_check_stopped(e);
+}
+
+/* As many fds as we may have; two for each client. */
+static size_t raise_fd_limit(size_t wanted)
+{
+        struct rlimit lim;
+        size_t most;
+
+        if (getrlimit(RLIMIT_NOFILE, &lim) < 0)
+                return 256;
+        lim.rlim_cur = lim.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &lim);
+        (void)getrlimit(RLIMIT_NOFILE, &lim);
+        most = lim.rlim_cur > 2 * FDS_SPARE ? (size_t)(lim.rlim_cur - FDS_SPARE) / 2 : 128;
+        return most < wanted ? most : wanted;
+}
+
+static int edge_start(struct edge *e, struct err *err)
+{
+        static const int signals[] = {SIGTERM, SIGINT, 0};
+        int r;
+
+        r = loop_create(&e->loop);
+        if (r == 0)
+                r = loop_signals(e->loop, signals, on_signal, e);
+        if (r < 0)
+                return err_sys(err, r, "event loop");
+        e->api_path = conf_path(e->conf, "run/api.sock");
+        if (!e->api_path)
+                return err_sys(err, -ENOMEM, "edge");
+        e->clients_max = raise_fd_limit(e->limits->clients_max);
+        e->stop_timer.on = on_stop_timer;
+        upstream_setup(e);
+        if (e->conf->fds.https >= 0) {
+                r = load_certificate(e, err);
+                if (r < 0)
+                        return r;
+        }
+        routes_start(e);
+        dial_start(e);
+        if (e->conf->fds.http >= 0)
+                r = listen_on(e, &e->http, e->conf->fds.http, on_http, err);
+        if (r == 0 && e->conf->fds.https >= 0)
+                r = listen_on(e, &e->https, e->conf->fds.https, on_https, err);
+        return r;
+}
+
+static void on_last(struct task *t)
+{
+        loop_stop(CONTAINER_OF(t, struct edge, last)->loop);
+}
+
+static void edge_end(struct edge *e)
+{
+        LIST_EACH (node, &e->clients)
+                client_cut(LIST_ENTRY(node, struct client, node));
+        if (!e->loop)
+                return;
+        listener_stop(&e->http);
+        listener_stop(&e->https);
+        if (e->sandbox_lru.next)
+                routes_done(e);
+        if (e->dials.next)
+                dial_done(e);
+        if (e->idle_lru.next)
+                upstream_done(e);
+        timer_clear(&e->stop_timer);
+        e->last.run = on_last;
+        loop_post(e->loop, &e->last); /* behind those that free what was just ended */
+        (void)loop_run(e->loop);
+        block_pool_done(&e->blocks);
+        buf_done(&e->out);
+        free(e->api_path);
+        e->tls = tls_context_free(e->tls);
+        e->loop = loop_free(e->loop);
+}
+
+int edge_run(const struct conf *conf, const struct edge_limits *limits)
+{
+        struct edge *e = calloc(1, sizeof(*e));
+        struct err err = {0};
+        int r;
+
+        if (!e) {
+                log_error("edge.failed", "error=\"out of memory\"");
+                return 1;
+        }
+        e->conf = conf;
+        e->limits = limits;
+        e->is_logging = conf->log_level && strcmp(conf->log_level, "debug") == 0;
+        list_init(&e->clients);
+        buf_init(&e->out, OUT_MAX);
+        r = edge_start(e, &err);
+        if (r < 0) {
+                log_error("edge.failed", "error=\"%s\"", err.msg);
+        } else {
+                log_info("edge.ready", "clients_max=%zu", e->clients_max);
+                r = loop_run(e->loop);
+                if (r < 0)
+                        log_error("edge.failed", "errno=%d", -r);
+        }
+        edge_end(e);
+        free(e);
+        return r < 0 ? 1 : 0;
+}
+
+int edge_main(const struct conf *conf)
+{
+        return edge_run(conf, &edge_limits_default);
+}

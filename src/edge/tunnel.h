@@ -1,0 +1,9 @@
+/* tunnel.h - after 101 Switching Protocols: bytes both ways, each way ending on its own. */
+#pragma once
+#include <stdint.h>
+
+struct client;
+
+void tunnel_step(struct client *c);
+void tunnel_on_client(struct client *c, uint32_t events);
+void tunnel_on_upstream(struct client *c, uint32_t events);

@@ -1,0 +1,238 @@
+#include "model/route.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "base/err.h"
+
+/* Host names are compared without case; a final dot means the same name. */
+static struct str host_name(struct str host)
+{
+        struct str name;
+
+        if (host.n && host.p[0] == '[') {
+                const char *end = memchr(host.p, ']', host.n);
+
+                return end ? (struct str){host.p, (size_t)(end - host.p) + 1} : (struct str){host.p, 0};
+        }
+        (void)str_cut(&host, ':', &name);
+        if (name.n && name.p[name.n - 1] == '.')
+                name.n--;
+        return name;
+}
+
+static bool starts_without_case(struct str s, struct str prefix)
+{
+        return s.n >= prefix.n && str_ieq((struct str){s.p, prefix.n}, prefix);
+}
+
+static bool is_ip_literal(struct str name)
+{
+        struct in6_addr addr; /* room for both */
+        char text[INET6_ADDRSTRLEN];
+        bool is_v6 = name.n >= 2 && name.p[0] == '[';
+
+        if (is_v6)
+                name = (struct str){name.p + 1, name.n - 2};
+        if (name.n == 0 || name.n >= sizeof(text) || str_has_nul(name))
+                return false;
+        memcpy(text, name.p, name.n);
+        text[name.n] = 0;
+        return inet_pton(is_v6 ? AF_INET6 : AF_INET, text, &addr) == 1;
+}
+
+static bool is_lower_alnum(struct str s)
+{
+        for (size_t i = 0; i < s.n; i++)
+                if (!((s.p[i] >= 'a' && s.p[i] <= 'z') || (s.p[i] >= '0' && s.p[i] <= '9')))
+                        return false;
+        return s.n > 0;
+}
+
+static void refuse(struct route_target *ret, const char *message)
+{
+        *ret = (struct route_target){.kind = ROUTE_REFUSED, .status = 400, .message = message};
+}
+
+static void to_sandbox(struct str port_text, struct str id, struct route_target *ret)
+{
+        uint32_t port;
+
+        if (parse_u32(port_text, 1, 65535, &port) < 0) {
+                refuse(ret, "Invalid sandbox port");
+                return;
+        }
+        if (!is_lower_alnum(id)) {
+                refuse(ret, "Invalid sandbox ID");
+                return;
+        }
+        *ret = (struct route_target){.kind = ROUTE_SANDBOX, .id = id, .port = (uint16_t)port};
+}
+
+/* "<port>-<id>.<domain>"; an older form has "-<client>" behind the id.  The domain is not checked. */
+static void by_host(struct str name, struct route_target *ret)
+{
+        struct str label, port, id;
+
+        if (!str_cut(&name, '.', &label) || !str_cut(&label, '-', &port)) {
+                refuse(ret, "Invalid host");
+                return;
+        }
+        (void)str_cut(&label, '-', &id);
+        to_sandbox(port, id, ret);
+}
+
+void route_decide(const struct route_request *rq, struct str domain, struct route_target *ret)
+{
+        struct str name = host_name(rq->host), own = host_name(domain);
+        bool is_plain = str_iis(name, "localhost") || (own.n && str_ieq(name, own)) || is_ip_literal(name);
+
+        if ((is_plain || starts_without_case(name, STR("sandbox."))) && (rq->id.n || rq->port.n)) {
+                if (rq->id.n && rq->port.n)
+                        to_sandbox(rq->port, rq->id, ret);
+                else
+                        refuse(ret, "missing header");
+                return;
+        }
+        if (is_plain || starts_without_case(name, STR("api."))) {
+                *ret = (struct route_target){.kind = ROUTE_API};
+                return;
+        }
+        by_host(name, ret);
+}
+
+static int hex_value(char c)
+{
+        if (c >= '0' && c <= '9')
+                return c - '0';
+        if (c >= 'a' && c <= 'f')
+                return c - 'a' + 10;
+        if (c >= 'A' && c <= 'F')
+                return c - 'A' + 10;
+        return -1;
+}
+
+/* Percent-decoded into out (as large as s); a broken escape stays as it is. */
+static size_t decode_path(struct str s, char *out)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < s.n; i++) {
+                int hi = s.p[i] == '%' && i + 2 < s.n ? hex_value(s.p[i + 1]) : -1;
+                int lo = hi >= 0 ? hex_value(s.p[i + 2]) : -1;
+
+                if (lo >= 0) {
+                        out[n++] = (char)(hi << 4 | lo);
+                        i += 2;
+                } else {
+                        out[n++] = s.p[i];
+                }
+        }
+        return n;
+}
+
+/* The one segment that is left of a path without its empty, "." and ".." ones; empty when none or several are.  Read
+ * from the end, so that ".." needs a count only. */
+static struct str only_segment(struct str path)
+{
+        struct str found = {"", 0};
+        size_t up = 0, end = path.n;
+
+        while (end > 0) {
+                size_t start = end;
+                struct str seg;
+
+                while (start > 0 && path.p[start - 1] != '/')
+                        start--;
+                seg = (struct str){path.p + start, end - start};
+                end = start ? start - 1 : 0;
+                if (seg.n == 0 || str_is(seg, "."))
+                        continue;
+                if (str_is(seg, ".."))
+                        up++;
+                else if (up > 0)
+                        up--;
+                else if (found.n)
+                        return STR("");
+                else
+                        found = seg;
+        }
+        return found;
+}
+
+const char *route_reserved_path(struct str path)
+{
+        static const char *const reserved[] = {"/init",     "/freeze", "/unfreeze", "/collapse",
+                                               "/fsfreeze", "/fsthaw", "/upgrade"};
+        char decoded[ROUTE_PATH_MAX];
+        struct str seg;
+
+        if (path.n > sizeof(decoded))
+                return reserved[0];
+        seg = only_segment((struct str){decoded, decode_path(path, decoded)});
+        for (size_t i = 0; i < ARRAY_LEN(reserved); i++)
+                if (str_is(seg, reserved[i] + 1))
+                        return reserved[i];
+        return NULL;
+}
+
+json_t *route_encode(const struct route *r, const char *state)
+{
+        return json_pack("{s:s, s:s, s:s*, s:s*}", "id", r->id, "state", state, "traffic_token", r->traffic_token,
+                         "mask_host", r->mask_host);
+}
+
+static int decode_text(const json_t *msg, const char *field, char **ret, struct err *err)
+{
+        const json_t *v = json_object_get(msg, field);
+        size_t n;
+
+        *ret = NULL;
+        if (!v || json_is_null(v))
+                return 0;
+        if (!json_is_string(v))
+                return err_set(err, ERR_INVALID, "route: %s is not text", field);
+        n = json_string_length(v);
+        if (n == 0)
+                return 0;
+        if (n > ROUTE_TEXT_MAX)
+                return err_set(err, ERR_INVALID, "route: %s is too long", field);
+        for (size_t i = 0; i < n; i++) /* both become header values */
+                if ((unsigned char)json_string_value(v)[i] <= ' ' || (unsigned char)json_string_value(v)[i] >= 0x7f)
+                        return err_set(err, ERR_INVALID, "route: %s has an illegal character", field);
+        *ret = str_dup((struct str){json_string_value(v), n});
+        return *ret ? 0 : err_set(err, ERR_INTERNAL, "out of memory");
+}
+
+int route_decode(const json_t *msg, struct route *ret, struct err *err)
+{
+        const char *id = json_string_value(json_object_get(msg, "id"));
+        const char *state = json_string_value(json_object_get(msg, "state"));
+        struct route r = {0};
+        int e;
+
+        if (!id || !sandbox_id_is_valid(str_of(id)))
+                return err_set(err, ERR_INVALID, "route: id is not a sandbox id");
+        if (!state)
+                return err_set(err, ERR_INVALID, "route: state is not text");
+        memcpy(r.id, id, SANDBOX_ID_MAX);
+        r.is_running = strcmp(state, "running") == 0;
+        e = decode_text(msg, "traffic_token", &r.traffic_token, err);
+        if (e == 0)
+                e = decode_text(msg, "mask_host", &r.mask_host, err);
+        if (e < 0) {
+                route_done(&r);
+                return e;
+        }
+        *ret = r;
+        return 0;
+}
+
+void route_done(struct route *r)
+{
+        free(r->traffic_token);
+        free(r->mask_host);
+        *r = (struct route){0};
+}

@@ -1,0 +1,48 @@
+/* route.h - where a request goes, the API or a port of a sandbox; and what control tells the edges of a sandbox.  Pure. */
+#pragma once
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/str.h"
+#include "model/ids.h"
+
+struct err;
+
+#define ROUTE_PATH_MAX (32u << 10) /* longer paths count as reserved: nothing of ours needs them */
+#define ROUTE_TEXT_MAX 512u        /* traffic token, masked host */
+
+enum route_kind { ROUTE_API, ROUTE_SANDBOX, ROUTE_REFUSED };
+
+struct route_request {
+        struct str host;     /* the Host header's value */
+        struct str id, port; /* the routing headers' values; empty: absent */
+};
+
+struct route_target {
+        enum route_kind kind;
+        /* ROUTE_SANDBOX: the id is [a-z0-9]+ (a slice of the request), not necessarily of a form we make */
+        struct str id;
+        uint16_t port;
+        /* ROUTE_REFUSED */
+        unsigned status;
+        const char *message;
+};
+
+/* `domain` is the configured one, with or without a port. */
+void route_decide(const struct route_request *rq, struct str domain, struct route_target *ret);
+
+/* The reserved path ("/init") that a raw request path means to envd once decoded and cleaned, or NULL.  The query must
+ * be cut off already. */
+const char *route_reserved_path(struct str path);
+
+struct route { /* what an edge must know to forward; sent by control */
+        char id[SANDBOX_ID_MAX];
+        bool is_running;
+        char *traffic_token; /* owned; NULL: traffic is public */
+        char *mask_host;     /* owned; NULL: Host passes unchanged; may hold ${PORT} */
+};
+json_t *route_encode(const struct route *r, const char *state); /* new reference; NULL out of memory */
+/* ERR_INVALID names the field.  On success *ret is the caller's, to be released with route_done(). */
+int route_decode(const json_t *msg, struct route *ret, struct err *err);
+void route_done(struct route *r);

@@ -1,0 +1,65 @@
+/* harness.h - an edge process on loopback, with the test as its control, engine, sandboxes and clients.
+ *
+ * Everything in the test blocks, with a time limit on each read, and happens in the order it is written down. */
+#pragma once
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "edge/limits.h"
+
+#define BOX_A "iaaaaaaaaaaaaaaaaaaaa"
+#define BOX_B "ibbbbbbbbbbbbbbbbbbbb"
+#define DOMAIN "box.test:3443"
+
+struct world {
+        char dir[64];
+        pid_t edge;
+        int api, routes, dial;  /* listening */
+        int routes_ch, dial_ch; /* the edge's channels; -1: not accepted yet */
+        int http;               /* listening; the edge's */
+        int https;
+        uint16_t port, tls_port;
+        struct edge_limits limits; /* change before world_start() */
+};
+
+void world_init(struct world *w);
+int world_start(struct world *w); /* 0, or negative when something failed (said on stdout) */
+void world_end(struct world *w);  /* also checks nothing: use world_stop() to see how the edge ends */
+int world_stop(struct world *w);  /* SIGTERM; the exit status, -1 when it had to be killed */
+void world_lose_control(struct world *w);
+long world_rss_kb(const struct world *w);
+
+/* Bytes.  Reads give up after five seconds. */
+int say(int fd, const char *text);
+int say_bytes(int fd, const void *p, size_t n);
+/* Up to the end of a head: its length, the rest of what came stays unread.  -1. */
+ssize_t hear_head(int fd, char *out, size_t size);
+ssize_t hear_bytes(int fd, void *out, size_t n); /* exactly n; fewer when the peer ends; -1 */
+bool hears(int fd, const char *text);            /* exactly these bytes come next */
+enum end { END_CLEAN, END_RESET, END_NONE };     /* NONE: it is still open and silent */
+enum end hear_end(int fd);                       /* skips what is sent before */
+bool is_silent(int fd, int ms);
+
+/* Clients. */
+int dial_client(const struct world *w);
+/* A whole answer to what was said: status, head in out, body behind it (length or chunked, decoded); -1. */
+int hear_answer(int fd, char *out, size_t size, const char **ret_body);
+#define REQUEST(method, path, host, more) method " " path " HTTP/1.1\r\nHost: " host "\r\n" more "\r\n"
+#define HOST_A(port) port "-" BOX_A ".box.test"
+#define HOST_B(port) port "-" BOX_B ".box.test"
+
+/* Control's side.  Each takes the next message and answers it; false: another message, or none, came. */
+bool give_route(struct world *w, const char *id, const char *token, const char *mask);
+bool give_no_route(struct world *w, const char *id);
+bool tell_gone(struct world *w, const char *id);
+int accept_api(const struct world *w); /* the edge's next connection to the API */
+bool accept_routes(struct world *w);   /* the edge's channel (first question answered) */
+
+/* Engine's side: the next dial must be for id:port; answers with a socket and returns its other end. */
+int give_socket(struct world *w, const char *id, int port);
+bool give_error(struct world *w, const char *kind);
+/* The usual beginning: client said a request to a sandbox nobody knows yet. */
+int give_both(struct world *w, const char *id, int port);

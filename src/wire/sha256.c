@@ -46,25 +46,22 @@ static void schedule(const uint8_t block[SHA256_BLOCK], uint32_t w[64])
 
 static void mix(uint32_t state[8], const uint8_t block[SHA256_BLOCK])
 {
-        uint32_t w[64], v[8]; /* v: a to h of the standard */
+        uint32_t a = state[0], b = state[1], c = state[2], d = state[3]; /* named as in the standard */
+        uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
+        uint32_t w[64];
 
         schedule(block, w);
-        memcpy(v, state, sizeof(v));
         for (size_t i = 0; i < 64; i++) {
-                uint32_t choice = (v[4] & v[5]) ^ (~v[4] & v[6]);
-                uint32_t majority = (v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]);
                 uint32_t t1 =
-                        v[7] + (rotate(v[4], 6) ^ rotate(v[4], 11) ^ rotate(v[4], 25)) + choice + rounds[i] + w[i];
-                uint32_t t2 = (rotate(v[0], 2) ^ rotate(v[0], 13) ^ rotate(v[0], 22)) + majority;
+                        h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & f) ^ (~e & g)) + rounds[i] + w[i];
+                uint32_t t2 = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
 
-                memmove(v + 1, v, 7 * sizeof(*v));
-                v[4] += t1;
-                v[0] = t1 + t2;
+                h = g, g = f, f = e, e = d + t1;
+                d = c, c = b, b = a, a = t1 + t2;
         }
-        for (size_t i = 0; i < 8; i++)
-                state[i] += v[i];
+        state[0] += a, state[1] += b, state[2] += c, state[3] += d;
+        state[4] += e, state[5] += f, state[6] += g, state[7] += h;
         explicit_bzero(w, sizeof(w));
-        explicit_bzero(v, sizeof(v));
 }
 
 void sha256_init(struct sha256 *s)

@@ -130,6 +130,7 @@ static void malformed_chunks_are_refused(void)
                 {TEXT("5;a\rb\r\nhello\r\n0\r\n\r\n"), HTTP1_BAD},
                 {TEXT("5;a\0b\r\nhello\r\n0\r\n\r\n"), HTTP1_BAD},
                 {TEXT("5\r\nhelloX\r\n0\r\n\r\n"), HTTP1_BAD, "hello"},
+                {TEXT("5\r\nhelloX\n0\r\n\r\n"), HTTP1_BAD, "hello"},
                 {TEXT("5\r\nhello\n0\r\n\r\n"), HTTP1_BAD, "hello"},
                 {TEXT("5\r\nhello\rX0\r\n\r\n"), HTTP1_BAD, "hello"},
                 {TEXT("5\r\nhello0\r\n\r\n"), HTTP1_BAD, "hello"},

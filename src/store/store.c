@@ -32,9 +32,9 @@ static const char *const texts[DB_STATEMENTS] = {
         [DB_TEAM_ALL] = "SELECT no, id, slug, name FROM team ORDER BY no",
         [DB_KEY_ADD] = "INSERT INTO api_key (id, team, name, mask, hash, created_ns) VALUES (?, ?, ?, ?, ?, ?)",
         [DB_KEY_ALL] = "SELECT id, team, name, mask, hash FROM api_key",
-        [DB_SANDBOX_ADD] = "INSERT INTO sandbox (id, team, state, template_id, alias, started_ns, end_ns, cpu_count,"
-                           " memory_mb, disk_mb, is_secured, internet, metadata, network, mcp)"
-                           " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [DB_SANDBOX_ADD] = ("INSERT INTO sandbox (id, team, state, template_id, alias, started_ns, end_ns, cpu_count,"
+                            " memory_mb, disk_mb, is_secured, internet, metadata, network, mcp)"
+                            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
         [DB_SANDBOX_STARTED] = "UPDATE sandbox SET state = ?, started_ns = ?, end_ns = ? WHERE id = ?",
         [DB_SANDBOX_END] = "UPDATE sandbox SET end_ns = ? WHERE id = ?",
         [DB_SANDBOX_REMOVE] = "DELETE FROM sandbox WHERE id = ?",

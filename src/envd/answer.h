@@ -1,0 +1,26 @@
+/* answer.h - whole answers of the REST endpoints: every one carries the CORS headers a browser needs. */
+#pragma once
+#include <jansson.h>
+
+#include "base/auto.h"
+#include "http/server.h"
+
+#define HEADERS_MAX 12
+
+struct headers { /* for http_reply() and http_start(): values are borrowed */
+        struct http_header list[HEADERS_MAX + 1];
+        size_t count;
+};
+/* Begin the list with the CORS headers that this request asks for. */
+void headers_init(struct headers *h, const struct http_request *rq);
+void headers_add(struct headers *h, const char *name, const char *value);
+
+void answer(struct http_request *rq, unsigned status, const char *content_type, const void *body, size_t len);
+void answer_json(struct http_request *rq, unsigned status, json_t *body); /* steals body; NULL: out of memory, 500 */
+/* {"code":status,"message":"..."} */
+void answer_error(struct http_request *rq, unsigned status, const char *fmt, ...) PRINTF(3, 4);
+void answer_text(struct http_request *rq, unsigned status, const char *text); /* text/plain */
+void answer_no_content(struct http_request *rq, const char *extra_name, const char *extra_value);
+void answer_bad_method(struct http_request *rq, const char *allow /* NULL: not said */);
+/* Is it a preflight?  Then it is answered. */
+bool answer_preflight(struct http_request *rq);

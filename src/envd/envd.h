@@ -1,0 +1,21 @@
+/* envd.h - the daemon's state: one of it per process, made in main.c and handed to every handler. */
+#pragma once
+#include <stdbool.h>
+
+#include "envd/metrics.h"
+#include "envd/process.h"
+#include "envd/settings.h"
+
+struct http_server;
+struct loop;
+
+#define ENVD_VERSION "0.6.13" /* of the wire contract we implement */
+
+struct envd {
+        struct loop *loop;          /* owned */
+        struct http_server *server; /* owned */
+        struct settings settings;
+        struct process_table processes;
+        struct metrics metrics;
+        bool keep_user; /* standalone without privileges: every user is the one we run as */
+};

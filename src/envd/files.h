@@ -1,0 +1,23 @@
+/* files.h - /files: download (files_get.c) and upload (files_post.c), and what both have in common. */
+#pragma once
+#include <stdbool.h>
+
+#include "envd/users.h"
+
+struct envd;
+struct http_request;
+
+void files_get(struct envd *e, struct http_request *rq);
+void files_post(struct envd *e, struct http_request *rq);
+
+struct files_query { /* decoded parameters, owned; NULL: absent */
+        char *path, *username, *signature, *expiration;
+};
+void files_query_done(struct files_query *q);
+#define AUTO_FILES_QUERY AUTO(files_query_done)
+
+/* The parameters, the caller's right (operation "read" or "write") and the user: everything before the path.
+ * false: the request has been answered. */
+bool files_admit(struct envd *e, struct http_request *rq, const char *operation, struct files_query *q, struct user *u);
+/* A path for that user, malloc'd.  false: answered with 400. */
+bool files_resolve(struct envd *e, struct http_request *rq, const char *path, const struct user *u, char **ret);

@@ -1,0 +1,167 @@
+/* main.c - the in-sandbox daemon: PID 1 of a cell, or (--standalone) an ordinary process for tests. */
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "envd/cell.h"
+#include "envd/envd.h"
+#include "envd/router.h"
+#include "http/server.h"
+#include "io/listener.h"
+#include "io/loop.h"
+#include "version.h"
+
+#define CONNS_MAX 4096
+#define HEAD_TIMEOUT_MS 60000
+#define IDLE_TIMEOUT_MS 640000
+
+static const char usage[] = "usage: sandglass-envd --cell\n"
+                            "       sandglass-envd --standalone --listen ADDR:PORT [--root-user-map]\n"
+                            "       sandglass-envd --version\n"
+                            "--cell             become a sandbox: started by the engine with its socket on fd 3\n"
+                            "--standalone       serve as an ordinary process; prints the address it listens on\n"
+                            "--root-user-map    every user of /etc/passwd is the one we run as: no setuid, no chown\n";
+
+struct options {
+        bool is_cell, is_standalone, keep_user;
+        const char *listen;
+};
+
+static int parse(int argc, char **argv, struct options *ret)
+{
+        for (int i = 1; i < argc; i++) {
+                if (strcmp(argv[i], "--cell") == 0)
+                        ret->is_cell = true;
+                else if (strcmp(argv[i], "--standalone") == 0)
+                        ret->is_standalone = true;
+                else if (strcmp(argv[i], "--root-user-map") == 0)
+                        ret->keep_user = true;
+                else if (strcmp(argv[i], "--listen") == 0 && i + 1 < argc)
+                        ret->listen = argv[++i];
+                else
+                        return -EINVAL;
+        }
+        return ret->is_cell == ret->is_standalone || ret->is_cell == !!ret->listen ? -EINVAL : 0;
+}
+
+static void on_signal(int sig, void *arg)
+{
+        struct envd *e = arg;
+
+        if (sig == SIGCHLD)
+                process_reap(&e->processes);
+        else
+                loop_stop(e->loop);
+}
+
+static int setup(struct envd *e, bool is_cell, struct err *err)
+{
+        static const int as_init[] = {SIGCHLD, 0}, as_process[] = {SIGCHLD, SIGTERM, SIGINT, 0};
+        struct http_server_options opt = {.on_request = router_on_request,
+                                          .arg = e,
+                                          .head_timeout_ms = HEAD_TIMEOUT_MS,
+                                          .idle_timeout_ms = IDLE_TIMEOUT_MS,
+                                          .conns_max = CONNS_MAX};
+        int r;
+
+        (void)umask(022);
+        (void)signal(SIGPIPE, SIG_IGN);
+        (void)mallopt(M_MMAP_THRESHOLD,
+                      256 << 10); /* fixed, so that one big request does not make us keep its memory */
+        (void)mallopt(M_TRIM_THRESHOLD, 128 << 10);
+        r = loop_create(&e->loop);
+        if (r < 0)
+                return err_sys(err, r, "make the event loop");
+        opt.loop = e->loop;
+        r = settings_init(&e->settings);
+        if (r < 0)
+                return err_sys(err, r, "settings");
+        process_table_init(&e->processes, e->loop);
+        r = loop_signals(e->loop, is_cell ? as_init : as_process, on_signal, e);
+        if (r < 0)
+                return err_sys(err, r, "take signals");
+        r = http_server_create(&opt, &e->server);
+        return r < 0 ? err_sys(err, r, "make the server") : 0;
+}
+
+static int listen_on(struct envd *e, struct str addr, uint16_t *ret_port, struct err *err)
+{
+        int fd = -1, r = listen_tcp(addr, false, &fd, err);
+
+        if (r < 0)
+                return r;
+        r = socket_port(fd, ret_port);
+        if (r < 0) {
+                (void)close(fd);
+                return err_sys(err, r, "listening socket");
+        }
+        r = http_server_listen(e->server, fd);
+        return r < 0 ? err_sys(err, r, "listen") : 0;
+}
+
+static void done(struct envd *e)
+{
+        e->server = http_server_free(e->server);
+        process_table_done(&e->processes);
+        settings_done(&e->settings);
+        e->loop = loop_free(e->loop);
+}
+
+static int run_cell(struct envd *e, struct err *err)
+{
+        uint16_t port;
+        int r;
+
+        if (cell_hold_stdio() < 0)
+                return err_set(err, ERR_INTERNAL, "no fds for stdio");
+        if (setup(e, true, err) < 0 || listen_on(e, STR(":49983"), &port, err) < 0)
+                return -1;
+        r = cell_enter(&e->settings, err);
+        if (r <= 0)
+                return r;
+        cell_ready();
+        return loop_run(e->loop);
+}
+
+static int run_standalone(struct envd *e, const struct options *opt, struct err *err)
+{
+        uint16_t port;
+        int r;
+
+        e->keep_user = opt->keep_user;
+        (void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* orphans come to us, as they do to PID 1 */
+        if (setup(e, false, err) < 0 || listen_on(e, str_of(opt->listen), &port, err) < 0)
+                return -1;
+        (void)!dprintf(STDOUT_FILENO, "listening on port %u\n", port);
+        r = loop_run(e->loop);
+        done(e);
+        return r;
+}
+
+int main(int argc, char **argv)
+{
+        static struct envd e;
+        struct options opt = {0};
+        struct err err = {0};
+        int r;
+
+        if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+                (void)!dprintf(STDOUT_FILENO, "sandglass-envd %s (envd %s)\n", SANDGLASS_VERSION, ENVD_VERSION);
+                return 0;
+        }
+        if (parse(argc, argv, &opt) < 0) {
+                (void)!dprintf(STDERR_FILENO, "%s", usage);
+                return 2;
+        }
+        log_setup("envd", LOG_INFO);
+        r = opt.is_cell ? run_cell(&e, &err) : run_standalone(&e, &opt, &err);
+        if (r < 0)
+                log_error("envd.failed", "why=\"%s\"", err.msg[0] ? err.msg : errno_text(-r));
+        return r < 0 ? 1 : 0;
+}

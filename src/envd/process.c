@@ -1,0 +1,394 @@
+#include "envd/process.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "envd/input.h"
+#include "envd/subscriber.h"
+
+#define READS_PER_TURN 4           /* then others get their turn */
+#define LAST_READ_MAX (256u << 10) /* what is still taken from a pipe whose end is not waited for */
+
+/* The kept ends */
+
+static void ended_free(struct process_table *t, struct ended *e)
+{
+        list_remove(&e->node);
+        t->ended_count--;
+        free(e->tag);
+        json_decref(e->event);
+        free(e);
+}
+
+static void ended_sweep(struct timer *timer)
+{
+        struct process_table *t = CONTAINER_OF(timer, struct process_table, sweep);
+        uint64_t now = clock_mono_ms();
+
+        while (!list_is_empty(&t->ended)) {
+                struct ended *e = LIST_ENTRY(t->ended.next, struct ended, node);
+
+                if (e->due_ms > now) {
+                        timer_set(t->loop, &t->sweep, e->due_ms - now);
+                        return;
+                }
+                ended_free(t, e);
+        }
+}
+
+/* Keep the event for those who connect late; takes event.  Without memory it is not kept. */
+static void ended_keep(struct process *p, json_t *event)
+{
+        struct process_table *t = p->table;
+        struct ended *e = calloc(1, sizeof(*e));
+
+        if (!e) {
+                json_decref(event);
+                return;
+        }
+        *e = (struct ended){.pid = p->pid, .tag = TAKE_PTR(p->tag), .event = event};
+        e->due_ms = clock_mono_ms() + ENDED_KEEP_MS;
+        list_push_back(&t->ended, &e->node);
+        if (++t->ended_count > ENDED_MAX)
+                ended_free(t, LIST_ENTRY(t->ended.next, struct ended, node));
+        if (!timer_is_armed(&t->sweep))
+                timer_set(t->loop, &t->sweep, ENDED_KEEP_MS);
+}
+
+struct ended *ended_find_pid(struct process_table *t, pid_t pid)
+{
+        LIST_EACH (at, &t->ended) {
+                struct ended *e = LIST_ENTRY(at, struct ended, node);
+
+                if (e->pid == pid)
+                        return e;
+        }
+        return NULL;
+}
+
+struct ended *ended_find_tag(struct process_table *t, const char *tag)
+{
+        LIST_EACH (at, &t->ended) {
+                struct ended *e = LIST_ENTRY(at, struct ended, node);
+
+                if (e->tag && strcmp(e->tag, tag) == 0)
+                        return e;
+        }
+        return NULL;
+}
+
+static void ended_forget(struct process_table *t, pid_t pid, const char *tag) /* a live one has taken its place */
+{
+        LIST_EACH (at, &t->ended) {
+                struct ended *e = LIST_ENTRY(at, struct ended, node);
+
+                if (e->pid == pid || (tag && e->tag && strcmp(e->tag, tag) == 0))
+                        ended_free(t, e);
+        }
+}
+
+/* The table */
+
+void process_table_init(struct process_table *t, struct loop *loop)
+{
+        *t = (struct process_table){.loop = loop, .sweep.on = ended_sweep};
+        list_init(&t->live);
+        list_init(&t->ended);
+}
+
+struct process *process_find_pid(struct process_table *t, pid_t pid)
+{
+        LIST_EACH (at, &t->live) {
+                struct process *p = LIST_ENTRY(at, struct process, node);
+
+                if (p->pid == pid)
+                        return p;
+        }
+        return NULL;
+}
+
+struct process *process_find_tag(struct process_table *t, const char *tag)
+{
+        LIST_EACH (at, &t->live) {
+                struct process *p = LIST_ENTRY(at, struct process, node);
+
+                if (p->tag && strcmp(p->tag, tag) == 0)
+                        return p;
+        }
+        return NULL;
+}
+
+/* Output */
+
+static void close_io(struct io *io)
+{
+        loop_del(io);
+        close_fd(&io->fd);
+}
+
+static bool anyone_full(const struct process *p)
+{
+        LIST_EACH (at, &p->subscribers) {
+                if (subscriber_is_full(LIST_ENTRY(at, struct subscriber, node)))
+                        return true;
+        }
+        return false;
+}
+
+/* Parked by removing: epoll reports hang-ups whether they are asked for or not. */
+static void pause_output(struct process *p)
+{
+        loop_del(&p->out);
+        loop_del(&p->err);
+}
+
+static void resume_io(struct process *p, struct io *io)
+{
+        if (io->fd >= 0 && !io->loop)
+                (void)loop_add(p->table->loop, io, EPOLLIN); /* an fd that was in the set before fits again */
+}
+
+void process_drained(struct process *p)
+{
+        if (anyone_full(p))
+                return;
+        resume_io(p, &p->out);
+        resume_io(p, &p->err);
+}
+
+static void broadcast(struct process *p, enum output_kind kind, const void *data, size_t n)
+{
+        struct str envelope;
+
+        if (list_is_empty(&p->subscribers))
+                return;
+        envelope = output_data(kind, data, n);
+        LIST_EACH (at, &p->subscribers) {
+                subscriber_send(LIST_ENTRY(at, struct subscriber, node), envelope);
+        }
+}
+
+/* One read and its event: bytes, 0 at the end, -EAGAIN. */
+static ssize_t read_output(struct process *p, struct io *io)
+{
+        enum output_kind kind = p->is_pty ? OUTPUT_PTY : io == &p->out ? OUTPUT_STDOUT : OUTPUT_STDERR;
+        ssize_t n;
+
+        do {
+                n = read(io->fd, output_scratch(), p->is_pty ? OUTPUT_PTY_READ_MAX : OUTPUT_READ_MAX);
+        } while (n < 0 && errno == EINTR);
+        if (n < 0 && errno == EAGAIN)
+                return -EAGAIN;
+        if (n <= 0)
+                return 0; /* a PTY whose other side is closed says EIO */
+        broadcast(p, kind, output_scratch(), (size_t)n);
+        return n;
+}
+
+static void advance(struct process *p);
+
+static void on_output(struct io *io, struct process *p)
+{
+        for (int i = 0; i < READS_PER_TURN; i++) {
+                ssize_t n = read_output(p, io);
+
+                if (n == -EAGAIN)
+                        return;
+                if (n == 0) {
+                        close_io(io);
+                        advance(p);
+                        return;
+                }
+                if (anyone_full(p)) {
+                        pause_output(p);
+                        return;
+                }
+                if (n < (p->is_pty ? 1 : (ssize_t)OUTPUT_READ_MAX))
+                        return; /* probably all of it; epoll tells if not */
+        }
+}
+
+static void on_out(struct io *io, uint32_t events)
+{
+        (void)events;
+        on_output(io, CONTAINER_OF(io, struct process, out));
+}
+
+static void on_err(struct io *io, uint32_t events)
+{
+        (void)events;
+        on_output(io, CONTAINER_OF(io, struct process, err));
+}
+
+static void read_last(struct process *p, struct io *io)
+{
+        size_t total = 0;
+        ssize_t n;
+
+        while (io->fd >= 0 && total < LAST_READ_MAX && (n = read_output(p, io)) > 0)
+                total += (size_t)n;
+}
+
+/* The end */
+
+static void free_task(struct task *t)
+{
+        struct process *p = CONTAINER_OF(t, struct process, gone);
+
+        json_decref(p->config);
+        free(p->tag);
+        free(p);
+}
+
+static void let_go(struct process *p) /* of everything but the memory */
+{
+        list_remove(&p->node);
+        timer_clear(&p->kill);
+        close_io(&p->out);
+        close_io(&p->err);
+        inputs_drop(p);
+        close_io(&p->in);
+}
+
+static void end(struct process *p)
+{
+        json_t *event = output_end(p->exit_code, p->exit_status);
+        struct list *at;
+
+        let_go(p);
+        while ((at = list_pop_front(&p->subscribers))) {
+                struct subscriber *s = LIST_ENTRY(at, struct subscriber, node);
+
+                s->process = NULL;
+                subscriber_end(s, event);
+        }
+        if (event)
+                ended_keep(p, event);
+        loop_post(p->table->loop, &p->gone);
+}
+
+static void advance(struct process *p)
+{
+        if (!p->is_exited)
+                return;
+        if (p->no_wait) {
+                read_last(p, &p->out);
+                read_last(p, &p->err);
+        } else if (p->out.fd >= 0 || p->err.fd >= 0) {
+                return;
+        }
+        end(p);
+}
+
+void process_reap(struct process_table *t)
+{
+        for (;;) {
+                siginfo_t si = {0};
+                struct process *p;
+
+                if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG) < 0 || si.si_pid == 0)
+                        return;
+                p = process_find_pid(t, si.si_pid);
+                if (!p || p->is_exited)
+                        continue; /* an orphan we adopted */
+                p->is_exited = true;
+                p->exit_code = si.si_code;
+                p->exit_status = si.si_status;
+                advance(p);
+        }
+}
+
+void process_table_done(struct process_table *t)
+{
+        struct list *at;
+
+        while ((at = t->live.next) != &t->live) {
+                struct process *p = LIST_ENTRY(at, struct process, node);
+                struct list *s;
+
+                let_go(p);
+                while ((s = list_pop_front(&p->subscribers)))
+                        LIST_ENTRY(s, struct subscriber, node)->process = NULL;
+                free_task(&p->gone);
+        }
+        while (!list_is_empty(&t->ended))
+                ended_free(t, LIST_ENTRY(t->ended.next, struct ended, node));
+        timer_clear(&t->sweep);
+}
+
+static void on_kill_due(struct timer *timer)
+{
+        struct process *p = CONTAINER_OF(timer, struct process, kill);
+
+        (void)process_signal(p, SIGKILL);
+}
+
+struct process *process_add(struct process_table *t, const struct process *from)
+{
+        struct process *p = calloc(1, sizeof(*p));
+
+        if (!p)
+                return NULL;
+        *p = (struct process){.table = t, .pid = from->pid, .is_pty = from->is_pty, .kill.on = on_kill_due};
+        p->out = (struct io){.fd = from->out.fd, .on = on_out};
+        p->err = (struct io){.fd = from->err.fd, .on = on_err};
+        p->gone.run = free_task;
+        inputs_init(p, from->in.fd);
+        list_init(&p->subscribers);
+        if (loop_add(t->loop, &p->out, EPOLLIN) < 0 || (p->err.fd >= 0 && loop_add(t->loop, &p->err, EPOLLIN) < 0)) {
+                loop_del(&p->out);
+                free(p);
+                return NULL;
+        }
+        p->tag = from->tag;
+        p->config = from->config;
+        ended_forget(t, p->pid, p->tag);
+        list_push_back(&t->live, &p->node);
+        return p;
+}
+
+/* Asked for from outside */
+
+void process_subscribe(struct process *p, struct subscriber *s)
+{
+        s->process = p;
+        list_push_back(&p->subscribers, &s->node);
+}
+
+void process_unsubscribe(struct subscriber *s)
+{
+        struct process *p = s->process;
+
+        if (!p)
+                return;
+        list_remove(&s->node);
+        s->process = NULL;
+        process_drained(p);
+}
+
+void process_kill_after(struct process *p, uint64_t ms)
+{
+        timer_set(p->table->loop, &p->kill, ms);
+}
+
+int process_signal(struct process *p, int sig)
+{
+        p->no_wait = true;
+        if (!p->is_exited)
+                return kill(p->pid, sig) < 0 ? -errno : 0;
+        advance(p); /* reaped already, only its output is held open; the pid may be another's by now */
+        return 0;
+}
+
+int process_resize(struct process *p, uint32_t cols, uint32_t rows)
+{
+        struct winsize size = {.ws_col = (unsigned short)cols, .ws_row = (unsigned short)rows};
+
+        if (!p->is_pty)
+                return -ENOTTY;
+        return p->out.fd >= 0 && ioctl(p->out.fd, TIOCSWINSZ, &size) < 0 ? -errno : 0;
+}

@@ -1,0 +1,81 @@
+/* process.h - processes started through the API, from start to the end of their output; and those who listen to them.
+ *
+ *   live ──exit──▶ waiting for the end of its output ──▶ ended (its end event is kept for a while) ──▶ forgotten
+ *
+ * A process does not depend on listeners: without any its output is read and dropped.  A listener whose connection is
+ * full stops the reading, and so in the end the process, until it has room again or leaves.
+ * It is in the table until just before its end event is sent. */
+#pragma once
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/list.h"
+#include "base/str.h"
+#include "envd/output.h"
+#include "io/loop.h"
+
+#define ENDED_KEEP_MS 30000
+#define ENDED_MAX 1024
+
+struct subscriber;
+
+struct process_table {
+        struct loop *loop;
+        struct list live;  /* struct process */
+        struct list ended; /* struct ended, oldest first */
+        size_t ended_count;
+        struct timer sweep; /* forgets the oldest of them */
+};
+
+struct process {
+        struct list node;
+        struct process_table *table;
+        pid_t pid;
+        char *tag;      /* owned; NULL: none */
+        json_t *config; /* owned; as it was asked for */
+        bool is_pty;
+        struct io out, err;      /* our ends of the output; fd -1: at its end.  A PTY has only out */
+        struct io in;            /* our end of stdin, or the PTY once more; fd -1: closed */
+        struct list inputs;      /* struct input (input.h), in order */
+        struct list subscribers; /* struct subscriber */
+        struct timer kill;       /* armed: SIGKILL when due */
+        bool is_exited;
+        int exit_code, exit_status; /* of waitid: CLD_*, status */
+        bool no_wait;               /* signalled by us: the end of the output is not waited for */
+        struct task gone;           /* frees it */
+};
+
+struct ended {
+        struct list node;
+        pid_t pid;
+        char *tag;
+        json_t *event; /* the end event */
+        uint64_t due_ms;
+};
+
+void process_table_init(struct process_table *t, struct loop *loop);
+void process_table_done(struct process_table *t); /* forgets all; kills nothing */
+
+/* A process that was just started; everything in *from but pid, tag, config, fds and is_pty is ignored.  Takes tag,
+ * config and the fds on success.  NULL: out of memory or epoll failed. */
+struct process *process_add(struct process_table *t, const struct process *from);
+struct process *process_find_pid(struct process_table *t, pid_t pid);
+struct process *process_find_tag(struct process_table *t, const char *tag);
+struct ended *ended_find_pid(struct process_table *t, pid_t pid);
+struct ended *ended_find_tag(struct process_table *t, const char *tag);
+
+/* Reap every child that has exited, ours by adoption too. */
+void process_reap(struct process_table *t);
+
+void process_subscribe(struct process *p, struct subscriber *s);
+void process_unsubscribe(struct subscriber *s);
+/* A subscriber has room again. */
+void process_drained(struct process *p);
+
+void process_kill_after(struct process *p, uint64_t ms);
+/* To that process alone, not to its group.  Negative errno.  A process that has exited, but whose output others hold
+ * open, ends with this call. */
+int process_signal(struct process *p, int sig);
+int process_resize(struct process *p, uint32_t cols, uint32_t rows); /* -ENOTTY: no PTY */

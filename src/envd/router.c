@@ -1,0 +1,107 @@
+#include "envd/router.h"
+
+#include "envd/answer.h"
+#include "envd/auth.h"
+#include "envd/control.h"
+#include "envd/envd.h"
+#include "envd/files.h"
+#include "envd/fs_rpc.h"
+#include "envd/process_rpc.h"
+#include "envd/rpc.h"
+
+static const struct rpc_method methods[] = {
+        {"/process.Process/Start", RPC_SERVER_STREAM, process_rpc_start},
+        {"/process.Process/Connect", RPC_SERVER_STREAM, process_rpc_connect},
+        {"/process.Process/List", RPC_UNARY, process_rpc_list},
+        {"/process.Process/SendInput", RPC_UNARY, process_rpc_send_input},
+        {"/process.Process/StreamInput", RPC_CLIENT_STREAM, process_rpc_stream_input},
+        {"/process.Process/SendSignal", RPC_UNARY, process_rpc_send_signal},
+        {"/process.Process/CloseStdin", RPC_UNARY, process_rpc_close_stdin},
+        {"/process.Process/Update", RPC_UNARY, process_rpc_update},
+        {"/filesystem.Filesystem/Stat", RPC_UNARY, fs_rpc_stat},
+        {"/filesystem.Filesystem/ListDir", RPC_UNARY, fs_rpc_list_dir},
+        {"/filesystem.Filesystem/MakeDir", RPC_UNARY, fs_rpc_make_dir},
+        {"/filesystem.Filesystem/Move", RPC_UNARY, fs_rpc_move},
+        {"/filesystem.Filesystem/Remove", RPC_UNARY, fs_rpc_remove},
+};
+
+struct route {
+        const char *path, *method;
+        bool is_open; /* authenticates itself */
+        void (*run)(struct envd *e, struct http_request *rq);
+};
+
+static const struct route routes[] = {
+        {"/health", "GET", true, control_health}, {"/init", "POST", true, control_init},
+        {"/envs", "GET", false, control_envs},    {"/metrics", "GET", false, control_metrics},
+        {"/files", "GET", true, files_get},       {"/files", "POST", true, files_post},
+};
+
+static const struct rpc_method *find_method(struct str path)
+{
+        for (size_t i = 0; i < ARRAY_LEN(methods); i++)
+                if (str_is(path, methods[i].path))
+                        return &methods[i];
+        return NULL;
+}
+
+/* The route of path and method; *ret_known: the path at least is one of ours. */
+static const struct route *find_route(const struct http_request *rq, bool *ret_known)
+{
+        *ret_known = false;
+        for (size_t i = 0; i < ARRAY_LEN(routes); i++) {
+                if (!str_is(rq->url.path, routes[i].path))
+                        continue;
+                *ret_known = true;
+                if (str_is(rq->head->method, routes[i].method))
+                        return &routes[i];
+        }
+        return NULL;
+}
+
+/* The user named in the request, checked to exist.  false: refused. */
+static bool check_user(struct http_request *rq, char **ret_name)
+{
+        AUTO_USER struct user u = {0};
+
+        if (auth_basic_user(rq->head, ret_name) < 0) {
+                answer_error(rq, 503, "out of memory");
+                return false;
+        }
+        if (*ret_name && user_lookup(*ret_name, &u) < 0) {
+                rpc_refuse(rq, CONNECT_UNAUTHENTICATED, "invalid username: '%s'", *ret_name);
+                return false;
+        }
+        return true;
+}
+
+void router_on_request(struct http_request *rq, void *arg)
+{
+        struct envd *e = arg;
+        AUTO_FREE char *user_name = NULL;
+        const struct rpc_method *method;
+        const struct route *route;
+        bool is_known;
+
+        if (answer_preflight(rq))
+                return;
+        route = find_route(rq, &is_known);
+        if (!(route && route->is_open) && !auth_token_is_valid(&e->settings, rq->head)) {
+                answer_error(rq, 401,
+                             "unauthorized access, please provide a valid access token or method signing if supported");
+                return;
+        }
+        if (!check_user(rq, &user_name))
+                return;
+        if (route) {
+                route->run(e, rq);
+                return;
+        }
+        method = find_method(rq->url.path);
+        if (method)
+                rpc_serve(e, rq, method, TAKE_PTR(user_name));
+        else if (is_known)
+                answer_bad_method(rq, NULL);
+        else
+                answer_text(rq, 404, "404 page not found\n");
+}

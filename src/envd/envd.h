@@ -5,6 +5,7 @@
 #include "envd/metrics.h"
 #include "envd/process.h"
 #include "envd/settings.h"
+#include "envd/watchers.h"
 
 struct http_server;
 struct loop;
@@ -16,6 +17,7 @@ struct envd {
         struct http_server *server; /* owned */
         struct settings settings;
         struct process_table processes;
+        struct watchers watchers;
         struct metrics metrics;
         bool keep_user; /* standalone without privileges: every user is the one we run as */
 };

@@ -83,6 +83,7 @@ static int setup(struct envd *e, bool is_cell, struct err *err)
         if (r < 0)
                 return err_sys(err, r, "settings");
         process_table_init(&e->processes, e->loop);
+        watchers_init(&e->watchers);
         r = loop_signals(e->loop, is_cell ? as_init : as_process, on_signal, e);
         if (r < 0)
                 return err_sys(err, r, "take signals");
@@ -109,6 +110,7 @@ static void done(struct envd *e)
 {
         e->server = http_server_free(e->server);
         process_table_done(&e->processes);
+        watchers_done(&e->watchers);
         settings_done(&e->settings);
         e->loop = loop_free(e->loop);
 }

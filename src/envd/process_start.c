@@ -169,7 +169,7 @@ static int ends_terminal(struct ends *e, const struct process_start *ps)
                 return -errno;
         if (!ps->keep_user)
                 (void)!fchown(e->child_in, ps->user->uid, (gid_t)-1); /* `echo > $(tty)`; most do without */
-        e->in = fcntl(e->out, F_DUPFD_CLOEXEC, 3);                   /* its own place in the loop, for writing */
+        e->in = fcntl(e->out, F_DUPFD_CLOEXEC, 3);                    /* its own place in the loop, for writing */
         e->child_out = fcntl(e->child_in, F_DUPFD_CLOEXEC, 3);
         e->child_err = fcntl(e->child_in, F_DUPFD_CLOEXEC, 3);
         return e->in < 0 || e->child_out < 0 || e->child_err < 0 ? -errno : 0;

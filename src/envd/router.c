@@ -8,6 +8,7 @@
 #include "envd/fs_rpc.h"
 #include "envd/process_rpc.h"
 #include "envd/rpc.h"
+#include "envd/watchers.h"
 
 static const struct rpc_method methods[] = {
         {"/process.Process/Start", RPC_SERVER_STREAM, process_rpc_start},
@@ -23,6 +24,10 @@ static const struct rpc_method methods[] = {
         {"/filesystem.Filesystem/MakeDir", RPC_UNARY, fs_rpc_make_dir},
         {"/filesystem.Filesystem/Move", RPC_UNARY, fs_rpc_move},
         {"/filesystem.Filesystem/Remove", RPC_UNARY, fs_rpc_remove},
+        {"/filesystem.Filesystem/WatchDir", RPC_SERVER_STREAM, watch_rpc_watch_dir},
+        {"/filesystem.Filesystem/CreateWatcher", RPC_UNARY, watch_rpc_create},
+        {"/filesystem.Filesystem/GetWatcherEvents", RPC_UNARY, watch_rpc_events},
+        {"/filesystem.Filesystem/RemoveWatcher", RPC_UNARY, watch_rpc_remove},
 };
 
 struct route {

@@ -31,6 +31,8 @@ static const struct conf_key {
 #member, CONF_U32, offsetof(struct conf, member), min, max                                             \
         }
         {"data_dir", CONF_TEXT, offsetof(struct conf, data_dir), .is_internal = true},
+        {"envd", CONF_TEXT, offsetof(struct conf, envd), .is_internal = true},
+        {"make_key", CONF_BOOL, offsetof(struct conf, make_key), .is_internal = true},
         TEXT(images_dir),
         TEXT(listen),
         TEXT(tls_listen),
@@ -267,6 +269,8 @@ int conf_check(const struct conf *c, struct err *err)
                 r = check_address("listen", c->listen, err);
         if (r == 0)
                 r = check_address("tls_listen", c->tls_listen, err);
+        if (r == 0 && c->envd)
+                r = check_absolute("envd", c->envd, err);
         if (r == 0 && c->tls_cert)
                 r = check_absolute("tls_cert", c->tls_cert, err);
         if (r == 0 && c->tls_key)

@@ -22,6 +22,8 @@ struct conf {
         char *listen;     /* "127.0.0.1:3000" */
         char *tls_listen; /* "127.0.0.1:3443" */
         char *domain; /* "localhost:3443": what clients get as `domain`; the part before ':' is in the certificate */
+        char *envd;   /* engine: path of the in-sandbox daemon; absolute */
+        bool make_key; /* control: no key is known to the operator: make one, write it to <data>/store/first-key (0600) */
         char *tls_cert, *tls_key;                               /* operator's own; NULL: local CA in <data>/ca */
         char *log_level;                                        /* error, warn, info, debug */
         bool stop_sandboxes;                                    /* end them when serve ends */

@@ -1,0 +1,173 @@
+#include "cli/api.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "cli/conf.h"
+#include "wire/url.h"
+
+#define LIST_PAGES_MAX 1000
+#define TARGET_MAX 1024
+
+int api_open(struct api *a, const char *data_dir, struct err *err)
+{
+        int r;
+
+        *a = (struct api){0};
+        r = cli_conf(data_dir, &a->env, err);
+        if (r == 0)
+                r = client_init(&a->control, a->env.api_url, err);
+        if (r == 0)
+                r = client_init(&a->sandbox, a->env.sandbox_url ? a->env.sandbox_url : a->env.api_url, err);
+        if (r < 0)
+                api_close(a);
+        return r;
+}
+
+void api_close(struct api *a)
+{
+        envfile_done(&a->env);
+        client_done(&a->control);
+        client_done(&a->sandbox);
+}
+
+/* The server's own words for what went wrong. */
+static int refuse(unsigned status, const json_t *body, struct err *err)
+{
+        const char *message = json_string_value(json_object_get(body, "message"));
+        enum err_kind kind = status == 404                    ? ERR_NOT_FOUND
+                             : status == 401 || status == 403 ? ERR_DENIED
+                             : status == 429                  ? ERR_LIMIT
+                             : status >= 400 && status < 500  ? ERR_INVALID
+                                                              : ERR_INTERNAL;
+
+        return err_set(err, kind, "%s", message ? message : http1_reason(status));
+}
+
+/* One exchange with JSON both ways; *ret (may be NULL) is the caller's. */
+static int exchange(struct api *a, const char *method, const char *target, json_t *body, json_t **ret, char next[512],
+                    struct err *err)
+{
+        const struct client_header headers[] = {{"X-API-Key", a->env.api_key}, {NULL, NULL}};
+        AUTO_FREE char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+        AUTO_BUF struct buf answer = BUF_INIT(CLIENT_BODY_MAX);
+        const struct client_request rq = {.method = method,
+                                          .target = target,
+                                          .headers = headers,
+                                          .content_type = text ? "application/json" : NULL,
+                                          .body = str_of(text)};
+        unsigned status = 0;
+        json_t *got;
+        int r;
+
+        r = client_call(&a->control, &rq, &status, &answer, next, err);
+        if (r < 0)
+                return r;
+        got = answer.len ? json_loadb((const char *)buf_at(&answer), answer.len, 0, NULL) : json_object();
+        if (status < 200 || status > 299)
+                r = refuse(status, got, err);
+        else if (!got)
+                r = err_set(err, ERR_INTERNAL, "the server's answer is no JSON");
+        if (r == 0 && ret)
+                *ret = json_incref(got);
+        json_decref(got);
+        return r;
+}
+
+static int take_sandbox(const json_t *obj, struct api_sandbox *ret, struct err *err)
+{
+        const char *id = json_string_value(json_object_get(obj, "sandboxID"));
+        const char *token = json_string_value(json_object_get(obj, "envdAccessToken"));
+
+        if (!id || !sandbox_id_is_valid(str_of(id)) || (token && strlen(token) >= sizeof(ret->token)))
+                return err_set(err, ERR_INTERNAL, "the server's answer describes no sandbox");
+        (void)snprintf(ret->id, sizeof(ret->id), "%s", id);
+        (void)snprintf(ret->token, sizeof(ret->token), "%s", token ? token : "");
+        return 0;
+}
+
+int api_create(struct api *a, const struct api_create *rq, struct api_sandbox *ret, struct err *err)
+{
+        json_t *body = json_pack("{s:s, s:i}", "templateID", rq->template, "timeout", (int)rq->timeout_s), *got = NULL;
+        int r;
+
+        if (!body)
+                return err_set(err, ERR_INVALID, "the template's name is not valid text");
+        if (rq->env && json_object_size(rq->env))
+                (void)json_object_set(body, "envVars", rq->env);
+        r = exchange(a, "POST", "/v2/sandboxes", body, &got, NULL, err);
+        json_decref(body);
+        if (r == 0)
+                r = take_sandbox(got, ret, err);
+        json_decref(got);
+        return r;
+}
+
+static int target_of(const char *id, char out[TARGET_MAX], struct err *err)
+{
+        if (!sandbox_id_is_valid(str_of(id)))
+                return err_set(err, ERR_INVALID, "'%s' is no sandbox id", id);
+        (void)snprintf(out, TARGET_MAX, "/sandboxes/%s", id);
+        return 0;
+}
+
+int api_get(struct api *a, const char *id, struct api_sandbox *ret, struct err *err)
+{
+        char target[TARGET_MAX];
+        json_t *got = NULL;
+        int r;
+
+        r = target_of(id, target, err);
+        if (r == 0)
+                r = exchange(a, "GET", target, NULL, &got, NULL, err);
+        if (r == 0)
+                r = take_sandbox(got, ret, err);
+        json_decref(got);
+        return r;
+}
+
+int api_delete(struct api *a, const char *id, struct err *err)
+{
+        char target[TARGET_MAX];
+        int r = target_of(id, target, err);
+
+        return r < 0 ? r : exchange(a, "DELETE", target, NULL, NULL, NULL, err);
+}
+
+static int list_page(struct api *a, char next[512], json_t *all, struct err *err)
+{
+        AUTO_BUF struct buf target = BUF_INIT(4096);
+        json_t *page = NULL;
+        int r;
+
+        r = buf_addc(&target, "/v2/sandboxes?state=running&limit=100");
+        if (r == 0 && next[0]) {
+                r = buf_addc(&target, "&nextToken=");
+                if (r == 0)
+                        r = url_encode(str_of(next), &target);
+        }
+        if (r < 0 || !buf_cstr(&target))
+                return err_set(err, ERR_LIMIT, "out of memory");
+        r = exchange(a, "GET", buf_cstr(&target), NULL, &page, next, err);
+        if (r == 0 && json_array_extend(all, page) < 0)
+                r = err_set(err, ERR_INTERNAL, "the server's answer is no list");
+        json_decref(page);
+        return r;
+}
+
+int api_list(struct api *a, json_t **ret_array, struct err *err)
+{
+        json_t *all = json_array();
+        char next[512] = "";
+        int r, pages = 0;
+
+        do {
+                r = list_page(a, next, all, err);
+        } while (r == 0 && next[0] && ++pages < LIST_PAGES_MAX);
+        if (r < 0)
+                json_decref(all);
+        else
+                *ret_array = all;
+        return r;
+}

@@ -1,0 +1,383 @@
+#include "cli/checks.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <nftables/libnftables.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/str.h"
+#include "cli/kvm.h"
+#include "sys/fs.h"
+#include "sys/mnt.h"
+#include "sys/proc.h"
+
+#define DISK_WANTED_GB 5u
+
+static void say(struct check_result *r, enum check_state state, const char *fix, const char *fmt, ...) PRINTF(4, 5);
+static void say(struct check_result *r, enum check_state state, const char *fix, const char *fmt, ...)
+{
+        va_list ap;
+
+        r->state = state;
+        r->fix = fix;
+        va_start(ap, fmt);
+        (void)vsnprintf(r->detail, sizeof(r->detail), fmt, ap);
+        va_end(ap);
+}
+
+/* Try it in a child, which may change its namespaces and leave everything to the kernel to clean up: 0 or the errno. */
+static int try_in_child(int (*fn)(const void *arg), const void *arg)
+{
+        int status;
+        pid_t pid = fork();
+
+        if (pid < 0)
+                return errno;
+        if (pid == 0)
+                _exit(fn(arg) & 0x7f);
+        while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+                continue;
+        return WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
+}
+
+static void check_root(const struct check_env *env, struct check_result *ret)
+{
+        (void)env;
+        if (geteuid() == 0)
+                say(ret, CHECK_OK, NULL, "running as root");
+        else
+                say(ret, CHECK_MISSING, "run it with sudo: the checks below need root, too", "uid %u", geteuid());
+}
+
+static int try_namespaces(const void *arg)
+{
+        (void)arg;
+        return unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |
+                       CLONE_NEWCGROUP | CLONE_NEWTIME) < 0
+                       ? errno
+                       : 0;
+}
+
+static void check_namespaces(const struct check_env *env, struct check_result *ret)
+{
+        int e = try_in_child(try_namespaces, NULL);
+
+        (void)env;
+        if (e == 0)
+                say(ret, CHECK_OK, NULL, "user, mount, pid, net, ipc, uts, cgroup, time");
+        else
+                say(ret, CHECK_MISSING,
+                    "enable them: sysctl user.max_user_namespaces=100000, and a kernel with all CONFIG_*_NS",
+                    "unshare: %s", strerror(e));
+}
+
+static bool has_word(const char *path, const char *word)
+{
+        AUTO_CLOSE int root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        char text[1024];
+        struct str rest, one;
+        ssize_t n = root < 0 ? -1 : sys_read_at(root, path, text, sizeof(text));
+        bool more;
+
+        rest = (struct str){text, n < 0 ? 0 : (size_t)n};
+        if (str_ends(rest, "\n"))
+                rest.n--;
+        do {
+                more = str_cut(&rest, ' ', &one);
+                if (str_is(one, word))
+                        return true;
+        } while (more);
+        return false;
+}
+
+static void check_cgroups(const struct check_env *env, struct check_result *ret)
+{
+        static const char *const wanted[] = {"memory", "cpu", "pids"};
+        char path[64], missing[64] = "", how[64] = "";
+
+        (void)env;
+        for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {
+                const char *found = NULL;
+
+                (void)snprintf(path, sizeof(path), "/sys/fs/cgroup/%s/cgroup.procs", wanted[i]);
+                if (access(path, W_OK) == 0)
+                        found = "v1";
+                else if (has_word("sys/fs/cgroup/cgroup.controllers", wanted[i]))
+                        found = "v2";
+                (void)snprintf(found ? how + strlen(how) : missing + strlen(missing), 20, "%s%s%s ", wanted[i],
+                               found ? " " : "", found ? found : "");
+        }
+        if (missing[0])
+                say(ret, CHECK_MISSING, "mount the cgroup file system at /sys/fs/cgroup with these controllers",
+                    "no controller for: %s", missing);
+        else
+                say(ret, CHECK_OK, NULL, "%s", how);
+}
+
+static int try_overlay(const void *arg)
+{
+        AUTO_CLOSE int fs = -1, mount = -1, tmp = -1, base = -1;
+        int r;
+
+        (void)arg;
+        if (unshare(CLONE_NEWNS) < 0)
+                return errno;
+        tmp = sys_fsopen("tmpfs");
+        if (tmp < 0 || (r = sys_fs_create(tmp)) < 0)
+                return tmp < 0 ? -tmp : -r;
+        base = sys_fsmount(tmp, 0);
+        if (base < 0 || sys_make_dir(base, "l", 0755) < 0 || sys_make_dir(base, "u", 0755) < 0 ||
+            sys_make_dir(base, "w", 0755) < 0 || fchdir(base) < 0)
+                return base < 0 ? -base : EIO;
+        fs = sys_fsopen("overlay");
+        if (fs < 0)
+                return -fs;
+        if (sys_fs_string(fs, "lowerdir", "l") < 0 || sys_fs_string(fs, "upperdir", "u") < 0 ||
+            sys_fs_string(fs, "workdir", "w") < 0)
+                return EINVAL;
+        r = sys_fs_create(fs);
+        if (r < 0)
+                return -r;
+        mount = sys_fsmount(fs, 0);
+        return mount < 0 ? -mount : 0;
+}
+
+static void check_overlay(const struct check_env *env, struct check_result *ret)
+{
+        int e = try_in_child(try_overlay, NULL);
+
+        (void)env;
+        if (e == 0)
+                say(ret, CHECK_OK, NULL, "mounts with the new mount API");
+        else
+                say(ret, CHECK_MISSING,
+                    "modprobe overlay; the kernel needs CONFIG_OVERLAY_FS and the new mount API (5.2)", "overlay: %s",
+                    strerror(e));
+}
+
+/* A user namespace held by a child that waits, mapped to some other range. */
+static int userns_open(pid_t *ret_pid)
+{
+        int ends[2], fd = -1;
+        char path[48], byte;
+        pid_t pid;
+
+        if (pipe2(ends, O_CLOEXEC) < 0)
+                return -errno;
+        pid = fork();
+        if (pid == 0) {
+                if (unshare(CLONE_NEWUSER) < 0)
+                        _exit(1);
+                (void)!write(ends[1], "x", 1);
+                (void)pause();
+                _exit(0);
+        }
+        (void)close(ends[1]);
+        if (pid > 0 && read(ends[0], &byte, 1) == 1) {
+                (void)snprintf(path, sizeof(path), "/proc/%d/uid_map", (int)pid);
+                (void)sys_write_at(AT_FDCWD, path, "0 100000 65536");
+                (void)snprintf(path, sizeof(path), "/proc/%d/gid_map", (int)pid);
+                (void)sys_write_at(AT_FDCWD, path, "0 100000 65536");
+                (void)snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
+                fd = open(path, O_RDONLY | O_CLOEXEC);
+        }
+        (void)close(ends[0]);
+        *ret_pid = pid;
+        return fd < 0 ? -EPERM : fd;
+}
+
+/* The nearest directory that exists, above what may not exist yet. */
+static char *existing_dir(const char *path)
+{
+        char *at = strdup(path), *slash;
+
+        while (at && access(at, F_OK) < 0 && (slash = strrchr(at, '/')))
+                slash[slash == at ? 1 : 0] = 0;
+        return at;
+}
+
+static int try_idmap(const void *arg)
+{
+        AUTO_CLOSE int mount = -1, ns = -1;
+        pid_t holder = 0;
+        int r;
+
+        ns = userns_open(&holder);
+        mount = ns < 0 ? ns : sys_clone_tree(AT_FDCWD, arg);
+        r = mount < 0 ? mount : sys_mount_idmap(mount, ns);
+        if (holder > 0) {
+                (void)kill(holder, SIGKILL);
+                (void)waitpid(holder, NULL, 0);
+        }
+        return -r;
+}
+
+static void check_idmap(const struct check_env *env, struct check_result *ret)
+{
+        AUTO_FREE char *dir = existing_dir(env->data_dir);
+        int e = dir ? try_in_child(try_idmap, dir) : ENOMEM;
+
+        if (e == 0)
+                say(ret, CHECK_OK, NULL, "on the file system of %s", dir);
+        else
+                say(ret, CHECK_MISSING,
+                    "put the data directory on ext4, XFS or btrfs with a kernel of 5.12 or newer (overlay on it: 5.19)",
+                    "on the file system of %s: %s", dir ? dir : "?", strerror(e));
+}
+
+static int try_nftables(const void *arg)
+{
+        struct nft_ctx *nft;
+        int r;
+
+        (void)arg;
+        if (unshare(CLONE_NEWNET) < 0)
+                return errno;
+        nft = nft_ctx_new(NFT_CTX_DEFAULT);
+        if (!nft)
+                return ENOMEM;
+        (void)nft_ctx_buffer_error(nft);
+        r = nft_run_cmd_from_buffer(nft,
+                                    "add table ip doctor; add set ip doctor s { type ipv4_addr; flags interval; }; "
+                                    "add chain ip doctor c { type filter hook forward priority 0; };"
+                                    "add rule ip doctor c ip daddr @s drop");
+        nft_ctx_free(nft);
+        return r ? EOPNOTSUPP : 0;
+}
+
+static void check_nftables(const struct check_env *env, struct check_result *ret)
+{
+        int e = try_in_child(try_nftables, NULL);
+
+        (void)env;
+        if (e == 0)
+                say(ret, CHECK_OK, NULL, "sets and chains can be made");
+        else
+                say(ret, CHECK_MISSING, "modprobe nf_tables; the kernel needs CONFIG_NF_TABLES with its inet parts",
+                    "nftables: %s", strerror(e));
+}
+
+static void check_seccomp(const struct check_env *env, struct check_result *ret)
+{
+        (void)env;
+        if (access("/proc/sys/kernel/seccomp/actions_avail", R_OK) == 0)
+                say(ret, CHECK_OK, NULL, "filters are supported");
+        else
+                say(ret, CHECK_MISSING, "use a kernel with CONFIG_SECCOMP_FILTER", "no seccomp filters");
+}
+
+static void check_disk(const struct check_env *env, struct check_result *ret)
+{
+        AUTO_FREE char *dir = existing_dir(env->data_dir);
+        struct statvfs st;
+        unsigned long long gb;
+
+        if (!dir || statvfs(dir, &st) < 0) {
+                say(ret, CHECK_NOTE, "make the data directory's file system readable", "%s: %s", dir ? dir : "?",
+                    strerror(errno));
+                return;
+        }
+        gb = (unsigned long long)st.f_bavail * st.f_frsize >> 30;
+        if (gb >= DISK_WANTED_GB)
+                say(ret, CHECK_OK, NULL, "%llu GiB free at %s", gb, dir);
+        else
+                say(ret, CHECK_NOTE, "free some space: the base template alone takes about 1 GiB",
+                    "only %llu GiB free at %s", gb, dir);
+}
+
+static void check_tools(const struct check_env *env, struct check_result *ret)
+{
+        AUTO_FREE char *manifest = NULL;
+
+        if (asprintf(&manifest, "%s/images/templates/base.json", env->data_dir) > 0 && access(manifest, F_OK) == 0)
+                say(ret, CHECK_OK, NULL, "the template base is there");
+        else if (access("/usr/bin/mmdebstrap", X_OK) == 0)
+                say(ret, CHECK_OK, NULL, "not built yet; mmdebstrap is there to do it at first start");
+        else
+                say(ret, CHECK_MISSING, "apt-get install mmdebstrap debian-archive-keyring",
+                    "the template base is not built, and mmdebstrap is not installed");
+}
+
+static void check_port(uint16_t port, struct check_result *ret)
+{
+        const struct sockaddr_in at = {
+                .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        AUTO_CLOSE int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        const int on = 1;
+
+        if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
+            bind(fd, (const struct sockaddr *)&at, sizeof(at)) == 0 && listen(fd, 1) == 0)
+                say(ret, CHECK_OK, NULL, "127.0.0.1:%u is free", port);
+        else
+                say(ret, CHECK_NOTE,
+                    "fine while a server runs; otherwise use --listen and --tls-listen with other ports",
+                    "127.0.0.1:%u: %s", port, strerror(errno));
+}
+
+static void check_http_port(const struct check_env *env, struct check_result *ret)
+{
+        (void)env;
+        check_port(3000, ret);
+}
+
+static void check_https_port(const struct check_env *env, struct check_result *ret)
+{
+        (void)env;
+        check_port(3443, ret);
+}
+
+static void check_criu(const struct check_env *env, struct check_result *ret)
+{
+        static const char *const places[] = {"/usr/sbin/criu", "/usr/local/sbin/criu", "/usr/bin/criu"};
+
+        (void)env;
+        for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+                if (access(places[i], X_OK) == 0) {
+                        say(ret, CHECK_OK, NULL, "%s; recent kernels need version 4.2 or newer", places[i]);
+                        return;
+                }
+        }
+        say(ret, CHECK_NOTE, "install CRIU 4.2 or newer", "not installed; needed only to keep memory across a pause");
+}
+
+static void check_kvm(const struct check_env *env, struct check_result *ret)
+{
+        int r = kvm_try();
+
+        (void)env;
+        if (r == 0)
+                say(ret, CHECK_OK, NULL, "a virtual machine ran a program at full speed");
+        else
+                say(ret, CHECK_NOTE, NULL, "not usable (%s); sandboxes here are namespaces and do not need it",
+                    r == -ENOENT      ? "no /dev/kvm"
+                    : r == -ETIMEDOUT ? "/dev/kvm opens, but guests only crawl"
+                                      : strerror(-r));
+}
+
+const struct check checks[] = {
+        {"root", check_root},
+        {"namespaces", check_namespaces},
+        {"cgroups", check_cgroups},
+        {"overlay", check_overlay},
+        {"idmapped mounts", check_idmap},
+        {"nftables", check_nftables},
+        {"seccomp", check_seccomp},
+        {"disk", check_disk},
+        {"template", check_tools},
+        {"port 3000", check_http_port},
+        {"port 3443", check_https_port},
+        {"CRIU", check_criu},
+        {"KVM", check_kvm},
+        {NULL, NULL},
+};

@@ -1,0 +1,28 @@
+/* checks.h - what this host can do, tried out rather than looked up.  Each check leaves nothing behind. */
+#pragma once
+#include <stdbool.h>
+
+#define CHECK_TEXT_MAX 200
+
+enum check_state {
+        CHECK_OK,
+        CHECK_MISSING, /* needed: the server will not work */
+        CHECK_NOTE,    /* not needed now, or only for some features */
+};
+
+struct check_result {
+        enum check_state state;
+        char detail[CHECK_TEXT_MAX];
+        const char *fix; /* static; NULL when there is nothing to fix */
+};
+
+struct check_env {            /* what the checks are about */
+        const char *data_dir; /* may not exist yet */
+};
+
+struct check {
+        const char *name;
+        void (*run)(const struct check_env *env, struct check_result *ret);
+};
+
+extern const struct check checks[]; /* ends with a NULL name */

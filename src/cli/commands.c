@@ -1,0 +1,216 @@
+#include "cli/cli.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "cli/api.h"
+#include "cli/options.h"
+#include "cli/process.h"
+
+#define RUN_TIMEOUT_S 3600u
+
+const char run_usage[] =
+        "usage: sandglass run [-t TEMPLATE] [--timeout SECONDS] [-e NAME=VALUE]... [-w DIR] [-u USER] [--data DIR]"
+        " [--] COMMAND...\n"
+        "Run a command in a new sandbox, which is ended with it.  Input, output and exit code are the command's.\n";
+const char exec_usage[] =
+        "usage: sandglass exec [-e NAME=VALUE]... [-w DIR] [-u USER] [--data DIR] SANDBOX [--] COMMAND...\n"
+        "Run a command in a running sandbox.  Input, output and exit code are the command's.\n";
+const char ps_usage[] = "usage: sandglass ps [--json] [--data DIR]\nList the running sandboxes.\n";
+const char kill_usage[] = "usage: sandglass kill [--data DIR] SANDBOX...\nEnd sandboxes.\n";
+
+static int fail(const char *command, const struct err *err)
+{
+        (void)fprintf(stderr, "sandglass %s: %s\n", command, err->msg);
+        return 1;
+}
+
+/* From here on they arrive as events, so that what was made is also ended. */
+static void take_signals(void)
+{
+        sigset_t set;
+
+        (void)sigemptyset(&set);
+        (void)sigaddset(&set, SIGINT);
+        (void)sigaddset(&set, SIGTERM);
+        (void)sigaddset(&set, SIGHUP);
+        (void)sigprocmask(SIG_BLOCK, &set, NULL);
+        (void)signal(SIGPIPE, SIG_IGN);
+}
+
+static int run(struct api *api, const struct cli_options *o, struct err *err)
+{
+        const struct api_create create = {.template = o->template ? o->template : "base",
+                                          .env = o->env,
+                                          .timeout_s = o->timeout_s ? o->timeout_s : RUN_TIMEOUT_S};
+        struct api_sandbox sandbox;
+        struct process_options process = {.api = api,
+                                          .sandbox = &sandbox,
+                                          .argv = o->args,
+                                          .cwd = o->cwd,
+                                          .user = o->user,
+                                          .ends_on_signal = true};
+        struct err later = {0};
+        int code;
+
+        if (api_create(api, &create, &sandbox, err) < 0)
+                return -1;
+        code = process_run(&process, err);
+        if (api_delete(api, sandbox.id, &later) < 0 && later.kind != ERR_NOT_FOUND)
+                (void)fprintf(stderr, "sandglass run: sandbox %s may live on: %s\n", sandbox.id, later.msg);
+        return code;
+}
+
+int run_main(int argc, char **argv)
+{
+        AUTO(cli_options_done) struct cli_options o = {0};
+        struct err err = {0};
+        struct api api;
+        int code;
+
+        if (cli_options_parse(argc, argv, CLI_DATA | CLI_TEMPLATE | CLI_TIMEOUT | CLI_ENV | CLI_CWD | CLI_USER, &o,
+                              &err) < 0 ||
+            o.help || o.arg_count == 0)
+                return cli_usage(&o, run_usage, &err);
+        take_signals();
+        if (api_open(&api, o.data, &err) < 0)
+                return fail("run", &err);
+        code = run(&api, &o, &err);
+        api_close(&api);
+        return code < 0 ? fail("run", &err) : code;
+}
+
+static int exec_in(struct api *api, const char *id, char **command, const struct cli_options *o, struct err *err)
+{
+        struct api_sandbox sandbox;
+        struct process_options process = {
+                .api = api, .sandbox = &sandbox, .argv = command, .env = o->env, .cwd = o->cwd, .user = o->user};
+
+        return api_get(api, id, &sandbox, err) < 0 ? -1 : process_run(&process, err);
+}
+
+int exec_main(int argc, char **argv)
+{
+        AUTO(cli_options_done) struct cli_options o = {0};
+        struct err err = {0};
+        struct api api;
+        char **command;
+        int code;
+
+        if (cli_options_parse(argc, argv, CLI_DATA | CLI_ENV | CLI_CWD | CLI_USER, &o, &err) < 0 || o.help ||
+            o.arg_count < 2)
+                return cli_usage(&o, exec_usage, &err);
+        command = o.args + 1;
+        if (strcmp(command[0], "--") == 0)
+                command++;
+        if (!command[0])
+                return cli_usage(&o, exec_usage, &err);
+        take_signals();
+        if (api_open(&api, o.data, &err) < 0)
+                return fail("exec", &err);
+        code = exec_in(&api, o.args[0], command, &o, &err);
+        api_close(&api);
+        return code < 0 ? fail("exec", &err) : code;
+}
+
+static const char *text_of(const json_t *obj, const char *key)
+{
+        const char *text = json_string_value(json_object_get(obj, key));
+
+        return text ? text : "-";
+}
+
+/* "12s", "3m", "2h", "1d" */
+static void format_span(int64_t seconds, char out[24])
+{
+        static const struct {
+                int64_t s;
+                char unit;
+        } units[] = {{86400, 'd'}, {3600, 'h'}, {60, 'm'}, {1, 's'}};
+
+        for (size_t i = 0; i < ARRAY_LEN(units); i++) {
+                if (seconds >= units[i].s || units[i].s == 1) {
+                        (void)snprintf(out, 24, "%lld%c", (long long)(seconds / units[i].s), units[i].unit);
+                        return;
+                }
+        }
+}
+
+static void span_from_now(const json_t *obj, const char *key, int sign, char out[24])
+{
+        int64_t ns;
+
+        if (clock_parse(str_of(text_of(obj, key)), &ns) < 0) {
+                (void)snprintf(out, 24, "-");
+                return;
+        }
+        ns = sign * (ns - clock_real_ns());
+        format_span(ns > 0 ? ns / 1000000000 : 0, out);
+}
+
+static void print_table(const json_t *list)
+{
+        size_t i;
+        json_t *s;
+
+        (void)printf("%-22s %-16s %8s %8s %4s %8s\n", "SANDBOX", "TEMPLATE", "AGE", "ENDS IN", "CPUS", "MEMORY");
+        json_array_foreach ((json_t *)list, i, s) {
+                const char *alias = text_of(s, "alias");
+                char age[24], left[24];
+
+                span_from_now(s, "startedAt", -1, age);
+                span_from_now(s, "endAt", 1, left);
+                (void)printf("%-22s %-16s %8s %8s %4lld %5lld MB\n", text_of(s, "sandboxID"),
+                             strcmp(alias, "-") && alias[0] ? alias : text_of(s, "templateID"), age, left,
+                             (long long)json_integer_value(json_object_get(s, "cpuCount")),
+                             (long long)json_integer_value(json_object_get(s, "memoryMB")));
+        }
+}
+
+int ps_main(int argc, char **argv)
+{
+        AUTO(cli_options_done) struct cli_options o = {0};
+        struct err err = {0};
+        json_t *list = NULL;
+        struct api api;
+        int r;
+
+        if (cli_options_parse(argc, argv, CLI_DATA | CLI_JSON, &o, &err) < 0 || o.help || o.arg_count)
+                return cli_usage(&o, ps_usage, &err);
+        if (api_open(&api, o.data, &err) < 0)
+                return fail("ps", &err);
+        r = api_list(&api, &list, &err);
+        api_close(&api);
+        if (r < 0)
+                return fail("ps", &err);
+        if (o.json) {
+                (void)json_dumpf(list, stdout, JSON_INDENT(2));
+                (void)puts("");
+        } else {
+                print_table(list);
+        }
+        json_decref(list);
+        return 0;
+}
+
+int kill_main(int argc, char **argv)
+{
+        AUTO(cli_options_done) struct cli_options o = {0};
+        struct err err = {0};
+        struct api api;
+        int code = 0;
+
+        if (cli_options_parse(argc, argv, CLI_DATA, &o, &err) < 0 || o.help || o.arg_count == 0)
+                return cli_usage(&o, kill_usage, &err);
+        if (api_open(&api, o.data, &err) < 0)
+                return fail("kill", &err);
+        for (int i = 0; i < o.arg_count; i++)
+                if (api_delete(&api, o.args[i], &err) < 0)
+                        code = fail("kill", &err);
+        api_close(&api);
+        return code;
+}

@@ -1,0 +1,32 @@
+/* options.h - options shared by the client commands.  Pure. */
+#pragma once
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct err;
+
+enum cli_option { /* which of them a command takes */
+                  CLI_DATA = 1,
+                  CLI_JSON = 2,
+                  CLI_TEMPLATE = 4,
+                  CLI_TIMEOUT = 8,
+                  CLI_ENV = 16,
+                  CLI_CWD = 32,
+                  CLI_USER = 64,
+};
+
+struct cli_options {
+        const char *data, *template, *cwd, *user; /* borrowed from argv; NULL: not given */
+        uint32_t timeout_s;                       /* 0: not given */
+        json_t *env;                              /* owned; {name: text}, NULL: none */
+        bool json, help;
+        char **args; /* what follows the options (and "--"), NULL-terminated: argv's own */
+        int arg_count;
+};
+
+/* ERR_INVALID names the option. */
+int cli_options_parse(int argc, char **argv, unsigned takes, struct cli_options *ret, struct err *err);
+void cli_options_done(struct cli_options *o);
+/* Print the usage where it belongs and return the exit code: 0 after --help, else err's words first and 2. */
+int cli_usage(const struct cli_options *o, const char *usage, const struct err *err);

@@ -1,0 +1,25 @@
+/* process.h - run one command in a sandbox: its output to ours as it comes, our input to it, its exit code. */
+#pragma once
+#include <jansson.h>
+
+#include "cli/api.h"
+
+struct err;
+
+struct process_options {
+        struct api *api;
+        const struct api_sandbox *sandbox;
+        char *const *argv;      /* NULL-terminated */
+        json_t *env;            /* borrowed, may be NULL: {name: text} */
+        const char *cwd, *user; /* NULL: the sandbox's default */
+        bool ends_on_signal; /* a signal ends the call at once (the caller kills the sandbox); else it is passed on */
+};
+
+#define PROCESS_SIGNALLED 128 /* + number: as shells say it */
+
+/* Returns the exit code (128 + number when a signal ended the command or us), or negative when it could not be run or
+ * was lost.  SIGINT, SIGTERM, SIGHUP must be blocked, SIGPIPE ignored. */
+int process_run(const struct process_options *opt, struct err *err);
+
+/* Exit code of an end event: {"exitCode":n} or {"status":"signal: killed"}. */
+int process_exit_code(const json_t *end);

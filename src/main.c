@@ -1,0 +1,155 @@
+/* main.c - one program: commands for people, and the roles that `serve` starts. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "cli/cli.h"
+#if __has_include("control/role.h")
+#include "control/role.h"
+#endif
+#if __has_include("edge/role.h")
+#include "edge/role.h"
+#endif
+#if __has_include("engine/role.h")
+#include "engine/role.h"
+#endif
+#include "serve/role.h"
+#include "serve/serve.h"
+#include "version.h"
+
+static const struct {
+        const char *name, *log_name, *process_name;
+        int (*main)(const struct conf *c);
+} roles[] = {
+#if __has_include("engine/role.h")
+        {"engine", "engine", "sg-engine", engine_main},
+#endif
+#if __has_include("control/role.h")
+        {"control", "control", "sg-control", control_main},
+#endif
+#if __has_include("edge/role.h")
+        {"edge", "edge", "sg-edge", edge_main},
+#endif
+        {NULL, NULL, NULL, NULL},
+};
+
+static enum log_level level_of(const char *name)
+{
+        static const char *const names[] = {"error", "warn", "info", "debug"};
+
+        for (size_t i = 0; i < ARRAY_LEN(names); i++)
+                if (strcmp(names[i], name) == 0)
+                        return (enum log_level)i;
+        return LOG_INFO;
+}
+
+/* Not for people: `serve` starts these with a configuration on fd 3. */
+static int role_main(int argc, char **argv)
+{
+        struct err err = {0};
+        struct conf c;
+        int r;
+
+        for (size_t i = 0; argc == 2 && roles[i].name; i++) {
+                if (strcmp(roles[i].name, argv[1]) != 0)
+                        continue;
+                log_setup(roles[i].log_name, LOG_INFO);
+                (void)prctl(PR_SET_NAME, roles[i].process_name, 0, 0, 0);
+                if (role_conf(&c, &err) < 0) {
+                        log_error("role.conf", "error=\"%s\"", err.msg);
+                        return 1;
+                }
+                log_setup(roles[i].log_name, level_of(c.log_level));
+                r = roles[i].main(&c);
+                conf_done(&c);
+                return r;
+        }
+        (void)fputs("sandglass role: for `sandglass serve` only\n", stderr);
+        return 2;
+}
+
+static int version_main(int argc, char **argv)
+{
+        if (argc == 2 && strcmp(argv[1], "--json") == 0)
+                (void)printf("{\"version\":\"%s\"}\n", SANDGLASS_VERSION);
+        else
+                (void)printf("sandglass %s\n", SANDGLASS_VERSION);
+        return 0;
+}
+
+static int help_main(int argc, char **argv);
+
+static const struct command_entry {
+        const char *name;
+        int (*main)(int argc, char **argv);
+        const char *usage, *summary; /* summary NULL: not in the list */
+} commands[] = {
+        {"serve", serve_main, serve_usage, "serve in the foreground"},
+        {"run", run_main, run_usage, "run a command in a new sandbox"},
+        {"ps", ps_main, ps_usage, "list the running sandboxes"},
+        {"exec", exec_main, exec_usage, "run a command in a running sandbox"},
+        {"kill", kill_main, kill_usage, "end sandboxes"},
+        {"doctor", doctor_main, doctor_usage, "check what this host can do"},
+        {"template", template_main, template_usage, "make the base template"},
+        {"down", down_main, down_usage, "end a server and all its sandboxes"},
+        {"version", version_main, "usage: sandglass version [--json]\n", "print the version"},
+        {"help", help_main, "usage: sandglass help [COMMAND]\n", "explain a command"},
+        {"role", role_main, "", NULL},
+};
+
+static const struct command_entry *find_command(const char *name)
+{
+        for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+                if (strcmp(commands[i].name, name) == 0)
+                        return &commands[i];
+        return NULL;
+}
+
+static void print_commands(FILE *to)
+{
+        (void)fputs("usage: sandglass COMMAND [options]\nSandboxes for AI agents, on your own machine.\n\n", to);
+        for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+                if (commands[i].summary)
+                        (void)fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
+        (void)fputs("\n`sandglass help COMMAND` says more.\n", to);
+}
+
+static int help_main(int argc, char **argv)
+{
+        const struct command_entry *c = argc > 1 ? find_command(argv[1]) : NULL;
+
+        if (argc > 1 && !c) {
+                (void)fprintf(stderr, "sandglass help: no command '%s'\n", argv[1]);
+                return 2;
+        }
+        if (c)
+                (void)fputs(c->usage, stdout);
+        else
+                print_commands(stdout);
+        return 0;
+}
+
+int main(int argc, char **argv)
+{
+        const struct command_entry *c;
+
+        if (argc < 2) {
+                print_commands(stderr);
+                return 2;
+        }
+        if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+                argv[1] = "help";
+        if (strcmp(argv[1], "--version") == 0)
+                argv[1] = "version";
+        c = find_command(argv[1]);
+        if (!c) {
+                (void)fprintf(stderr, "sandglass: no command '%s'\n", argv[1]);
+                print_commands(stderr);
+                return 2;
+        }
+        return c->main(argc - 1, argv + 1);
+}

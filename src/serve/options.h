@@ -1,0 +1,24 @@
+/* options.h - the command line of `sandglass serve` and its config file, into one checked configuration. */
+#pragma once
+#include <stdbool.h>
+
+#include "model/conf.h"
+
+struct err;
+
+#define SERVE_DEFAULT_DATA "/var/lib/sandglass"
+
+struct serve_options {
+        struct conf conf;
+        bool domain_is_given; /* else the domain follows the TLS port */
+        bool uids_are_given;  /* else the users sandglass and sandglass-edge are looked up */
+        bool check;           /* run a first sandbox and greet */
+        char *mirror;         /* owned; where the base template comes from; NULL: the host's own */
+        bool help;
+};
+
+/* argv[0] is "serve".  ERR_INVALID names the option or key.  Options win over the config file. */
+int serve_options_parse(int argc, char **argv, struct serve_options *ret, struct err *err);
+void serve_options_done(struct serve_options *o);
+/* A path made absolute against the working directory, malloc'd; NULL out of memory. */
+char *path_absolute(const char *path);

@@ -1,0 +1,231 @@
+#include "serve/serve.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#if __has_include("engine/destroy.h")
+#include "engine/destroy.h"
+#else
+#define engine_destroy_all(c, err) err_set(err, ERR_UNAVAILABLE, "built without an engine")
+#endif
+#include "io/tls.h"
+#include "serve/base_template.h"
+#include "serve/datadir.h"
+#include "serve/greeting.h"
+#include "serve/leftover.h"
+#include "serve/options.h"
+#include "serve/sockets.h"
+#include "serve/supervisor.h"
+#include "version.h"
+
+const char serve_usage[] =
+        "usage: sandglass serve [--data DIR] [options]\n"
+        "Serve in the foreground; DIR/env has what clients need once it is ready.  SIGTERM ends it, sandboxes live "
+        "on.\n"
+        "\n"
+        "  --data DIR              everything it keeps (default " SERVE_DEFAULT_DATA ")\n"
+        "  --listen ADDR:PORT      plain HTTP (default 127.0.0.1:3000; port 0: any free one)\n"
+        "  --tls-listen ADDR:PORT  TLS (default 127.0.0.1:3443)\n"
+        "  --domain NAME[:PORT]    sandboxes are <port>-<id>.NAME:PORT (default localhost and the TLS port)\n"
+        "  --tls-cert FILE         certificate chain for *.NAME (default: from a local CA made at first start)\n"
+        "  --tls-key FILE          its key\n"
+        "  --images DIR            layers and templates (default DIR/images)\n"
+        "  --config FILE           JSON object of settings; options win over it\n"
+        "  --mirror URL            Debian mirror of the base template (default: the host's own)\n"
+        "  --log-level LEVEL       error, warn, info, debug\n"
+        "  --stop-sandboxes        end the sandboxes, too, when it ends\n"
+        "  --check                 run a first sandbox, then print how to use the server\n";
+
+struct serve {
+        struct serve_options opt;
+        struct sockets sockets;
+        int lock;
+        struct greeting greeting;
+};
+
+/* Own users when the package made them.  A user whose group has another number is not used: that number as a group
+ * could be anybody's. */
+static void find_users(struct serve_options *o)
+{
+        const struct passwd *pw;
+
+        if (o->uids_are_given)
+                return;
+        pw = getpwnam("sandglass");
+        if (pw && pw->pw_uid && pw->pw_uid == pw->pw_gid)
+                o->conf.control_uid = pw->pw_uid;
+        pw = getpwnam("sandglass-edge");
+        if (pw && pw->pw_uid && pw->pw_uid == pw->pw_gid)
+                o->conf.edge_uid = pw->pw_uid;
+}
+
+/* The daemon lies beside us in the build tree, in libexec when installed. */
+static int find_envd(struct conf *c, struct err *err)
+{
+        static const char *const places[] = {"../libexec/sandglass-envd", "sandglass-envd", "src/envd/sandglass-envd"};
+        char exe[4096];
+        ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+
+        if (n < 0)
+                return err_sys(err, -errno, "find our own program");
+        exe[n] = 0;
+        *strrchr(exe, '/') = 0;
+        for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+                AUTO_FREE char *path = NULL;
+
+                if (asprintf(&path, "%s/%s", exe, places[i]) < 0)
+                        return err_set(err, ERR_LIMIT, "out of memory");
+                c->envd = realpath(path, NULL);
+                if (c->envd)
+                        return 0;
+        }
+        return err_set(err, ERR_NOT_FOUND, "sandglass-envd is neither in %s nor in %s/../libexec", exe, exe);
+}
+
+static size_t edge_count(const struct conf *c)
+{
+        long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+        if (c->edge_count)
+                return c->edge_count;
+        return cores < 1 ? 1 : cores > CONF_EDGES_MAX ? CONF_EDGES_MAX : (size_t)cores;
+}
+
+/* The default domain follows the real TLS port. */
+static int settle_domain(struct serve *s, struct err *err)
+{
+        char *domain;
+
+        if (s->opt.domain_is_given)
+                return 0;
+        if (asprintf(&domain, "localhost:%u", s->sockets.https_port) < 0)
+                return err_set(err, ERR_LIMIT, "out of memory");
+        free(s->opt.conf.domain);
+        s->opt.conf.domain = domain;
+        return 0;
+}
+
+static int make_certificate(const struct conf *c, struct err *err)
+{
+        AUTO_FREE char *dir = conf_path(c, "ca"), *name = strndup(c->domain, strcspn(c->domain, ":"));
+
+        if (c->tls_cert)
+                return 0;
+        return dir && name ? tls_local_ca(dir, name, err) : err_set(err, ERR_LIMIT, "out of memory");
+}
+
+static int prepare(struct serve *s, struct err *err)
+{
+        struct conf *c = &s->opt.conf;
+        int r;
+
+        if (geteuid() != 0)
+                return err_set(err, ERR_DENIED,
+                               "needs root, to make namespaces, mounts and cgroups (sandboxes and the roles that talk "
+                               "to clients run without it): try sudo");
+        find_users(&s->opt);
+        r = find_envd(c, err);
+        if (r == 0)
+                r = datadir_prepare(c, err);
+        if (r == 0)
+                r = datadir_lock(c, &s->lock, err);
+        if (r == 0)
+                r = leftover_end(c, err);
+        if (r == 0)
+                r = sockets_open_tcp(&s->sockets, c, edge_count(c), err);
+        if (r == 0)
+                r = settle_domain(s, err);
+        if (r == 0)
+                r = base_template_ensure(c->images_dir, s->opt.mirror, err);
+        if (r == 0)
+                r = make_certificate(c, err);
+        if (r == 0)
+                r = sockets_open_unix(&s->sockets, c, err);
+        if (r == 0)
+                r = greeting_init(&s->greeting, c, &s->sockets, err);
+        if (r == 0)
+                c->make_key = !s->greeting.env.api_key;
+        return r;
+}
+
+static int on_ready(void *arg, pid_t *ret_child, struct err *err)
+{
+        struct serve *s = arg;
+        int r;
+
+        r = greeting_ready(&s->greeting, &s->opt.conf, err);
+        if (r == 0 && s->opt.check)
+                r = greeting_check_start(&s->greeting, &s->opt.conf, ret_child, err);
+        return r;
+}
+
+static int on_check_end(void *arg, int status, struct err *err)
+{
+        struct serve *s = arg;
+
+        return greeting_check_end(&s->greeting, status, err);
+}
+
+static int run(struct serve *s, struct err *err)
+{
+        const struct supervisor_options sup = {
+                .conf = &s->opt.conf, .sockets = &s->sockets, .on_ready = on_ready, .on_child = on_check_end, .arg = s};
+        struct err later = {0};
+        int r = prepare(s, err);
+
+        if (r == 0)
+                r = supervisor_run(&sup, err);
+        if (s->lock >= 0 && s->opt.conf.stop_sandboxes && engine_destroy_all(&s->opt.conf, &later) < 0) {
+                (void)fprintf(stderr, "sandglass serve: %s\n", later.msg);
+                r = r < 0 ? r : -EIO;
+        }
+        return r;
+}
+
+int serve_main(int argc, char **argv)
+{
+        struct serve s = {.lock = -1};
+        struct err err = {0};
+        sigset_t set;
+        int r;
+
+        if (serve_options_parse(argc, argv, &s.opt, &err) < 0) {
+                (void)fprintf(stderr, "sandglass serve: %s\n", err.msg);
+                return 2;
+        }
+        if (s.opt.help) {
+                (void)fputs(serve_usage, stdout);
+                serve_options_done(&s.opt);
+                return 0;
+        }
+        log_setup("serve", LOG_INFO);
+        sockets_init(&s.sockets);
+        (void)sigemptyset(&set);
+        (void)sigaddset(&set, SIGCHLD);
+        (void)sigaddset(&set, SIGTERM);
+        (void)sigaddset(&set, SIGINT);
+        (void)sigaddset(&set, SIGHUP);
+        (void)sigprocmask(SIG_BLOCK, &set, NULL);
+        (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+        r = run(&s, &err);
+        if (r < 0)
+                (void)fprintf(stderr, "sandglass serve: %s\n", err.msg);
+        greeting_done(&s.greeting);
+        sockets_done(&s.sockets);
+        close_fd(&s.lock);
+        serve_options_done(&s.opt);
+        return r < 0 ? 1 : 0;
+}

@@ -1,0 +1,316 @@
+#include "serve/supervisor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/auto.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "serve/leftover.h"
+#include "serve/probe.h"
+#include "serve/role.h"
+#include "serve/sockets.h"
+
+#define PROBE_S 30u
+#define PROBE_PAUSE_MS 200u   /* after an answer that was not "up" */
+#define STABLE_MS 10000u      /* alive for so long: the next death counts as the first again */
+#define BACKOFF_FIRST_MS 100u /* the first restart is immediate, the second waits so long, doubled each time */
+#define BACKOFF_MAX_MS 5000u
+#define EARLY_DEATHS_MAX 5u /* before the server was ever ready: then it is broken, not unlucky */
+#define STOP_MS 10000u      /* SIGTERM to SIGKILL */
+
+/* The order in which they are stopped: no client first, then no requests, then nothing. */
+enum role_kind { ROLE_EDGE, ROLE_CONTROL, ROLE_ENGINE, ROLE_KINDS };
+static const char *const role_names[] = {"edge", "control", "engine"};
+
+struct role {
+        enum role_kind kind;
+        size_t index; /* among the edges */
+        pid_t pid;    /* 0: not running */
+        uint64_t started_ms;
+        uint64_t due_ms; /* start it then; 0: nothing planned */
+        unsigned deaths; /* in a row */
+};
+
+struct supervisor {
+        const struct supervisor_options *opt;
+        struct role roles[CONF_EDGES_MAX + 2];
+        size_t count;
+        int exe;
+        pid_t probe; /* asks whether the server is up; 0: not now */
+        uint64_t probe_due_ms;
+        pid_t child; /* of on_ready */
+        bool is_ready;
+        bool is_stopping;
+        enum role_kind stage; /* being stopped now */
+        uint64_t kill_due_ms;
+        int result;
+        struct err *err;
+};
+
+static void plan_roles(struct supervisor *s)
+{
+        s->roles[s->count++] = (struct role){.kind = ROLE_ENGINE};
+        s->roles[s->count++] = (struct role){.kind = ROLE_CONTROL};
+        for (size_t i = 0; i < s->opt->sockets->edges; i++)
+                s->roles[s->count++] = (struct role){.kind = ROLE_EDGE, .index = i};
+        for (size_t i = 0; i < s->count; i++)
+                s->roles[i].due_ms = 1;
+}
+
+static void remember(const struct supervisor *s)
+{
+        pid_t pids[ARRAY_LEN(s->roles)];
+        int r;
+
+        for (size_t i = 0; i < s->count; i++)
+                pids[i] = s->roles[i].pid;
+        r = leftover_save(s->opt->conf, pids, s->count);
+        if (r < 0)
+                log_warn("serve.remember", "error=%s, going on", strerror(-r));
+}
+
+static int open_pem(const struct conf *c, const char *own, const char *below, int *ret_fd, struct err *err)
+{
+        AUTO_FREE char *path = own ? strdup(own) : conf_path(c, below);
+
+        return path ? file_to_memfd(path, ret_fd, err) : err_set(err, ERR_LIMIT, "out of memory");
+}
+
+static int start_role(struct supervisor *s, struct role *role, struct err *err)
+{
+        const struct conf *c = s->opt->conf;
+        const struct sockets *k = s->opt->sockets;
+        AUTO_CLOSE int cert = -1, key = -1;
+        struct role_spec spec = {
+                .name = role_names[role->kind], .conf = c, .exe = s->exe, .fds = {-1, -1, -1, -1, -1, -1, -1, -1}};
+        int r = 0;
+
+        switch (role->kind) {
+        case ROLE_EDGE:
+                r = open_pem(c, c->tls_cert, "ca/cert.pem", &cert, err);
+                if (r == 0)
+                        r = open_pem(c, c->tls_key, "ca/key.pem", &key, err);
+                spec.fds.http = k->http[role->index];
+                spec.fds.https = k->https[role->index];
+                spec.fds.tls_cert = cert;
+                spec.fds.tls_key = key;
+                spec.uid = c->edge_uid;
+                break;
+        case ROLE_CONTROL:
+                spec.fds.api = k->api;
+                spec.fds.routes = k->routes;
+                spec.uid = c->control_uid;
+                break;
+        case ROLE_ENGINE:
+                spec.fds.engine = k->engine;
+                spec.fds.dial = k->dial;
+                break;
+        case ROLE_KINDS: break;
+        }
+        return r < 0 ? r : role_start(&spec, &role->pid, err);
+}
+
+static void plan_restart(struct supervisor *s, struct role *role)
+{
+        uint64_t now = clock_mono_ms(), wait = 0;
+
+        if (now - role->started_ms >= STABLE_MS)
+                role->deaths = 0;
+        role->deaths++;
+        for (unsigned i = 1; i < role->deaths && wait < BACKOFF_MAX_MS; i++)
+                wait = wait ? wait * 2 : BACKOFF_FIRST_MS;
+        role->due_ms = now + (wait < BACKOFF_MAX_MS ? wait : BACKOFF_MAX_MS);
+        if (!s->is_ready && role->deaths >= EARLY_DEATHS_MAX)
+                s->result = err_set(s->err, ERR_UNAVAILABLE, "%s died %u times and never served (its log is above)",
+                                    role_names[role->kind], role->deaths);
+}
+
+static void start_due_roles(struct supervisor *s)
+{
+        struct err err = {0};
+        bool changed = false;
+
+        for (size_t i = 0; i < s->count; i++) {
+                struct role *role = &s->roles[i];
+
+                if (!role->due_ms || role->due_ms > clock_mono_ms())
+                        continue;
+                role->due_ms = 0;
+                role->started_ms = clock_mono_ms();
+                changed = true;
+                if (start_role(s, role, &err) < 0) {
+                        log_error("serve.start", "role=%s error=\"%s\", retrying", role_names[role->kind], err.msg);
+                        plan_restart(s, role);
+                }
+        }
+        if (changed)
+                remember(s);
+}
+
+static void start_due_probe(struct supervisor *s)
+{
+        int r;
+
+        if (s->is_ready || s->probe || s->probe_due_ms > clock_mono_ms())
+                return;
+        r = probe_start(s->opt->sockets->http[0], PROBE_S, &s->probe);
+        s->probe_due_ms = clock_mono_ms() + PROBE_PAUSE_MS;
+        if (r < 0)
+                log_warn("serve.probe", "error=%s, retrying", strerror(-r));
+}
+
+static size_t signal_stage(const struct supervisor *s, int signo)
+{
+        size_t alive = 0;
+
+        for (size_t i = 0; i < s->count; i++) {
+                if (s->roles[i].kind != s->stage || !s->roles[i].pid)
+                        continue;
+                alive++;
+                if (signo)
+                        (void)kill(s->roles[i].pid, signo);
+        }
+        return alive;
+}
+
+/* Stop one kind after the other; a kind with nobody alive is passed over. */
+static void advance_stop(struct supervisor *s)
+{
+        while (s->stage < ROLE_KINDS && signal_stage(s, 0) == 0) {
+                s->stage++;
+                s->kill_due_ms = clock_mono_ms() + STOP_MS;
+                (void)signal_stage(s, SIGTERM);
+        }
+}
+
+static void begin_stop(struct supervisor *s)
+{
+        if (s->is_stopping) { /* asked twice: no patience left */
+                s->kill_due_ms = clock_mono_ms();
+                return;
+        }
+        s->is_stopping = true;
+        for (size_t i = 0; i < s->count; i++)
+                s->roles[i].due_ms = 0;
+        if (s->probe)
+                (void)kill(s->probe, SIGKILL);
+        if (s->child)
+                (void)kill(s->child, SIGTERM);
+        s->stage = ROLE_EDGE;
+        s->kill_due_ms = clock_mono_ms() + STOP_MS;
+        (void)signal_stage(s, SIGTERM);
+}
+
+static void on_probe_end(struct supervisor *s, int status)
+{
+        s->probe = 0;
+        if (s->is_stopping || status != 0)
+                return; /* start_due_probe() asks again */
+        s->is_ready = true;
+        s->result = s->opt->on_ready(s->opt->arg, &s->child, s->err);
+}
+
+static void on_role_end(struct supervisor *s, struct role *role, int status)
+{
+        role->pid = 0;
+        if (s->is_stopping)
+                return;
+        log_warn("serve.role_died", "role=%s %s=%d, starting it again", role_names[role->kind],
+                 WIFSIGNALED(status) ? "signal" : "code", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+        plan_restart(s, role);
+}
+
+/* Whatever else ends is a sandbox's process whose engine is gone: reaped, nothing more. */
+static void reap(struct supervisor *s)
+{
+        int status;
+        pid_t pid;
+
+        while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+                if (pid == s->probe)
+                        on_probe_end(s, status);
+                if (pid == s->child) {
+                        s->child = 0;
+                        if (!s->is_stopping)
+                                s->result = s->opt->on_child(s->opt->arg, status, s->err);
+                }
+                for (size_t i = 0; i < s->count; i++)
+                        if (s->roles[i].pid == pid)
+                                on_role_end(s, &s->roles[i], status);
+        }
+}
+
+static uint64_t next_due(const struct supervisor *s)
+{
+        uint64_t due = UINT64_MAX;
+
+        if (s->is_stopping)
+                return s->kill_due_ms;
+        if (!s->is_ready && !s->probe)
+                due = s->probe_due_ms;
+        for (size_t i = 0; i < s->count; i++)
+                if (s->roles[i].due_ms && s->roles[i].due_ms < due)
+                        due = s->roles[i].due_ms;
+        return due;
+}
+
+/* The next signal, or 0 when something is due before. */
+static int wait_signal(const struct supervisor *s)
+{
+        uint64_t due = next_due(s), now = clock_mono_ms();
+        uint64_t ms = due == UINT64_MAX ? 3600000u : due > now ? due - now : 0;
+        const struct timespec limit = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
+        sigset_t set;
+        int signo;
+
+        (void)sigemptyset(&set);
+        (void)sigaddset(&set, SIGCHLD);
+        (void)sigaddset(&set, SIGTERM);
+        (void)sigaddset(&set, SIGINT);
+        (void)sigaddset(&set, SIGHUP);
+        signo = sigtimedwait(&set, NULL, &limit);
+        return signo > 0 ? signo : 0;
+}
+
+static void step(struct supervisor *s)
+{
+        int signo = wait_signal(s);
+
+        if (signo == SIGCHLD)
+                reap(s);
+        else if (signo)
+                begin_stop(s);
+        if (s->result < 0 && !s->is_stopping)
+                begin_stop(s);
+        if (!s->is_stopping) {
+                start_due_roles(s);
+                start_due_probe(s);
+                return;
+        }
+        if (clock_mono_ms() >= s->kill_due_ms) {
+                (void)signal_stage(s, SIGKILL);
+                s->kill_due_ms = clock_mono_ms() + STOP_MS;
+        }
+        advance_stop(s);
+}
+
+int supervisor_run(const struct supervisor_options *opt, struct err *err)
+{
+        AUTO_CLOSE int exe = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+        struct supervisor s = {.opt = opt, .exe = exe, .err = err};
+
+        if (exe < 0)
+                return err_sys(err, -errno, "open our own program");
+        plan_roles(&s);
+        start_due_roles(&s);
+        while (!s.is_stopping || s.stage < ROLE_KINDS)
+                step(&s);
+        remember(&s);
+        return s.result;
+}

@@ -1,0 +1,85 @@
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/err.h"
+#include "model/conf.h"
+#include "serve/base_template.h"
+#include "serve/datadir.h"
+#include "serve/options.h"
+#include "serve/serve.h"
+
+const char template_usage[] = "usage: sandglass template base [--data DIR | --images DIR] [--mirror URL] [--rebuild]\n"
+                              "Make the template `base` from Debian packages, unless it is there already.\n";
+
+struct template_options {
+        const char *data, *images, *mirror;
+        bool rebuild, help;
+};
+
+static int parse(int argc, char **argv, struct template_options *o)
+{
+        static const struct option options[] = {
+                {"data", required_argument, NULL, 'd'},   {"images", required_argument, NULL, 'i'},
+                {"mirror", required_argument, NULL, 'm'}, {"rebuild", no_argument, NULL, 'r'},
+                {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
+        };
+        int which;
+
+        optind = 0;
+        while ((which = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+                switch (which) {
+                case 'd': o->data = optarg; break;
+                case 'i': o->images = optarg; break;
+                case 'm': o->mirror = optarg; break;
+                case 'r': o->rebuild = true; break;
+                case 'h': o->help = true; break;
+                default: return -1;
+                }
+        }
+        return o->help || (optind == argc - 1 && strcmp(argv[optind], "base") == 0) ? 0 : -1;
+}
+
+static int make(const struct template_options *o, struct err *err)
+{
+        AUTO_FREE char *images = NULL;
+        int r;
+
+        if (geteuid() != 0)
+                return err_set(err, ERR_DENIED, "needs root");
+        if (o->images)
+                images = path_absolute(o->images);
+        else if (asprintf(&images, "%s/images", o->data) < 0)
+                images = NULL;
+        if (!images)
+                return err_set(err, ERR_LIMIT, "out of memory");
+        r = images_prepare(images, err);
+        if (r < 0)
+                return r;
+        return (o->rebuild ? base_template_build : base_template_ensure)(images, o->mirror, err);
+}
+
+int template_main(int argc, char **argv)
+{
+        struct template_options o = {.data = SERVE_DEFAULT_DATA};
+        struct err err = {0};
+        sigset_t set;
+
+        if (parse(argc, argv, &o) < 0 || o.help) {
+                (void)fputs(template_usage, o.help ? stdout : stderr);
+                return o.help ? 0 : 2;
+        }
+        (void)sigemptyset(&set);
+        (void)sigaddset(&set, SIGINT);
+        (void)sigaddset(&set, SIGTERM);
+        (void)sigaddset(&set, SIGHUP);
+        (void)sigprocmask(SIG_BLOCK, &set, NULL);
+        if (make(&o, &err) == 0)
+                return 0;
+        (void)fprintf(stderr, "sandglass template: %s\n", err.msg);
+        return 1;
+}

@@ -8,13 +8,13 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "cli/cli.h"
-#if __has_include("control/role.h")
+#ifdef HAVE_CONTROL
 #include "control/role.h"
 #endif
-#if __has_include("edge/role.h")
+#ifdef HAVE_EDGE
 #include "edge/role.h"
 #endif
-#if __has_include("engine/role.h")
+#ifdef HAVE_ENGINE
 #include "engine/role.h"
 #endif
 #include "serve/role.h"
@@ -25,13 +25,13 @@ static const struct {
         const char *name, *log_name, *process_name;
         int (*main)(const struct conf *c);
 } roles[] = {
-#if __has_include("engine/role.h")
+#ifdef HAVE_ENGINE
         {"engine", "engine", "sg-engine", engine_main},
 #endif
-#if __has_include("control/role.h")
+#ifdef HAVE_CONTROL
         {"control", "control", "sg-control", control_main},
 #endif
-#if __has_include("edge/role.h")
+#ifdef HAVE_EDGE
         {"edge", "edge", "sg-edge", edge_main},
 #endif
         {NULL, NULL, NULL, NULL},

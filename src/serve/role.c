@@ -108,7 +108,7 @@ static _Noreturn void role_child(const struct role_spec *spec, int conf_fd, pid_
 
         (void)setsid(); /* the terminal's Ctrl-C is the supervisor's, which then stops roles in order */
         (void)sys_signals_default();
-        (void)umask(077);
+        (void)umask(spec->uid ? 077 : 022);
         exe = place_fds(spec, conf_fd);
         if (exe < 0 || chdir("/") < 0)
                 _exit(126);

@@ -1,0 +1,122 @@
+#include "cli/client.h"
+#include "cli/options.h"
+#include "cli/process.h"
+
+#include "base/auto.h"
+#include "base/err.h"
+
+#include "tap.h"
+
+#define ALL (CLI_DATA | CLI_JSON | CLI_TEMPLATE | CLI_TIMEOUT | CLI_ENV | CLI_CWD | CLI_USER)
+#define PARSE(takes, o, e, ...)                                                                                        \
+        ({                                                                                                             \
+                static char *argv_[] = {"run", __VA_ARGS__, NULL};                                                     \
+                cli_options_parse((int)ARRAY_LEN(argv_) - 1, argv_, (takes), (o), (e));                                \
+        })
+
+static void options_end_where_the_command_begins(void)
+{
+        AUTO(cli_options_done) struct cli_options o = {0};
+        struct err e = {0};
+
+        CHECK_INT(PARSE(ALL, &o, &e, "-t", "tpl", "--timeout", "60", "-e", "A=1", "-e", "B=x=y", "ls", "-l", "--json"),
+                  ==, 0);
+        CHECK_STR(o.template, "tpl");
+        CHECK_INT(o.timeout_s, ==, 60);
+        CHECK_STR(json_string_value(json_object_get(o.env, "A")), "1");
+        CHECK_STR(json_string_value(json_object_get(o.env, "B")), "x=y");
+        CHECK_INT(o.arg_count, ==, 3);
+        CHECK_STR(o.args[0], "ls");
+        CHECK(!o.json);
+}
+
+static void two_dashes_end_them_too(void)
+{
+        AUTO(cli_options_done) struct cli_options o = {0};
+        struct err e = {0};
+
+        CHECK_INT(PARSE(ALL, &o, &e, "--data=/d", "--", "--json"), ==, 0);
+        CHECK_STR(o.data, "/d");
+        CHECK_INT(o.arg_count, ==, 1);
+        CHECK_STR(o.args[0], "--json");
+}
+
+static void wrong_use_is_refused(void)
+{
+        AUTO(cli_options_done) struct cli_options o = {0};
+        struct err e = {0};
+
+        CHECK_INT(PARSE(CLI_DATA, &o, &e, "--json"), <, 0);
+        CHECK_STR(e.msg, "--json: unknown option");
+        CHECK_INT(PARSE(ALL, &o, &e, "--timeout", "0"), <, 0);
+        CHECK_INT(PARSE(ALL, &o, &e, "--timeout", "1h"), <, 0);
+        CHECK_INT(PARSE(ALL, &o, &e, "-e", "=x"), <, 0);
+        CHECK_INT(PARSE(ALL, &o, &e, "-e", "x"), <, 0);
+        CHECK_STR(e.msg, "-e x: must be NAME=VALUE");
+        CHECK_INT(PARSE(ALL, &o, &e, "-e"), <, 0);
+}
+
+static void addresses_are_taken_apart(void)
+{
+        static const struct {
+                const char *url, *host, *address, *port;
+        } good[] = {
+                {"http://127.0.0.1:3000", "127.0.0.1:3000", "127.0.0.1", "3000"},
+                {"http://localhost", "localhost", "localhost", "80"},
+                {"http://[::1]:81/x", "[::1]:81", "::1", "81"},
+                {"http://[::1]", "[::1]", "::1", "80"},
+        };
+        static const char *const bad[] = {"https://a:1", "http://",         "http://:80",
+                                          "http://a:",   "http://a:123456", "a:1"};
+        struct err e = {0};
+
+        for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+                AUTO(client_done) struct client c = {0};
+
+                CHECK_INT(client_init(&c, good[i].url, &e), ==, 0);
+                CHECK_STR(c.host, good[i].host);
+                CHECK_STR(c.address, good[i].address);
+                CHECK_STR(c.port, good[i].port);
+        }
+        for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+                struct client c;
+
+                CHECK_INT(client_init(&c, bad[i], &e), <, 0);
+                CHECK_INT(e.kind, ==, ERR_INVALID);
+        }
+}
+
+static void exit_codes_are_as_shells_say_them(void)
+{
+        static const struct {
+                const char *json;
+                int code;
+        } cases[] = {
+                {"{\"exited\":true,\"status\":\"exit status 0\"}", 0},
+                {"{\"exitCode\":3,\"exited\":true}", 3},
+                {"{\"exitCode\":-1,\"status\":\"signal: killed\"}", 137},
+                {"{\"exitCode\":-1,\"status\":\"signal: segmentation fault (core dumped)\"}", 139},
+                {"{\"exitCode\":-1,\"status\":\"signal: signal 31\"}", 159},
+                {"{\"exitCode\":-1,\"status\":\"signal: signal 99\"}", 1},
+                {"{\"exitCode\":-1}", 1},
+                {"{\"exitCode\":4000000000}", 1},
+        };
+
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                json_t *end = json_loads(cases[i].json, 0, NULL);
+                int code = process_exit_code(end);
+
+                json_decref(end);
+                CHECK_INT(code, ==, cases[i].code);
+        }
+}
+
+int main(void)
+{
+        RUN(options_end_where_the_command_begins);
+        RUN(two_dashes_end_them_too);
+        RUN(wrong_use_is_refused);
+        RUN(addresses_are_taken_apart);
+        RUN(exit_codes_are_as_shells_say_them);
+        return tap_done();
+}

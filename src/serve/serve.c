@@ -75,7 +75,7 @@ static void find_users(struct serve_options *o)
 /* The daemon lies beside us in the build tree, in libexec when installed. */
 static int find_envd(struct conf *c, struct err *err)
 {
-        static const char *const places[] = {"../libexec/sandglass-envd", "sandglass-envd", "src/envd/sandglass-envd"};
+        static const char *const places[] = {"../libexec/sandglass/sandglass-envd", "sandglass-envd"};
         char exe[4096];
         ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 
@@ -92,7 +92,7 @@ static int find_envd(struct conf *c, struct err *err)
                 if (c->envd)
                         return 0;
         }
-        return err_set(err, ERR_NOT_FOUND, "sandglass-envd is neither in %s nor in %s/../libexec", exe, exe);
+        return err_set(err, ERR_NOT_FOUND, "sandglass-envd is neither in %s nor in %s/../libexec/sandglass", exe, exe);
 }
 
 static size_t edge_count(const struct conf *c)

@@ -19,6 +19,7 @@ const char *fault_text(const struct fault *f)
         return f->text ? f->text : "out of memory";
 }
 
+PRINTF(4, 0)
 static void set_text(struct fault *f, enum connect_code code, int sys, const char *fmt, va_list ap)
 {
         AUTO_BUF struct buf b = BUF_INIT(FAULT_TEXT_MAX);

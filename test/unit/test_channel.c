@@ -364,8 +364,7 @@ static void hostile_frames_close_the_channel(void)
                         CHECK_INT(raw_send(raw, bad[i].bytes, bad[i].first, NULL, 0), ==, 0);
                         run_some();
                 }
-                CHECK_INT(raw_send(raw, bad[i].bytes + bad[i].first, bad[i].n - bad[i].first, fds, bad[i].nfds), ==,
-                          0);
+                CHECK_INT(raw_send(raw, bad[i].bytes + bad[i].first, bad[i].n - bad[i].first, fds, bad[i].nfds), ==, 0);
                 run_some();
                 if (a.closes != 1)
                         printf("# case %zu\n", i);

@@ -10,6 +10,11 @@
 
 #include "edge/limits.h"
 
+#define WORLD                                                                                                          \
+        __attribute__((cleanup(world_end))) struct world w;                                                            \
+        world_init(&w)
+#define START CHECK_INT(world_start(&w), ==, 0)
+
 #define BOX_A "iaaaaaaaaaaaaaaaaaaaa"
 #define BOX_B "ibbbbbbbbbbbbbbbbbbbb"
 #define DOMAIN "box.test:3443"

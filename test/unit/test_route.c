@@ -1,0 +1,189 @@
+#include "model/route.h"
+
+#include "base/auto.h"
+#include "base/err.h"
+#include "tap.h"
+
+#define ID "i0123456789abcdefghij"
+
+static void decides_by_host_and_headers(void)
+{
+        static const struct {
+                const char *host, *id, *port;
+                enum route_kind kind;
+                const char *want; /* "id:port", or the refusal */
+        } cases[] = {
+                {"localhost:3000", "", "", ROUTE_API, NULL},
+                {"LOCALHOST", "", "", ROUTE_API, NULL},
+                {"127.0.0.1:3000", "", "", ROUTE_API, NULL},
+                {"[::1]:3000", "", "", ROUTE_API, NULL},
+                {"api.box.test", "", "", ROUTE_API, NULL},
+                {"api.other.test", "abc", "1", ROUTE_API, NULL},
+                {"box.test", "", "", ROUTE_API, NULL},
+                {"BOX.test.:3443", "", "", ROUTE_API, NULL},
+                {"localhost", "abc", "3000", ROUTE_SANDBOX, "abc:3000"},
+                {"10.0.0.1:80", "abc", "3000", ROUTE_SANDBOX, "abc:3000"},
+                {"[fe80::1]", "abc", "3000", ROUTE_SANDBOX, "abc:3000"},
+                {"sandbox.any.test", "abc", "49983", ROUTE_SANDBOX, "abc:49983"},
+                {"Sandbox.any.test", "abc", "49983", ROUTE_SANDBOX, "abc:49983"},
+                {"box.test:3443", "abc", "1", ROUTE_SANDBOX, "abc:1"},
+                {"3000-abc.box.test", "", "", ROUTE_SANDBOX, "abc:3000"},
+                {"3000-abc.elsewhere:99", "", "", ROUTE_SANDBOX, "abc:3000"},
+                {"3000-abc-6532622b.box.test", "", "", ROUTE_SANDBOX, "abc:3000"},
+                {"3000-abc.box.test", "other", "1", ROUTE_SANDBOX, "abc:3000"}, /* a sandbox host wins */
+                {"65535-a.b", "", "", ROUTE_SANDBOX, "a:65535"},
+                {"localhost", "abc", "", ROUTE_REFUSED, "missing header"},
+                {"localhost", "", "3000", ROUTE_REFUSED, "missing header"},
+                {"localhost", "a-b", "3000", ROUTE_REFUSED, "Invalid sandbox ID"},
+                {"localhost", "ABC", "3000", ROUTE_REFUSED, "Invalid sandbox ID"},
+                {"localhost", "a/../b", "3000", ROUTE_REFUSED, "Invalid sandbox ID"},
+                {"localhost", "abc", "x", ROUTE_REFUSED, "Invalid sandbox port"},
+                {"localhost", "abc", "0", ROUTE_REFUSED, "Invalid sandbox port"},
+                {"localhost", "abc", "65536", ROUTE_REFUSED, "Invalid sandbox port"},
+                {"localhost", "abc", "-1", ROUTE_REFUSED, "Invalid sandbox port"},
+                {"localhost", "abc", "80 ", ROUTE_REFUSED, "Invalid sandbox port"},
+                {"localhost", "abc", "99999999999999999999999", ROUTE_REFUSED, "Invalid sandbox port"},
+                {"x-abc.box.test", "", "", ROUTE_REFUSED, "Invalid sandbox port"},
+                {"-abc.box.test", "", "", ROUTE_REFUSED, "Invalid sandbox port"},
+                {"3000-.box.test", "", "", ROUTE_REFUSED, "Invalid sandbox ID"},
+                {"3000-ABC.box.test", "", "", ROUTE_REFUSED, "Invalid sandbox ID"},
+                {"3000-abc", "", "", ROUTE_REFUSED, "Invalid host"},
+                {"machine", "", "", ROUTE_REFUSED, "Invalid host"},
+                {"www.box.test", "", "", ROUTE_REFUSED, "Invalid host"},
+                {"sandbox.box.test", "", "", ROUTE_REFUSED, "Invalid host"},
+                {"", "", "", ROUTE_REFUSED, "Invalid host"},
+                {".", "", "", ROUTE_REFUSED, "Invalid host"},
+                {"[::1", "abc", "1", ROUTE_REFUSED, "Invalid host"},
+                {"[nonsense]", "abc", "1", ROUTE_REFUSED, "Invalid host"},
+                {"1.2.3", "abc", "1", ROUTE_REFUSED, "Invalid host"},
+        };
+
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                const struct route_request rq = {str_of(cases[i].host), str_of(cases[i].id), str_of(cases[i].port)};
+                struct route_target to;
+                char got[64] = "";
+
+                route_decide(&rq, STR("box.test:3443"), &to);
+                if (to.kind != cases[i].kind)
+                        printf("# case %zu: %s\n", i, cases[i].host);
+                CHECK_INT(to.kind, ==, cases[i].kind);
+                if (to.kind == ROUTE_SANDBOX)
+                        (void)snprintf(got, sizeof(got), "%.*s:%u", STR_ARG(to.id), to.port);
+                else if (to.kind == ROUTE_REFUSED)
+                        (void)snprintf(got, sizeof(got), "%s", to.message);
+                if (cases[i].want)
+                        CHECK_STR(got, cases[i].want);
+                if (to.kind == ROUTE_REFUSED)
+                        CHECK_INT(to.status, ==, 400);
+        }
+}
+
+static void finds_reserved_paths_in_every_disguise(void)
+{
+        static const char *const yes[] = {"/init",
+                                          "//init",
+                                          "/./init",
+                                          "/init/",
+                                          "/%69nit",
+                                          "/%69%6E%69%74",
+                                          "/a/../init",
+                                          "/../init",
+                                          "/../../init",
+                                          "/a/b/../../init",
+                                          "/%2finit",
+                                          "/x%2f..%2finit",
+                                          "/init/.",
+                                          "/init/x/..",
+                                          "init",
+                                          "/%2e%2e/init",
+                                          "/.//init//",
+                                          "/init%2f",
+                                          "/a/b/../../init/c/.."};
+        static const char *const no[] = {"/",       "",          "/initx", "/INIT",    "/init/x",  "/a/init",
+                                         "/ini",    "/%2569nit", "/init%", "/init%00", "/init%zz", "/..init",
+                                         "/health", "/init/..",  "/i%6",   "/init;x",  "/ini%74x", "/files"};
+
+        for (size_t i = 0; i < ARRAY_LEN(yes); i++) {
+                CHECK_STR(route_reserved_path(str_of(yes[i])), "/init");
+        }
+        for (size_t i = 0; i < ARRAY_LEN(no); i++) {
+                CHECK(!route_reserved_path(str_of(no[i])));
+        }
+        CHECK_STR(route_reserved_path(STR("/freeze")), "/freeze");
+        CHECK_STR(route_reserved_path(STR("/unfreeze")), "/unfreeze");
+        CHECK_STR(route_reserved_path(STR("/collapse")), "/collapse");
+        CHECK_STR(route_reserved_path(STR("/fsfreeze")), "/fsfreeze");
+        CHECK_STR(route_reserved_path(STR("/fsthaw")), "/fsthaw");
+        CHECK_STR(route_reserved_path(STR("/upgrade")), "/upgrade");
+}
+
+static void takes_an_endless_path_for_reserved(void)
+{
+        AUTO_FREE char *path = malloc(ROUTE_PATH_MAX + 1);
+
+        CHECK(path);
+        memset(path, '/', ROUTE_PATH_MAX + 1);
+        CHECK(route_reserved_path((struct str){path, ROUTE_PATH_MAX + 1}));
+        CHECK(!route_reserved_path((struct str){path, ROUTE_PATH_MAX}));
+}
+
+static void routes_survive_the_message(void)
+{
+        char token[] = "tok", mask[] = "h:${PORT}";
+        struct route r = {.id = ID, .traffic_token = token, .mask_host = mask}, back = {0};
+        json_t *msg = route_encode(&r, "running");
+
+        CHECK(msg);
+        CHECK_INT(route_decode(msg, &back, NULL), ==, 0);
+        json_decref(msg);
+        CHECK_STR(back.id, ID);
+        CHECK(back.is_running);
+        CHECK_STR(back.traffic_token, "tok");
+        CHECK_STR(back.mask_host, "h:${PORT}");
+        route_done(&back);
+
+        r.traffic_token = r.mask_host = NULL;
+        msg = route_encode(&r, "paused");
+        CHECK_INT(route_decode(msg, &back, NULL), ==, 0);
+        json_decref(msg);
+        CHECK(!back.is_running && !back.traffic_token && !back.mask_host);
+        route_done(&back);
+}
+
+static void refuses_routes_that_would_break_a_head(void)
+{
+        static const char *const bad[] = {
+                "{\"id\":\"x\",\"state\":\"running\"}",
+                "{\"id\":\"../../etc/passwd/.....\",\"state\":\"running\"}",
+                "{\"id\":\"" ID "\"}",
+                "{\"id\":\"" ID "\",\"state\":1}",
+                "{\"id\":\"" ID "\",\"state\":\"running\",\"traffic_token\":1}",
+                "{\"id\":\"" ID "\",\"state\":\"running\",\"mask_host\":\"a\\r\\nX: y\"}",
+                "{\"id\":\"" ID "\",\"state\":\"running\",\"mask_host\":\"a b\"}",
+                "{\"id\":\"" ID "\",\"state\":\"running\",\"traffic_token\":\"\\u0001\"}",
+                "[]",
+        };
+
+        for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+                json_t *msg = json_loads(bad[i], 0, NULL);
+                struct route r;
+                struct err err = {0};
+                int e = route_decode(msg, &r, &err);
+
+                json_decref(msg);
+                if (e == 0)
+                        printf("# %s\n", bad[i]);
+                CHECK_INT(e, <, 0);
+                CHECK_INT(err.kind, ==, ERR_INVALID);
+        }
+}
+
+int main(void)
+{
+        RUN(decides_by_host_and_headers);
+        RUN(finds_reserved_paths_in_every_disguise);
+        RUN(takes_an_endless_path_for_reserved);
+        RUN(routes_survive_the_message);
+        RUN(refuses_routes_that_would_break_a_head);
+        return tap_done();
+}

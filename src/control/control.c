@@ -55,7 +55,7 @@ static int open_store(struct control *c, struct err *err)
         if (r == 0)
                 r = keys_load(&c->keys, c->store, err);
         if (r == 0)
-                r = keys_ensure_first(&c->keys, c->store, dir, false, err);
+                r = keys_ensure_first(&c->keys, c->store, dir, c->conf->make_key, err);
         return r;
 }
 

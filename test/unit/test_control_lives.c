@@ -1,0 +1,535 @@
+/* Lives of sandboxes: deadlines, restarts of either side, clients that leave, and what the edges are told. */
+#include "control_rig.h"
+
+#define BASE "{\"templateID\":\"base\",\"timeout\":60}"
+
+static bool is_gone(void *arg)
+{
+        return !lives_find(&rig.control.lives, arg);
+}
+
+static bool is_logged_kill(const char *id)
+{
+        char entry[64];
+
+        (void)snprintf(entry, sizeof(entry), "kill:%.40s", id);
+        return strstr(engine.log, entry);
+}
+
+static unsigned get(const char *id)
+{
+        char path[64];
+
+        (void)snprintf(path, sizeof(path), "/sandboxes/%s", id);
+        return ask("GET", path, NULL);
+}
+
+static int count_row(struct sandbox *sb, void *arg)
+{
+        (void)sb;
+        ++*(size_t *)arg;
+        return 0;
+}
+
+static size_t row_count(void)
+{
+        size_t n = 0;
+
+        return store_sandbox_each(rig.control.store, count_row, &n, NULL) < 0 ? 999 : n;
+}
+
+/* ---- edges ---- */
+
+static struct fake_edge {
+        struct channel *channel;
+        char log[2048];
+} edge;
+
+static void edge_on_message(struct channel *ch, json_t *msg, int *fds, size_t nfds, void *arg)
+{
+        AUTO_FREE char *text = json_dumps(msg, JSON_COMPACT | JSON_SORT_KEYS);
+        size_t n = strlen(edge.log);
+
+        (void)ch, (void)fds, (void)nfds, (void)arg;
+        (void)snprintf(edge.log + n, sizeof(edge.log) - n, "%s\n", text);
+}
+
+static void edge_on_close(struct channel *ch, const char *reason, void *arg)
+{
+        (void)reason, (void)arg;
+        edge.channel = ch = channel_free(ch);
+}
+
+static bool edge_start(void)
+{
+        static const struct channel_ops ops = {.on_message = edge_on_message, .on_close = edge_on_close};
+        int sv[2];
+
+        edge = (struct fake_edge){0};
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, sv) < 0)
+                return false;
+        return channel_create(rig.loop, sv[0], &ops, NULL, &edge.channel) == 0 &&
+               feed_accept(&rig.control.feed, sv[1]) == 0;
+}
+
+static bool edge_has_heard(void *arg)
+{
+        return strstr(edge.log, arg);
+}
+
+static void edge_ask(const char *id)
+{
+        edge.log[0] = 0;
+        (void)channel_send(edge.channel, json_pack("{s:s,s:i,s:s}", "op", "route", "req", 7, "id", id), NULL, 0);
+}
+
+static void edges_are_told_and_may_ask(void)
+{
+        char id[SANDBOX_ID_MAX], path[64], text[200];
+
+        CHECK(edge_start());
+        CHECK(create(BASE, id));
+        (void)snprintf(text, sizeof(text), "{\"event\":\"route\",\"route\":{\"id\":\"%s\",\"state\":\"running\"}}", id);
+        CHECK(run_until(edge_has_heard, text));
+        edge_ask(id);
+        (void)snprintf(text, sizeof(text), "{\"ok\":true,\"req\":7,\"route\":{\"id\":\"%s\",\"state\":\"running\"}}",
+                       id);
+        CHECK(run_until(edge_has_heard, text));
+        edge_ask("inone");
+        CHECK(run_until(edge_has_heard, "\"kind\":\"not_found\""));
+        engine.holds_kill = true;
+        edge.log[0] = 0;
+        (void)snprintf(path, sizeof(path), "/sandboxes/%s", id);
+        struct client killer;
+        char more[128];
+        (void)snprintf(more, sizeof(more), "X-API-Key: %s\r\n", rig.key);
+        client_send(&killer, "DELETE", path, more, NULL);
+        (void)snprintf(text, sizeof(text), "{\"event\":\"gone\",\"id\":\"%s\"}", id);
+        CHECK(run_until(edge_has_heard, text)); /* while the engine has not finished */
+        CHECK(engine_lives(id) && !killer.is_done);
+        edge_ask(id);
+        CHECK(run_until(edge_has_heard, "\"kind\":\"not_found\""));
+        CHECK(run_until(engine_has_logged, "kill:"));
+        engine_release();
+        CHECK(run_until(client_is_done, &killer));
+        CHECK_INT(killer.status, ==, 204);
+        client_close(&killer);
+        edge.channel = channel_free(edge.channel);
+}
+
+static void routes_carry_token_and_mask(void)
+{
+        char id[SANDBOX_ID_MAX], token[65];
+
+        CHECK(create("{\"templateID\":\"base\",\"network\":{\"allowPublicTraffic\":false,\"maskRequestHost\":\"a.b\"}}",
+                     id));
+        (void)snprintf(token, sizeof(token), "%s", text_at("trafficAccessToken"));
+        control_stop(); /* tokens and configuration survive */
+        CHECK(control_start() && edge_start());
+        edge_ask(id);
+        CHECK(run_until(edge_has_heard, "\"mask_host\":\"a.b\""));
+        CHECK(strstr(edge.log, token));
+        edge.channel = channel_free(edge.channel);
+}
+
+static void nonsense_from_an_edge_is_answered(void)
+{
+        CHECK(edge_start());
+        (void)channel_send(edge.channel, json_pack("{s:s,s:i}", "op", "dance", "req", 1), NULL, 0);
+        CHECK(run_until(edge_has_heard, "\"kind\":\"invalid\""));
+        (void)channel_send(edge.channel, json_pack("{s:s,s:i,s:i}", "op", "route", "req", 1, "id", 5), NULL, 0);
+        run_rounds(20);
+        edge.channel = channel_free(edge.channel);
+        run_rounds(20);
+        CHECK_INT(rig.control.feed.edge_count, ==, 0);
+}
+
+/* ---- deadlines ---- */
+
+static void a_deadline_ends_it_on_time(void)
+{
+        struct timer *t = &rig.control.lives.timer;
+        char early[SANDBOX_ID_MAX], late[SANDBOX_ID_MAX];
+        uint64_t due;
+
+        CHECK(create("{\"templateID\":\"base\",\"timeout\":30}", late));
+        CHECK(create("{\"templateID\":\"base\",\"timeout\":10}", early));
+        CHECK(timer_is_armed(t));
+        due = t->due_ms - clock_mono_ms();
+        CHECK(due <= 10010 && due > 8000); /* the loop rounds up */
+        rig.now_ns += 10 * S_NS - 1;
+        t->on(t); /* as if the loop's clock were ahead */
+        CHECK_INT(get(early), ==, 200);
+        rig.now_ns += 1;
+        t->on(t);
+        CHECK_INT(get(early), ==, 404);
+        CHECK(run_until(is_gone, early));
+        CHECK(is_logged_kill(early) && !engine_lives(early));
+        CHECK_INT(get(late), ==, 200);
+        CHECK(timer_is_armed(t));
+        rig.now_ns += 3600 * S_NS;
+        t->on(t);
+        CHECK(run_until(is_gone, late));
+        CHECK(!timer_is_armed(t));
+        CHECK_INT(row_count(), ==, 0);
+}
+
+static void a_short_deadline_needs_no_help(void)
+{
+        char id[SANDBOX_ID_MAX], path[64];
+
+        CHECK(create(BASE, id));
+        rig.now_ns += 60 * S_NS - 20000000; /* 20 ms before its end */
+        (void)snprintf(path, sizeof(path), "/sandboxes/%s/refreshes", id);
+        CHECK_INT(ask("POST", path, "{\"duration\":0}"), ==, 204);
+        rig.now_ns += 15 * S_NS + 20000000;
+        timer_set(rig.loop, &rig.control.lives.timer, 1);
+        CHECK(run_until(is_gone, id));
+}
+
+static void overdue_ones_end_right_after_a_restart(void)
+{
+        char id[SANDBOX_ID_MAX], other[SANDBOX_ID_MAX];
+
+        CHECK(create("{\"templateID\":\"base\",\"timeout\":10}", id));
+        CHECK(create("{\"templateID\":\"base\",\"timeout\":1000}", other));
+        control_stop();
+        rig.now_ns += 100 * S_NS;
+        CHECK(control_start());
+        CHECK(run_until(is_gone, id));
+        CHECK(!engine_lives(id) && engine_lives(other));
+        CHECK_INT(get(other), ==, 200);
+        CHECK_INT(rig.control.lives.running, ==, 1);
+}
+
+/* ---- restarts ---- */
+
+static void a_restart_of_control_keeps_them(void)
+{
+        char id[SANDBOX_ID_MAX], token[65];
+
+        CHECK(create("{\"templateID\":\"base\",\"metadata\":{\"k\":\"v\"}}", id));
+        (void)snprintf(token, sizeof(token), "%s", text_at("envdAccessToken"));
+        control_stop();
+        CHECK(control_start() && run_until(engine_is_up, NULL));
+        CHECK_INT(get(id), ==, 200);
+        CHECK_STR(text_at("envdAccessToken"), token);
+        CHECK_STR(json_string_value(json_object_get(json_object_get(last.json, "metadata"), "k")), "v");
+        CHECK(!is_logged_kill(id));
+}
+
+static void what_died_meanwhile_is_gone_after_a_restart(void)
+{
+        char id[SANDBOX_ID_MAX];
+
+        CHECK(create(BASE, id));
+        control_stop();
+        (void)json_object_clear(engine.alive);
+        CHECK(control_start() && edge_start());
+        CHECK(run_until(engine_is_up, NULL));
+        CHECK_INT(get(id), ==, 404);
+        CHECK_INT(row_count(), ==, 0);
+        CHECK(run_until(edge_has_heard, "\"event\":\"gone\""));
+        edge.channel = channel_free(edge.channel);
+}
+
+static void strangers_are_ended(void)
+{
+        control_stop();
+        (void)json_object_set_new(engine.alive, "i00000000000000000000", json_true());
+        (void)json_object_set_new(engine.alive, "../strange", json_true());
+        CHECK(control_start() && run_until(engine_is_up, NULL));
+        CHECK(run_until(is_gone, "i00000000000000000000"));
+        CHECK(is_logged_kill("i00000000000000000000"));
+        CHECK(!strstr(engine.log, "kill:../strange"));
+}
+
+static void an_unfinished_start_is_undone_after_a_crash(void)
+{
+        char *id;
+        struct client c;
+        char more[128], saved[64];
+
+        (void)snprintf(more, sizeof(more), "X-API-Key: %s\r\n", rig.key);
+        engine.holds_create = true;
+        client_send(&c, "POST", "/v2/sandboxes", more, BASE);
+        CHECK(run_until(engine_has_logged, "create:"));
+        id = strstr(engine.log, "create:") + 7;
+        (void)snprintf(saved, sizeof(saved), "%.21s", id);
+        CHECK_INT(row_count(), ==, 1); /* before the engine has done anything */
+        client_close(&c);
+        control_stop(); /* the row stays, and the engine finishes what it was told */
+        (void)json_object_set_new(engine.alive, saved, json_true());
+        engine.holds_create = false;
+        CHECK(control_start());
+        CHECK_INT(row_count(), ==, 0);
+        CHECK(run_until(engine_is_up, NULL) && run_until(is_gone, saved));
+        CHECK(is_logged_kill(saved) && !engine_lives(saved));
+}
+
+static void a_restart_of_the_engine_is_survived(void)
+{
+        char id[SANDBOX_ID_MAX], dead[SANDBOX_ID_MAX];
+
+        CHECK(create(BASE, id) && create(BASE, dead));
+        engine_stop();
+        run_rounds(50);
+        CHECK_INT(rig.control.engine.state, ==, ENGINE_DOWN);
+        CHECK_INT(get(id), ==, 200);
+        (void)json_object_del(engine.alive, dead);
+        engine_start();
+        CHECK(run_until(engine_is_up, NULL));
+        CHECK_INT(get(id), ==, 200);
+        CHECK_INT(get(dead), ==, 404);
+        CHECK_INT(rig.control.keys.teams.next
+                          ? LIST_ENTRY(rig.control.keys.teams.next, struct team, node)->sandbox_count
+                          : 0,
+                  ==, 1);
+}
+
+static void a_create_waits_for_an_engine_that_restarts(void)
+{
+        struct client c;
+        char more[128];
+
+        (void)snprintf(more, sizeof(more), "X-API-Key: %s\r\n", rig.key);
+        engine_stop();
+        run_rounds(50);
+        client_send(&c, "POST", "/v2/sandboxes", more, BASE);
+        run_rounds(50);
+        CHECK(!c.is_done);
+        engine_start();
+        CHECK(run_until(client_is_done, &c));
+        CHECK_INT(c.status, ==, 201);
+        client_close(&c);
+}
+
+static void a_create_lost_with_the_engine_is_503_and_undone(void)
+{
+        struct client c;
+        char more[128], id[SANDBOX_ID_MAX];
+
+        (void)snprintf(more, sizeof(more), "X-API-Key: %s\r\n", rig.key);
+        engine.holds_create = true;
+        client_send(&c, "POST", "/v2/sandboxes", more, BASE);
+        CHECK(run_until(engine_has_logged, "create:"));
+        (void)snprintf(id, sizeof(id), "%.21s", strstr(engine.log, "create:") + 7);
+        engine_stop();
+        CHECK(run_until(client_is_done, &c));
+        CHECK_INT(c.status, ==, 503);
+        CHECK_STR(json_string_value(json_object_get(c.json, "message")),
+                  "Failed to place sandbox: the engine went away before it answered");
+        client_close(&c);
+        CHECK_INT(row_count(), ==, 0);
+        (void)json_object_set_new(engine.alive, id, json_true()); /* it had been made after all */
+        engine.holds_create = false;
+        engine_start();
+        CHECK(run_until(engine_is_up, NULL) && run_until(is_gone, id));
+        CHECK(is_logged_kill(id) && !engine_lives(id));
+}
+
+static void a_kill_lost_with_the_engine_is_repeated(void)
+{
+        char id[SANDBOX_ID_MAX], path[64], more[128];
+        struct client c;
+
+        (void)snprintf(more, sizeof(more), "X-API-Key: %s\r\n", rig.key);
+        CHECK(create(BASE, id));
+        (void)snprintf(path, sizeof(path), "/sandboxes/%s", id);
+        engine.holds_kill = true;
+        client_send(&c, "DELETE", path, more, NULL);
+        CHECK(run_until(engine_has_logged, "kill:"));
+        engine_stop();
+        run_rounds(50);
+        CHECK(!c.is_done);
+        engine.holds_kill = false;
+        engine_start();
+        CHECK(run_until(client_is_done, &c));
+        CHECK_INT(c.status, ==, 204);
+        CHECK(!engine_lives(id));
+        client_close(&c);
+}
+
+static void a_kill_that_fails_is_reported_and_repeated(void)
+{
+        char id[SANDBOX_ID_MAX], path[64];
+
+        CHECK(create(BASE, id));
+        (void)snprintf(path, sizeof(path), "/sandboxes/%s", id);
+        engine.fails_kill = true;
+        engine.fail_kind = "internal";
+        engine.fail_message = "stuck";
+        CHECK_INT(ask("DELETE", path, NULL), ==, 500);
+        CHECK(is_error(500, "stuck"));
+        CHECK_INT(get(id), ==, 404);
+        engine.fails_kill = false;
+        CHECK(run_until(is_gone, id));
+        CHECK(!engine_lives(id));
+}
+
+static void two_kills_join(void)
+{
+        char id[SANDBOX_ID_MAX], path[64], more[128], message[96];
+        struct client a, b;
+
+        (void)snprintf(more, sizeof(more), "X-API-Key: %s\r\n", rig.key);
+        CHECK(create(BASE, id));
+        (void)snprintf(path, sizeof(path), "/sandboxes/%s", id);
+        engine.holds_kill = true;
+        client_send(&a, "DELETE", path, more, NULL);
+        client_send(&b, "DELETE", path, more, NULL);
+        CHECK(run_until(engine_has_logged, "kill:"));
+        run_rounds(20);
+        (void)snprintf(path, sizeof(path), "/v2/sandboxes/%s/connect", id);
+        (void)snprintf(message, sizeof(message), "Sandbox \"%s\" is being killed", id);
+        CHECK_INT(ask("POST", path, "{}"), ==, 409);
+        CHECK(is_error(409, message));
+        (void)snprintf(path, sizeof(path), "/sandboxes/%s/timeout", id);
+        CHECK_INT(ask("POST", path, "{\"timeout\":1}"), ==, 409);
+        engine_release();
+        CHECK(run_until(client_is_done, &a) && run_until(client_is_done, &b));
+        CHECK_INT(a.status, ==, 204);
+        CHECK_INT(b.status, ==, 204);
+        CHECK(!strstr(strstr(engine.log, "kill:") + 1, "kill:"));
+        client_close(&a);
+        client_close(&b);
+}
+
+static void a_death_is_noticed(void)
+{
+        char id[SANDBOX_ID_MAX];
+
+        CHECK(edge_start());
+        CHECK(create(BASE, id));
+        (void)json_object_del(engine.alive, id);
+        (void)channel_send(engine.channel, json_pack("{s:s,s:s}", "event", "exited", "id", id), NULL, 0);
+        (void)channel_send(engine.channel, json_pack("{s:s,s:s}", "event", "exited", "id", "inone"), NULL, 0);
+        (void)channel_send(engine.channel, json_pack("{s:s,s:i}", "event", "exited", "id", 3), NULL, 0);
+        (void)channel_send(engine.channel, json_pack("{s:s,s:s}", "event", "dance", "id", id), NULL, 0);
+        CHECK(run_until(is_gone, id));
+        CHECK(run_until(edge_has_heard, "\"event\":\"gone\""));
+        CHECK_INT(get(id), ==, 404);
+        CHECK_INT(row_count(), ==, 0);
+        CHECK(!is_logged_kill(id));
+        edge.channel = channel_free(edge.channel);
+}
+
+/* ---- clients that leave ---- */
+
+static void a_client_that_leaves_during_create_leaves_nothing(void)
+{
+        struct client c;
+        char more[128], id[SANDBOX_ID_MAX];
+
+        (void)snprintf(more, sizeof(more), "X-API-Key: %s\r\n", rig.key);
+        engine.holds_create = true;
+        client_send(&c, "POST", "/v2/sandboxes", more, BASE);
+        CHECK(run_until(engine_has_logged, "create:"));
+        (void)snprintf(id, sizeof(id), "%.21s", strstr(engine.log, "create:") + 7);
+        client_close(&c);
+        run_rounds(50);
+        engine_release();
+        CHECK(run_until(is_gone, id));
+        CHECK(is_logged_kill(id) && !engine_lives(id));
+        CHECK_INT(row_count(), ==, 0);
+}
+
+static void a_client_that_leaves_before_the_engine_is_there_leaves_nothing(void)
+{
+        struct client c;
+        char more[128];
+
+        (void)snprintf(more, sizeof(more), "X-API-Key: %s\r\n", rig.key);
+        engine_stop();
+        run_rounds(50);
+        client_send(&c, "POST", "/v2/sandboxes", more, BASE);
+        run_rounds(50);
+        client_close(&c);
+        run_rounds(50);
+        CHECK_INT(row_count(), ==, 0);
+        engine.log[0] = 0;
+        engine_start();
+        CHECK(run_until(engine_is_up, NULL));
+        run_rounds(50);
+        CHECK(!strstr(engine.log, "create"));
+}
+
+static void a_client_that_leaves_during_kill_changes_nothing(void)
+{
+        char id[SANDBOX_ID_MAX], path[64], more[128];
+        struct client c;
+
+        (void)snprintf(more, sizeof(more), "X-API-Key: %s\r\n", rig.key);
+        CHECK(create(BASE, id));
+        (void)snprintf(path, sizeof(path), "/sandboxes/%s", id);
+        engine.holds_kill = true;
+        client_send(&c, "DELETE", path, more, NULL);
+        CHECK(run_until(engine_has_logged, "kill:"));
+        client_close(&c);
+        run_rounds(50);
+        engine_release();
+        CHECK(run_until(is_gone, id));
+}
+
+/* ---- the first key ---- */
+
+static void the_first_key_is_made_once(void)
+{
+        char path[96];
+        struct stat st;
+
+        (void)snprintf(path, sizeof(path), "%s/store/first-key", rig.dir);
+        CHECK_INT(stat(path, &st), ==, 0);
+        CHECK_INT(st.st_mode & 0777, ==, 0600);
+        CHECK(key_is_wellformed(str_of(rig.key)));
+        CHECK(keys_find(&rig.control.keys, str_of(rig.key)));
+        (void)unlink(path);
+        control_stop();
+        CHECK(control_start() && run_until(engine_is_up, NULL));
+        CHECK(stat(path, &st) < 0);
+        CHECK_INT(ask("GET", "/sandboxes", NULL), ==, 200);
+}
+
+static void a_prepared_key_is_settled_after_a_crash(void)
+{
+        char path[96], new_path[96];
+
+        (void)snprintf(path, sizeof(path), "%s/store/first-key", rig.dir);
+        (void)snprintf(new_path, sizeof(new_path), "%s/store/first-key.new", rig.dir);
+        control_stop();
+        CHECK_INT(rename(path, new_path), ==, 0); /* the store had it, the rename was not reached */
+        CHECK(control_start());
+        CHECK(read_key() && keys_find(&rig.control.keys, str_of(rig.key)));
+        control_stop();
+        write_file("store/first-key.new", "e2b_0000000000000000000000000000000000000000\n"); /* the store has it not */
+        CHECK(control_start());
+        CHECK(access(new_path, F_OK) < 0);
+        CHECK(read_key() && keys_find(&rig.control.keys, str_of(rig.key)));
+}
+
+int main(void)
+{
+        RUN_IN_RIG(edges_are_told_and_may_ask);
+        RUN_IN_RIG(routes_carry_token_and_mask);
+        RUN_IN_RIG(nonsense_from_an_edge_is_answered);
+        RUN_IN_RIG(a_deadline_ends_it_on_time);
+        RUN_IN_RIG(a_short_deadline_needs_no_help);
+        RUN_IN_RIG(overdue_ones_end_right_after_a_restart);
+        RUN_IN_RIG(a_restart_of_control_keeps_them);
+        RUN_IN_RIG(what_died_meanwhile_is_gone_after_a_restart);
+        RUN_IN_RIG(strangers_are_ended);
+        RUN_IN_RIG(an_unfinished_start_is_undone_after_a_crash);
+        RUN_IN_RIG(a_restart_of_the_engine_is_survived);
+        RUN_IN_RIG(a_create_waits_for_an_engine_that_restarts);
+        RUN_IN_RIG(a_create_lost_with_the_engine_is_503_and_undone);
+        RUN_IN_RIG(a_kill_lost_with_the_engine_is_repeated);
+        RUN_IN_RIG(a_kill_that_fails_is_reported_and_repeated);
+        RUN_IN_RIG(two_kills_join);
+        RUN_IN_RIG(a_death_is_noticed);
+        RUN_IN_RIG(a_client_that_leaves_during_create_leaves_nothing);
+        RUN_IN_RIG(a_client_that_leaves_before_the_engine_is_there_leaves_nothing);
+        RUN_IN_RIG(a_client_that_leaves_during_kill_changes_nothing);
+        RUN_IN_RIG(the_first_key_is_made_once);
+        RUN_IN_RIG(a_prepared_key_is_settled_after_a_crash);
+        return tap_done();
+}

@@ -19,6 +19,8 @@ struct greeting {
 int greeting_init(struct greeting *g, const struct conf *c, const struct sockets *s, struct err *err);
 /* The server answers: take over the first key, write <data>/env, say so. */
 int greeting_ready(struct greeting *g, const struct conf *c, struct err *err);
+/* Tell the service manager, in systemd's protocol: READY=1 to the datagram socket `path` ("@..." is abstract). */
+void greeting_notify(const char *path);
 /* `sandglass run` against ourselves; greeting_check_end() judges it and prints how to go on. */
 int greeting_check_start(struct greeting *g, const struct conf *c, pid_t *ret_pid, struct err *err);
 int greeting_check_end(struct greeting *g, int status, struct err *err);

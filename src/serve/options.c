@@ -129,7 +129,7 @@ static int build(struct serve_options *o, const struct given *g, struct err *err
 int serve_options_parse(int argc, char **argv, struct serve_options *ret, struct err *err)
 {
         AUTO(given_done) struct given g = {.over = json_object()};
-        struct serve_options o = {0};
+        struct serve_options o = {.notify = getenv("NOTIFY_SOCKET")};
         int r = 0, which;
 
         optind = 0; /* glibc: start over, also when called twice */

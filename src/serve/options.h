@@ -14,6 +14,7 @@ struct serve_options {
         bool uids_are_given;  /* else the users sandglass and sandglass-edge are looked up */
         bool check;           /* run a first sandbox and greet */
         char *mirror;         /* owned; where the base template comes from; NULL: the host's own */
+        const char *notify;   /* borrowed from the environment: where the service manager listens; NULL: nowhere */
         bool help;
 };
 

@@ -167,6 +167,8 @@ static int on_ready(void *arg, pid_t *ret_child, struct err *err)
         int r;
 
         r = greeting_ready(&s->greeting, &s->opt.conf, err);
+        if (r == 0 && s->opt.notify)
+                greeting_notify(s->opt.notify);
         if (r == 0 && s->opt.check)
                 r = greeting_check_start(&s->greeting, &s->opt.conf, ret_child, err);
         return r;

@@ -207,10 +207,18 @@ static void begin_stop(struct supervisor *s)
         (void)signal_stage(s, SIGTERM);
 }
 
+static bool all_roles_live(const struct supervisor *s)
+{
+        for (size_t i = 0; i < s->count; i++)
+                if (!s->roles[i].pid)
+                        return false;
+        return true;
+}
+
 static void on_probe_end(struct supervisor *s, int status)
 {
         s->probe = 0;
-        if (s->is_stopping || status != 0)
+        if (s->is_stopping || status != 0 || !all_roles_live(s))
                 return; /* start_due_probe() asks again */
         s->is_ready = true;
         s->result = s->opt->on_ready(s->opt->arg, &s->child, s->err);

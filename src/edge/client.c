@@ -130,18 +130,6 @@ static void on_timer(struct timer *t)
 
 /* ---- steps ---- */
 
-/* The end of a head is looked for before the head is looked at a second time, so that one sent byte by byte costs no
- * more than its length. */
-static bool may_be_complete(struct client *c)
-{
-        const uint8_t *p = block_at(&c->in);
-        size_t from = c->scanned > 3 ? c->scanned - 3 : 0;
-        bool is_first = c->scanned == 0;
-
-        c->scanned = c->in.len;
-        return is_first || c->in.len >= HTTP1_HEAD_MAX || memmem(p + from, c->in.len - from, "\n\r\n", 3);
-}
-
 static void refuse_head(struct client *c, const struct http1_head *h)
 {
         c->x.persists = false;
@@ -165,7 +153,7 @@ static void read_head(struct client *c)
                         arm_idle(c);
                 return;
         }
-        if (!c->head_len && !may_be_complete(c))
+        if (!c->head_len && !head_scan_is_due(&c->scan, block_at(&c->in), c->in.len))
                 return;
         e->head = (struct http1_head){0};
         step = http1_parse_request(&e->head, block_at(&c->in), c->in.len, &used);
@@ -182,7 +170,7 @@ static void read_head(struct client *c)
                 return;
         }
         c->head_len = used;
-        c->scanned = 0;
+        c->scan = (struct head_scan){0};
         request_begin(c, &e->head);
 }
 
@@ -323,7 +311,8 @@ void client_answer(struct client *c, const struct answer *a)
         struct edge *e = c->edge;
 
         block_consume(&c->in, c->head_len);
-        c->head_len = c->scanned = 0;
+        c->head_len = 0;
+        c->scan = (struct head_scan){0};
         c->x.status = answer_status(a);
         buf_reset(&e->out);
         client_go(c, CLIENT_REPLY);
@@ -403,8 +392,8 @@ static void on_stream(struct stream *s, uint32_t events)
 static void refuse_connection(int fd, bool is_tls)
 {
         static const char full[] = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
-                                   "Content-Length: 46\r\nConnection: close\r\n\r\n"
-                                   "{\"code\":503,\"message\":\"too many connections\"}\n";
+                                   "Content-Length: 45\r\nConnection: close\r\n\r\n"
+                                   "{\"code\":503,\"message\":\"too many connections\"}";
 
         if (!is_tls)
                 (void)!write(fd, full, sizeof(full) - 1); /* best effort: it is new, so it fits or is gone */

@@ -14,6 +14,7 @@
 #include "edge/answer.h"
 #include "edge/block.h"
 #include "edge/flow.h"
+#include "edge/headscan.h"
 #include "io/loop.h"
 #include "io/stream.h"
 #include "model/ids.h"
@@ -72,7 +73,7 @@ struct client {
         uint64_t idle_since_ms;
         struct block in; /* owned: bytes not dealt with; begins with the current request's head while head_len > 0 */
         size_t head_len;
-        size_t scanned; /* of an incomplete head */
+        struct head_scan scan; /* of an incomplete head */
         uint64_t drained_bytes;
         bool is_ended;  /* the client sends no more */
         bool is_parked; /* hung up while nobody wants its bytes (tunnel) */

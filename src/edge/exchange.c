@@ -184,23 +184,13 @@ static enum flow_step start_answer(struct client *c, const struct http1_head *h)
 
 enum head_step { HEAD_MORE, HEAD_BAD, HEAD_INTERIM, HEAD_SWITCH, HEAD_FINAL };
 
-static bool may_be_complete(struct upstream *u) /* as for requests: looked at again only when its end is there */
-{
-        size_t from = u->scanned > 3 ? u->scanned - 3 : 0;
-        bool is_first = u->scanned == 0;
-
-        u->scanned = u->in.len;
-        return is_first || u->in.len >= HTTP1_HEAD_MAX ||
-               memmem(block_at(&u->in) + from, u->in.len - from, "\n\r\n", 3);
-}
-
 static enum head_step read_answer_head(struct client *c, size_t *ret_len)
 {
         struct exchange *x = &c->x;
         struct upstream *u = x->upstream;
         struct http1_head *h = &c->edge->head;
 
-        if (u->in.len == 0 || !may_be_complete(u))
+        if (u->in.len == 0 || !head_scan_is_due(&u->scan, block_at(&u->in), u->in.len))
                 return HEAD_MORE;
         *h = (struct http1_head){0};
         switch (http1_parse_response(h, block_at(&u->in), u->in.len, x->to_head, ret_len)) {
@@ -208,7 +198,7 @@ static enum head_step read_answer_head(struct client *c, size_t *ret_len)
         case HTTP1_DONE: break;
         default: return HEAD_BAD;
         }
-        u->scanned = 0;
+        u->scan = (struct head_scan){0};
         if (h->status == 101) /* only for who asked, and has said all of it */
                 return x->is_upgrade && x->request_ended && h->is_upgrade ? HEAD_SWITCH : HEAD_BAD;
         if (h->status >= 200)

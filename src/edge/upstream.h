@@ -8,6 +8,7 @@
 
 #include "base/list.h"
 #include "edge/block.h"
+#include "edge/headscan.h"
 #include "io/stream.h"
 
 struct client;
@@ -20,12 +21,12 @@ struct upstream {
         struct client *client;   /* whose exchange it serves; NULL: idle */
         struct sandbox *sandbox; /* borrowed; NULL: control */
         uint16_t port;
-        bool is_reused;  /* has served a request before */
-        bool is_ended;   /* no more bytes will come */
-        bool is_broken;  /* ... because the connection failed */
-        bool is_parked;  /* hung up while nobody wants its bytes: out of the loop until someone does */
-        struct block in; /* owned: bytes not dealt with */
-        size_t scanned;  /* of the head in `in` */
+        bool is_reused;        /* has served a request before */
+        bool is_ended;         /* no more bytes will come */
+        bool is_broken;        /* ... because the connection failed */
+        bool is_parked;        /* hung up while nobody wants its bytes: out of the loop until someone does */
+        struct block in;       /* owned: bytes not dealt with */
+        struct head_scan scan; /* of the head in `in` */
         uint64_t idle_until_ms;
         struct list idle, lru;
         struct task gone;

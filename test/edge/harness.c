@@ -133,8 +133,12 @@ bool is_silent(int fd, int ms)
 
 int dial_client(const struct world *w)
 {
-        struct sockaddr_in at = {
-                .sin_family = AF_INET, .sin_port = htons(w->port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+        return dial_port(w->port);
+}
+
+int dial_port(uint16_t port)
+{
+        struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
         const int on = 1;
         int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -341,6 +345,12 @@ bool accept_routes(struct world *w)
         return w->routes_ch >= 0 && give_no_route(w, NULL);
 }
 
+bool accept_dial(struct world *w)
+{
+        w->dial_ch = accept_on(w->dial);
+        return w->dial_ch >= 0;
+}
+
 void world_lose_control(struct world *w)
 {
         close_fd(&w->routes_ch);
@@ -431,6 +441,11 @@ int world_start(struct world *w)
                 close_fd(&w->https);
         w->dial_ch = accept_on(w->dial);
         return w->edge < 0 || w->dial_ch < 0 || !accept_routes(w) ? -1 : 0;
+}
+
+int world_signal(struct world *w)
+{
+        return kill(w->edge, SIGTERM);
 }
 
 int world_stop(struct world *w)

@@ -31,9 +31,10 @@ struct world {
 };
 
 void world_init(struct world *w);
-int world_start(struct world *w); /* 0, or negative when something failed (said on stdout) */
-void world_end(struct world *w);  /* also checks nothing: use world_stop() to see how the edge ends */
-int world_stop(struct world *w);  /* SIGTERM; the exit status, -1 when it had to be killed */
+int world_start(struct world *w);  /* 0, or negative when something failed (said on stdout) */
+void world_end(struct world *w);   /* also checks nothing: use world_stop() to see how the edge ends */
+int world_stop(struct world *w);   /* SIGTERM; the exit status, -1 when it had to be killed */
+int world_signal(struct world *w); /* SIGTERM only */
 void world_lose_control(struct world *w);
 long world_rss_kb(const struct world *w);
 
@@ -49,7 +50,8 @@ enum end hear_end(int fd);                       /* skips what is sent before */
 bool is_silent(int fd, int ms);
 
 /* Clients. */
-int dial_client(const struct world *w);
+int dial_client(const struct world *w); /* plain */
+int dial_port(uint16_t port);
 /* A whole answer to what was said: status, head in out, body behind it (length or chunked, decoded); -1. */
 int hear_answer(int fd, char *out, size_t size, const char **ret_body);
 #define REQUEST(method, path, host, more) method " " path " HTTP/1.1\r\nHost: " host "\r\n" more "\r\n"
@@ -63,6 +65,7 @@ bool tell_gone(struct world *w, const char *id);
 int accept_api(const struct world *w); /* the edge's next connection to the API */
 bool accept_routes(struct world *w);   /* the edge's channel (first question answered) */
 
+bool accept_dial(struct world *w);
 /* Engine's side: the next dial must be for id:port; answers with a socket and returns its other end. */
 int give_socket(struct world *w, const char *id, int port);
 bool give_error(struct world *w, const char *kind);

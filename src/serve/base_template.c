@@ -162,6 +162,7 @@ static int bootstrap(struct build *b, struct err *err)
                                     "--variant=apt",
                                     "--aptopt=Acquire::Languages \"none\"",
                                     "--aptopt=Acquire::Retries \"3\"",
+                                    "--dpkgopt=force-unsafe-io",
                                     "--dpkgopt=path-exclude=/usr/share/man/*",
                                     "--dpkgopt=path-exclude=/usr/share/doc/*",
                                     "--dpkgopt=path-include=/usr/share/doc/*/copyright",

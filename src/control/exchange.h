@@ -14,7 +14,7 @@
 
 struct control;
 struct err;
-struct route;
+struct endpoint;
 struct team;
 
 #define EXCHANGE_ID_MAX 65 /* longer ids than any of ours are refused, not searched for */
@@ -22,7 +22,7 @@ struct team;
 struct exchange {
         struct control *control;
         struct http_request *rq;
-        const struct route *route;
+        const struct endpoint *endpoint;
         struct team *team;         /* who asks; NULL on open routes */
         char id[EXCHANGE_ID_MAX];  /* the sandbox named in the path, without a client suffix; or the one being made */
         json_t *body;              /* owned; NULL: none */

@@ -65,23 +65,12 @@ static int start(struct role *role, const struct conf *conf, struct err *err)
         return r < 0 ? r : control_listen(&role->control, err);
 }
 
-static enum log_level level_of(const char *name)
-{
-        static const char *const names[] = {"error", "warn", "info", "debug"};
-
-        for (size_t i = 0; i < ARRAY_LEN(names); i++)
-                if (name && strcmp(name, names[i]) == 0)
-                        return (enum log_level)i;
-        return LOG_INFO;
-}
-
 int control_main(const struct conf *conf)
 {
         static struct role role;
         struct err err = {0};
         int r;
 
-        log_setup("control", level_of(conf->log_level));
         (void)signal(SIGPIPE, SIG_IGN);
         (void)mallopt(M_ARENA_MAX, 1);
         r = start(&role, conf, &err);

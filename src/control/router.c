@@ -13,19 +13,19 @@
 
 #define GET(path, handler)                                                                                             \
         {                                                                                                              \
-                "GET", path, handler, ROUTE_BODY_NONE, 0, false                                                        \
+                "GET", path, handler, BODY_NONE, 0, false                                                        \
         }
 #define POST(path, handler, body, max)                                                                                 \
         {                                                                                                              \
-                "POST", path, handler, ROUTE_BODY_##body, max, false                                                   \
+                "POST", path, handler, BODY_##body, max, false                                                   \
         }
 #define DELETE(path, handler)                                                                                          \
         {                                                                                                              \
-                "DELETE", path, handler, ROUTE_BODY_NONE, 0, false                                                     \
+                "DELETE", path, handler, BODY_NONE, 0, false                                                     \
         }
 
-static const struct route table[] = {
-        {"GET", "/health", handle_health, ROUTE_BODY_NONE, 0, true},
+static const struct endpoint table[] = {
+        {"GET", "/health", handle_health, BODY_NONE, 0, true},
 
         POST("/sandboxes", handle_create_v1, REQUIRED, CREATE_MAX),
         POST("/v2/sandboxes", handle_create_v2, REQUIRED, CREATE_MAX),
@@ -41,7 +41,7 @@ static const struct route table[] = {
         POST("/v2/sandboxes/{sandboxID}/connect", handle_connect_v2, OPTIONAL, SMALL_MAX),
 };
 
-const struct route *router_table(size_t *ret_count)
+const struct endpoint *router_table(size_t *ret_count)
 {
         *ret_count = ARRAY_LEN(table);
         return table;
@@ -71,7 +71,7 @@ static bool matches(const char *pattern, const struct url *url, struct str *ret_
         return true;
 }
 
-static const struct route *find(struct str method, const struct url *url, struct str *ret_id, char allow[64])
+static const struct endpoint *find(struct str method, const struct url *url, struct str *ret_id, char allow[64])
 {
         allow[0] = 0;
         for (size_t i = 0; i < ARRAY_LEN(table); i++) {
@@ -121,8 +121,8 @@ static void on_body(struct http_request *rq, struct str body)
         struct exchange *x = rq->user;
         json_error_t why;
 
-        if (x->route->body == ROUTE_BODY_OPTIONAL && is_blank(body)) {
-                x->route->handle(x);
+        if (x->endpoint->body == BODY_OPTIONAL && is_blank(body)) {
+                x->endpoint->handle(x);
                 return;
         }
         x->body = json_loadb(body.p, body.n, 0, &why);
@@ -132,7 +132,7 @@ static void on_body(struct http_request *rq, struct str body)
         else if (!json_is_object(x->body))
                 answer_error(x, 400, NULL, "Error when parsing request: the body must be a JSON object");
         else
-                x->route->handle(x);
+                x->endpoint->handle(x);
 }
 
 /* ---- one request ---- */
@@ -168,22 +168,22 @@ static void dispatch(struct exchange *x)
         struct str method = x->rq->head->method, id = {"", 0};
         char allow[64];
 
-        x->route = find(method, &x->rq->url, &id, allow);
-        if (!x->route && str_is(method, "OPTIONS")) {
+        x->endpoint = find(method, &x->rq->url, &id, allow);
+        if (!x->endpoint && str_is(method, "OPTIONS")) {
                 answer_preflight(x);
-        } else if (!x->route && allow[0]) {
+        } else if (!x->endpoint && allow[0]) {
                 answer_wrong_method(x, allow);
-        } else if (!x->route) {
+        } else if (!x->endpoint) {
                 answer_error(x, 404, NULL, "Unknown route: %.*s %.*s", STR_ARG(method),
                              (int)(x->rq->url.path.n < 200 ? x->rq->url.path.n : 200), x->rq->url.path.p);
-        } else if (!x->route->is_open && !authenticate(x)) {
+        } else if (!x->endpoint->is_open && !authenticate(x)) {
                 return;
-        } else if (strstr(x->route->pattern, ID_SEGMENT) && !take_id(x, id)) {
+        } else if (strstr(x->endpoint->pattern, ID_SEGMENT) && !take_id(x, id)) {
                 answer_error(x, 400, NULL, "Invalid sandbox ID");
-        } else if (x->route->body == ROUTE_BODY_NONE) {
-                x->route->handle(x);
+        } else if (x->endpoint->body == BODY_NONE) {
+                x->endpoint->handle(x);
         } else {
-                http_read_body(x->rq, x->route->body_max, on_body);
+                http_read_body(x->rq, x->endpoint->body_max, on_body);
         }
 }
 

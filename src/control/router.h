@@ -4,20 +4,20 @@
 
 #include "control/exchange.h"
 
-enum route_body {
-        ROUTE_BODY_NONE,     /* whatever comes is ignored */
-        ROUTE_BODY_OPTIONAL, /* JSON object, or nothing */
-        ROUTE_BODY_REQUIRED,
+enum endpoint_body {
+        BODY_NONE,     /* whatever comes is ignored */
+        BODY_OPTIONAL, /* JSON object, or nothing */
+        BODY_REQUIRED,
 };
 
-struct route {
+struct endpoint {
         const char *method;
         const char *pattern; /* "/sandboxes/{sandboxID}/timeout": a segment in braces matches any one segment */
         exchange_handler handle;
-        enum route_body body;
+        enum endpoint_body body;
         size_t body_max;
         bool is_open; /* needs no key */
 };
 
-const struct route *router_table(size_t *ret_count);
+const struct endpoint *router_table(size_t *ret_count);
 void router_on_request(struct http_request *rq, void *control); /* for http_server_options */

@@ -1,9 +1,12 @@
 #include "control/show.h"
 
+#include <string.h>
+
 #include "base/clock.h"
 #include "control/control.h"
 #include "control/tokens.h"
 #include "model/conf.h"
+#include "model/route.h"
 
 static void set_text(json_t *obj, const char *name, const char *text)
 {
@@ -28,14 +31,14 @@ static void set_envd_token(const struct control *c, const struct sandbox *s, jso
         set_text(obj, "envdAccessToken", token);
 }
 
-static void set_traffic_token(const struct control *c, const struct sandbox *s, const char *name, json_t *obj)
+static void set_traffic_token(const struct control *c, const struct sandbox *s, json_t *obj)
 {
         char token[TOKEN_MAX];
 
         if (sandbox_is_public(s))
                 return;
         token_traffic(c->seed, s->id, token);
-        set_text(obj, name, token);
+        set_text(obj, "trafficAccessToken", token);
 }
 
 static json_t *show_common(const struct sandbox *s)
@@ -54,7 +57,7 @@ json_t *show_sandbox(const struct control *c, const struct sandbox *s)
 
         set_text(obj, "domain", c->conf->domain);
         set_envd_token(c, s, obj);
-        set_traffic_token(c, s, "trafficAccessToken", obj);
+        set_traffic_token(c, s, obj);
         return obj;
 }
 
@@ -89,10 +92,13 @@ json_t *show_detail(const struct control *c, const struct sandbox *s)
 
 json_t *show_route(const struct control *c, const struct sandbox *s)
 {
-        json_t *obj = json_pack("{s:s,s:s}", "id", s->id, "state", "running");
+        char token[TOKEN_MAX];
+        struct route r = {.is_running = true, .mask_host = (char *)sandbox_mask_host(s)}; /* borrowed for the call */
 
-        set_traffic_token(c, s, "traffic_token", obj);
-        if (sandbox_mask_host(s))
-                set_text(obj, "mask_host", sandbox_mask_host(s));
-        return obj;
+        memcpy(r.id, s->id, sizeof(r.id));
+        if (!sandbox_is_public(s)) {
+                token_traffic(c->seed, s->id, token);
+                r.traffic_token = token;
+        }
+        return route_encode(&r, "running");
 }

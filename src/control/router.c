@@ -13,15 +13,15 @@
 
 #define GET(path, handler)                                                                                             \
         {                                                                                                              \
-                "GET", path, handler, BODY_NONE, 0, false                                                        \
+                "GET", path, handler, BODY_NONE, 0, false                                                              \
         }
 #define POST(path, handler, body, max)                                                                                 \
         {                                                                                                              \
-                "POST", path, handler, BODY_##body, max, false                                                   \
+                "POST", path, handler, BODY_##body, max, false                                                         \
         }
 #define DELETE(path, handler)                                                                                          \
         {                                                                                                              \
-                "DELETE", path, handler, BODY_NONE, 0, false                                                     \
+                "DELETE", path, handler, BODY_NONE, 0, false                                                           \
         }
 
 static const struct endpoint table[] = {

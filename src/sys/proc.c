@@ -109,6 +109,38 @@ int sys_close_from(int first)
         return syscall(SYS_close_range, first, ~0u, 0) < 0 ? -errno : 0;
 }
 
+static int by_number(const void *a, const void *b)
+{
+        return *(const int *)a - *(const int *)b;
+}
+
+int sys_close_except(int *keep, size_t n)
+{
+        int from = 3;
+
+        qsort(keep, n, sizeof(*keep), by_number);
+        for (size_t i = 0; i < n; i++) {
+                if (keep[i] > from && syscall(SYS_close_range, from, keep[i] - 1, 0) < 0)
+                        return -errno;
+                if (keep[i] >= from)
+                        from = keep[i] + 1;
+        }
+        return sys_close_from(from);
+}
+
+int sys_ns_open(int proc_dir, pid_t pid, const char *kind)
+{
+        char path[48];
+        int fd;
+
+        if (pid == 0)
+                (void)snprintf(path, sizeof(path), "self/ns/%s", kind);
+        else
+                (void)snprintf(path, sizeof(path), "%d/ns/%s", pid, kind);
+        fd = openat(proc_dir, path, O_RDONLY | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
+}
+
 int sys_signals_default(void)
 {
         sigset_t none;

@@ -1,6 +1,7 @@
 /* proc.h - processes: cloning into namespaces, pidfds, identity, capabilities.  Negative errno on failure. */
 #pragma once
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -25,6 +26,8 @@ int sys_boot_id(char out[SYS_BOOT_ID_MAX]);
 
 int sys_exec_fd(int fd, char *const argv[], char *const envp[]); /* returns only on failure */
 int sys_close_from(int first);
+int sys_close_except(int *keep, size_t n);                  /* every fd above 2 but these; sorts keep */
+int sys_ns_open(int proc_dir, pid_t pid, const char *kind); /* "user", "net", ...; pid 0: our own */
 int sys_signals_default(void); /* every handler default, nothing blocked: for a child about to exec */
 
 /* Keep capabilities across changes of uid (SECBIT_NO_SETUID_FIXUP), or end that. */

@@ -1,0 +1,33 @@
+/* ask.h - a request on a channel that is answered later, possibly after the asker is gone. */
+#pragma once
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "base/list.h"
+#include "io/channel.h"
+
+struct err;
+
+struct client {                  /* one connected peer */
+        struct channel *channel; /* NULL: gone */
+        struct list asks;        /* struct ask: unanswered */
+        struct list node;
+        struct task free_task;
+};
+
+struct ask {
+        struct list node;
+        struct client *client; /* NULL: the asker is gone */
+        json_int_t req;
+};
+
+struct ask *ask_create(struct client *c, json_int_t req); /* NULL out of memory */
+static inline bool ask_is_orphan(const struct ask *a)
+{
+        return a->client == NULL;
+}
+/* Answer and release; NULL asks are fine.  body's members become the answer's (it is used up; may be NULL); the fd rides
+ * along when >= 0 and stays the caller's. */
+void ask_ok(struct ask *a, json_t *body, int fd);
+void ask_fail(struct ask *a, const struct err *err);
+void client_orphan_asks(struct client *c); /* the peer is gone */

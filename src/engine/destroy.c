@@ -1,0 +1,132 @@
+#include "engine/destroy.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "engine/adopt.h"
+#include "engine/cgroups.h"
+#include "engine/filter.h"
+#include "engine/instance.h"
+#include "engine/leftovers.h"
+#include "sys/fs.h"
+
+#define DEATH_MS 10000
+
+/* Its cgroups go with the others'; here only a process that sits in none of them any more would be missed. */
+static void end_one(int sandboxes, const char *id, int proc_dir, const char *boot_id)
+{
+        AUTO_CLOSE int dir = sys_open_dir(sandboxes, id), pidfd = -1;
+        struct err err = {0};
+        struct record r;
+
+        if (dir < 0 || adopt_find(dir, proc_dir, boot_id, &r, &pidfd, &err) < 0)
+                return;
+        (void)sys_pidfd_kill(pidfd, SIGKILL);
+        if (sys_pidfd_wait(pidfd, DEATH_MS) < 0)
+                log_error("sandbox.left", "sandbox=%s pid=%d", r.id, r.pid);
+        record_done(&r);
+}
+
+static void each_entry(int dir, void (*fn)(int dir, const char *name, void *arg), void *arg)
+{
+        int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR *d = fd < 0 ? NULL : fdopendir(fd);
+        struct dirent *e;
+
+        if (!d) {
+                close_fd(&fd);
+                return;
+        }
+        while ((e = readdir(d)))
+                if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+                        fn(dir, e->d_name, arg);
+        (void)closedir(d);
+}
+
+struct ending {
+        int proc_dir;
+        char boot_id[SYS_BOOT_ID_MAX];
+};
+
+static void end_entry(int dir, const char *name, void *arg)
+{
+        const struct ending *e = arg;
+
+        if (sandbox_id_is_valid(str_of(name)))
+                end_one(dir, name, e->proc_dir, e->boot_id);
+}
+
+static void remove_entry(int dir, const char *name, void *arg)
+{
+        int r = sys_remove_tree(dir, name);
+
+        (void)arg;
+        if (r < 0)
+                log_error("file.left", "name=%.64s error=\"%s\"", name, strerror(-r));
+}
+
+static int end_sandboxes(int data, struct err *err)
+{
+        AUTO_CLOSE int sandboxes = sys_open_dir(data, "sandboxes"), trash = sys_open_dir(data, "trash");
+        AUTO_CLOSE int proc_dir = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        struct ending e = {.proc_dir = proc_dir};
+        int r = sys_boot_id(e.boot_id);
+
+        if (r < 0 || proc_dir < 0)
+                return err_sys(err, r < 0 ? r : -EIO, "read boot id");
+        if (sandboxes >= 0) {
+                each_entry(sandboxes, end_entry, &e);
+                each_entry(sandboxes, remove_entry, NULL);
+        }
+        if (trash >= 0)
+                each_entry(trash, remove_entry, NULL);
+        return 0;
+}
+
+static int destroy_instance(struct instance *in, int data, struct err *err)
+{
+        struct err filter_err = {0};
+        struct cgroups cg;
+        unsigned left;
+        int r;
+
+        r = cgroups_open(in->name, &cg, err);
+        if (r < 0)
+                return r;
+        r = end_sandboxes(data, err);
+        left = leftovers_clear(&cg, NULL, NULL);
+        cgroups_done(&cg);
+        if (r < 0)
+                return r;
+        (void)filter_remove_table(in, &filter_err); /* a host without nftables has no table to remove */
+        if (left > 0 || (r = cgroups_remove_parent(in->name)) < 0)
+                return err_set(err, ERR_INTERNAL, "%u slots could not be emptied", left);
+        return 0;
+}
+
+int engine_destroy_all(const char *data_dir, struct err *err)
+{
+        AUTO_CLOSE int data = open(data_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        struct instance in;
+        int r;
+
+        if (data < 0)
+                return errno == ENOENT ? 0 : err_sys(err, -errno, "open data directory %s", data_dir);
+        if (faccessat(data, "engine.json", F_OK, 0) < 0)
+                return 0; /* no engine ever ran here */
+        r = instance_take(data, &in, err);
+        if (r < 0)
+                return r;
+        r = destroy_instance(&in, data, err);
+        if (r < 0)
+                instance_done(&in);
+        else
+                instance_give_up(&in);
+        return r;
+}

@@ -1,0 +1,30 @@
+/* engine.h - what the parts of the engine's main process share. */
+#pragma once
+#include "base/map.h"
+#include "engine/cgroups.h"
+#include "engine/filter.h"
+#include "engine/helper.h"
+#include "engine/instance.h"
+#include "engine/pool.h"
+#include "io/listener.h"
+#include "io/loop.h"
+#include "model/conf.h"
+#include "sys/proc.h"
+
+struct engine {
+        const struct conf *conf;
+        struct loop *loop;
+        int data_dir, sandboxes_dir, trash_dir, layers_dir, proc_dir, host_netns, envd_binary;
+        char boot_id[SYS_BOOT_ID_MAX];
+        struct instance instance;
+        struct cgroups cgroups;
+        struct filter *filter; /* NULL: this host has none, sandboxes have loopback only */
+        char filter_why[200];  /* then: why */
+        struct plan_limits default_limits;
+        struct pool pool;
+        struct helper sweeper;
+        struct map sandboxes; /* id -> struct guest */
+        unsigned alive;       /* running ones */
+        struct listener engine_listener, dial_listener;
+        struct list controls, edges; /* struct client */
+};

@@ -1,0 +1,36 @@
+/* helper.h - a child process of the engine that may block, and the engine's end of the socket to it.
+ *
+ * Messages are small structs with fds, one per packet.  A helper ends when its socket closes, and is killed when the
+ * engine dies, so that a new engine never meets an old helper. */
+#pragma once
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "io/loop.h"
+
+#define HELPER_MESSAGE_MAX 512u
+#define HELPER_FDS_MAX 12u
+#define HELPER_QUEUE_MAX 65536u
+
+struct helper {
+        struct io io; /* our end of the socket */
+        struct loop *loop;
+        struct list out; /* messages the socket did not take */
+        size_t queued;
+        void (*on_message)(struct helper *h, const void *p, size_t n, int *fds, size_t nfds); /* fds are the callee's */
+        void (*on_gone)(struct helper *h); /* it died; the helper is stopped already */
+};
+
+/* Fork: 0 in the child (with *ret_sock its end), its pid in the parent.  In the child only 0-2, `keep` and the socket are
+ * open, signals are as at start, children are reaped by themselves. */
+pid_t helper_fork(const char *name, const int *keep, size_t nkeep, int *ret_sock);
+
+/* Take sock (the parent's end) into the loop; set on_message and on_gone before. */
+int helper_start(struct helper *h, struct loop *l, int sock);
+void helper_stop(struct helper *h); /* closes the socket: the child ends */
+static inline bool helper_is_running(const struct helper *h)
+{
+        return h->loop != NULL;
+}
+/* fds are duplicated by the kernel; the caller keeps its own.  -EPIPE not running, -ENOBUFS. */
+int helper_send(struct helper *h, const void *p, size_t n, const int *fds, size_t nfds);

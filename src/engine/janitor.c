@@ -1,0 +1,114 @@
+#include "engine/janitor.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "engine/cgroups.h"
+#include "engine/helper.h"
+#include "sys/fs.h"
+#include "sys/scm.h"
+
+#define BUSY_TRIES 12u /* 1, 2, 4 ... ms: four seconds in all */
+
+/* A cgroup stays busy for a moment after its last process ended, and v1 has no event for it. */
+static int remove_cgroups(const struct cgroups *cg, unsigned slot)
+{
+        int r = cgroups_remove(cg, slot);
+
+        for (unsigned i = 0; r == -EBUSY && i < BUSY_TRIES; i++) {
+                struct timespec t = {.tv_nsec = (1l << i) * 1000000l};
+
+                if (t.tv_nsec >= 1000000000l)
+                        t = (struct timespec){t.tv_nsec / 1000000000l, t.tv_nsec % 1000000000l};
+                (void)nanosleep(&t, NULL);
+                r = cgroups_remove(cg, slot);
+        }
+        return r;
+}
+
+static _Noreturn void run_janitor(const struct cgroups *cg, int sock)
+{
+        struct janitor_job job;
+        int fds[HELPER_FDS_MAX];
+        size_t nfds = 0;
+
+        while (scm_recv(sock, &job, sizeof(job), fds, HELPER_FDS_MAX, &nfds) == (ssize_t)sizeof(job)) {
+                for (size_t i = 0; i < nfds; i++)
+                        (void)close(fds[i]);
+                if (job.slot) {
+                        struct janitor_done done = {job.slot, remove_cgroups(cg, job.slot)};
+
+                        if (scm_send(sock, &done, sizeof(done), NULL, 0) < 0)
+                                break;
+                }
+                nfds = 0;
+        }
+        _exit(0);
+}
+
+int janitor_fork(const struct cgroups *cg, int *ret_sock, struct err *err)
+{
+        int keep[CGROUPS_FDS_MAX], sock = -1;
+        unsigned n = cgroups_fds(cg, keep);
+        pid_t pid = helper_fork("sg-janitor", keep, n, &sock);
+
+        if (pid < 0)
+                return err_sys(err, pid, "fork janitor");
+        if (pid == 0)
+                run_janitor(cg, sock);
+        *ret_sock = sock;
+        return 0;
+}
+
+static void sweep(int trash)
+{
+        int fd = openat(trash, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
+        DIR *d = fd < 0 ? NULL : fdopendir(fd);
+        struct dirent *e;
+
+        if (!d)
+                return;
+        while ((e = readdir(d))) {
+                if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+                        continue;
+                r = sys_remove_tree(trash, e->d_name);
+                if (r < 0)
+                        log_warn("trash.stuck", "name=%s error=\"%s\", trying again with the next one", e->d_name,
+                                 strerror(-r));
+        }
+        (void)closedir(d);
+}
+
+static _Noreturn void run_sweeper(int trash, int sock)
+{
+        char more[HELPER_MESSAGE_MAX];
+        ssize_t n;
+
+        do {
+                sweep(trash);
+                n = recv(sock, more, sizeof(more), 0);
+                while (n > 0 && recv(sock, more, sizeof(more), MSG_DONTWAIT) > 0)
+                        ; /* one sweep serves them all */
+        } while (n > 0);
+        _exit(0);
+}
+
+int sweeper_fork(int trash_dir, int *ret_sock, struct err *err)
+{
+        int sock = -1;
+        pid_t pid = helper_fork("sg-sweeper", &trash_dir, 1, &sock);
+
+        if (pid < 0)
+                return err_sys(err, pid, "fork sweeper");
+        if (pid == 0)
+                run_sweeper(trash_dir, sock);
+        *ret_sock = sock;
+        return 0;
+}

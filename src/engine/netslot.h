@@ -1,0 +1,14 @@
+/* netslot.h - the network of one slot: a namespace of the host's with a point-to-point link to it.
+ *
+ * The namespace belongs to the initial user namespace: root inside can use it and change nothing in it, so once its
+ * processes are gone it serves the next sandbox.  Runs in the nursery; blocks (netlink round trips). */
+#pragma once
+#include <stdbool.h>
+
+struct err;
+struct instance;
+
+/* Make the namespace and stay in it.  *ret_netns is the caller's.  With has_link it gets "eth0", its address, a default
+ * route and permanent neighbours; without, only loopback. */
+int netslot_make(const struct instance *in, unsigned slot, bool has_link, int host_netlink, int proc_dir,
+                 int *ret_netns, struct err *err);

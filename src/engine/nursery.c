@@ -1,0 +1,138 @@
+#include "engine/nursery.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "engine/devfs.h"
+#include "engine/helper.h"
+#include "engine/syscalls.h"
+#include "sys/fs.h"
+#include "sys/mnt.h"
+#include "sys/netlink.h"
+#include "sys/proc.h"
+#include "sys/scm.h"
+
+#define TINY_AT "/run/sandglass" /* any directory that is there */
+
+/* Live in a mount namespace with nothing but one empty read-only tmpfs: cloning copies one mount instead of the host's,
+ * and what a cell moves over its root covers nothing worth seeing. */
+static int enter_tiny_root(void)
+{
+        int r;
+
+        if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+            mount("tiny", TINY_AT, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k,nr_inodes=2,mode=555") < 0)
+                return -errno;
+        r = sys_pivot_into(TINY_AT);
+        if (r < 0)
+                return r;
+        return mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0
+                       ? -errno
+                       : 0;
+}
+
+static int set_up(const struct nursery_conf *c, struct cell_maker *m, struct err *err)
+{
+        int r;
+
+        m->instance = c->instance;
+        m->cgroups = c->cgroups;
+        m->limits = c->limits;
+        m->has_link = c->has_link;
+        m->host_netlink = -1;
+        m->proc_dir = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (m->proc_dir < 0)
+                return err_sys(err, -errno, "open /proc");
+        m->host_netns = sys_ns_open(m->proc_dir, 0, "net");
+        m->host_ipcns = sys_ns_open(m->proc_dir, 0, "ipc");
+        if (m->host_netns < 0 || m->host_ipcns < 0)
+                return err_sys(err, -EIO, "open own namespaces");
+        if (c->has_link) {
+                m->host_netlink = netlink_open();
+                if (m->host_netlink < 0)
+                        return err_sys(err, m->host_netlink, "open netlink");
+        }
+        if ((r = syscalls_compile(&m->filter, err)) < 0 || (r = devfs_make(c->envd_binary, &m->dev, err)) < 0)
+                return r;
+        r = enter_tiny_root();
+        if (r == 0)
+                r = sys_keep_caps(true);
+        return r < 0 ? err_sys(err, r, "enter empty root") : 0;
+}
+
+static int answer(int sock, struct nursery_answer *a, const struct err *err, const int *fds, size_t nfds)
+{
+        if (err) {
+                a->pid = 0;
+                a->kind = (int32_t)err->kind;
+                memcpy(a->why, err->msg, sizeof(a->why));
+        }
+        return (int)scm_send(sock, a, sizeof(*a), fds, nfds);
+}
+
+static int serve_one(const struct cell_maker *m, int sock)
+{
+        struct nursery_ask ask;
+        struct nursery_answer a = {0};
+        struct err err = {0};
+        int netns = -1, r;
+        size_t nfds = 0;
+        struct cell c;
+        ssize_t n;
+
+        n = scm_recv(sock, &ask, sizeof(ask), &netns, 1, &nfds);
+        if (n != (ssize_t)sizeof(ask))
+                return -EPIPE; /* the engine is gone */
+        a.slot = ask.slot;
+        a.uid_base = ask.uid_base;
+        r = cell_make(m, ask.slot, ask.uid_base, nfds == 1 ? netns : -1, &c, &err);
+        if (r < 0)
+                return answer(sock, &a, &err, NULL, 0);
+        a.pid = c.pid;
+        r = answer(sock, &a, NULL, c.fd, CELL_FDS);
+        cell_close(&c);
+        return r;
+}
+
+static _Noreturn void run(const struct nursery_conf *c, int sock)
+{
+        struct cell_maker m = {0};
+        struct nursery_answer hello = {0};
+        struct err err = {0};
+        int r;
+
+        r = set_up(c, &m, &err);
+        (void)close(c->envd_binary);
+        r = answer(sock, &hello, r < 0 ? &err : NULL, NULL, 0) < 0 ? -EPIPE : r;
+        while (r >= 0)
+                r = serve_one(&m, sock);
+        _exit(r == -EPIPE ? 0 : 1);
+}
+
+int nursery_fork(const struct nursery_conf *c, int *ret_sock, struct err *err)
+{
+        int keep[CGROUPS_FDS_MAX + 2];
+        unsigned n = cgroups_fds(c->cgroups, keep);
+        struct nursery_answer hello;
+        AUTO_CLOSE int sock = -1;
+        size_t nfds = 0;
+        pid_t pid;
+
+        keep[n++] = c->envd_binary;
+        keep[n++] = c->instance->lock; /* the number stays ours until the last cell in the making is gone */
+        pid = helper_fork("sg-nursery", keep, n, &sock);
+        if (pid < 0)
+                return err_sys(err, pid, "fork nursery");
+        if (pid == 0)
+                run(c, sock);
+        if (scm_recv(sock, &hello, sizeof(hello), NULL, 0, &nfds) != (ssize_t)sizeof(hello))
+                return err_set(err, ERR_INTERNAL, "nursery ended while setting up");
+        if (hello.kind != ERR_NONE)
+                return err_set(err, (enum err_kind)hello.kind, "nursery: %s", hello.why);
+        *ret_sock = TAKE_FD(sock);
+        return 0;
+}

@@ -1,0 +1,84 @@
+#include "engine/record.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "engine/instance.h"
+#include "sys/fs.h"
+
+#define NAME "cell.json"
+#define TEXT_MAX (64u << 10)
+
+int record_write(int dir, const struct record *r, struct err *err)
+{
+        AUTO_FREE char *text = NULL;
+        json_t *obj = json_pack("{s:s,s:i,s:I,s:i,s:I,s:s,s:I,s:o}", "id", r->id, "slot", (int)r->slot, "uid_base",
+                                (json_int_t)r->uid_base, "pid", (int)r->pid, "start_time", (json_int_t)r->start_time,
+                                "boot_id", r->boot_id, "started_ns", (json_int_t)r->started_ns, "net",
+                                plan_net_encode(&r->net));
+        int e;
+
+        text = json_dumps(obj, JSON_COMPACT);
+        json_decref(obj);
+        if (!text)
+                return err_sys(err, -ENOMEM, "write " NAME);
+        e = sys_replace_at(dir, NAME, text, strlen(text), 0600);
+        return e < 0 ? err_sys(err, e, "write " NAME) : 0;
+}
+
+static int decode(const json_t *obj, struct record *r, struct err *err)
+{
+        const char *id = NULL, *boot = NULL;
+        json_int_t slot, uid, pid, start, started;
+        json_t *net = NULL;
+        json_error_t why;
+
+        if (json_unpack_ex((json_t *)(size_t)obj, &why, JSON_STRICT, "{s:s,s:I,s:I,s:I,s:I,s:s,s:I,s:o}", "id", &id,
+                           "slot", &slot, "uid_base", &uid, "pid", &pid, "start_time", &start, "boot_id", &boot,
+                           "started_ns", &started, "net", &net) < 0)
+                return err_set(err, ERR_INVALID, NAME ": %s", why.text);
+        if (!sandbox_id_is_valid(str_of(id)) || strlen(boot) >= sizeof(r->boot_id) || slot < SLOT_FIRST ||
+            slot >= SLOTS_MAX || uid <= 0 || uid > UINT32_MAX || pid <= 1 || pid > INT32_MAX || start < 0)
+                return err_set(err, ERR_INVALID, NAME ": a value is out of range");
+        if (plan_net_decode(net, &r->net, err) < 0)
+                return err_wrap(err, NAME);
+        memcpy(r->id, id, strlen(id) + 1);
+        memcpy(r->boot_id, boot, strlen(boot) + 1);
+        r->slot = (unsigned)slot;
+        r->uid_base = (uint32_t)uid;
+        r->pid = (pid_t)pid;
+        r->start_time = (uint64_t)start;
+        r->started_ns = started;
+        return 0;
+}
+
+int record_read(int dir, struct record *ret, struct err *err)
+{
+        AUTO_FREE char *text = malloc(TEXT_MAX);
+        struct record r = {0};
+        json_error_t why;
+        json_t *obj;
+        ssize_t n;
+        int e;
+
+        if (!text)
+                return err_sys(err, -ENOMEM, NAME);
+        n = sys_read_at(dir, NAME, text, TEXT_MAX);
+        if (n < 0)
+                return err_sys(err, (int)n, NAME);
+        obj = json_loads(text, JSON_REJECT_DUPLICATES, &why);
+        if (!obj)
+                return err_set(err, ERR_INVALID, NAME ": %s", why.text);
+        e = decode(obj, &r, err);
+        json_decref(obj);
+        if (e == 0)
+                *ret = r;
+        return e;
+}
+
+void record_done(struct record *r)
+{
+        plan_net_done(&r->net);
+}

@@ -1,0 +1,24 @@
+/* record.h - sandboxes/<id>/cell.json: what a later engine needs to adopt a living sandbox.  No secrets in it. */
+#pragma once
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "model/plan.h"
+#include "sys/proc.h"
+
+struct err;
+
+struct record {
+        char id[SANDBOX_ID_MAX];
+        unsigned slot;
+        uint32_t uid_base;
+        pid_t pid;
+        uint64_t start_time; /* with pid and boot_id: one process for good */
+        char boot_id[SYS_BOOT_ID_MAX];
+        int64_t started_ns;
+        struct plan_net net; /* owned */
+};
+
+int record_write(int dir /* sandboxes/<id> */, const struct record *r, struct err *err);
+int record_read(int dir, struct record *ret, struct err *err); /* *ret is the caller's: record_done() */
+void record_done(struct record *r);

@@ -1,0 +1,245 @@
+#include "engine/role.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "engine/adopt.h"
+#include "engine/engine.h"
+#include "engine/janitor.h"
+#include "engine/leftovers.h"
+#include "engine/requests.h"
+#include "engine/guest.h"
+#include "sys/fs.h"
+
+#define BIT(cap) (1ull << (cap))
+
+/* Namespaces and mounts (SYS_ADMIN), links and filter (NET_ADMIN), identities of cells (SETUID, SETGID, SETPCAP, KILL),
+ * their namespaces by /proc (SYS_PTRACE), /dev (MKNOD); and, since overlayfs works with the rights of its maker, what
+ * root may do to files.  SYS_RESOURCE, where there is one, for limits and OOM scores. */
+static const uint64_t caps_needed =
+        BIT(CAP_SYS_ADMIN) | BIT(CAP_NET_ADMIN) | BIT(CAP_SETUID) | BIT(CAP_SETGID) | BIT(CAP_SETPCAP) | BIT(CAP_KILL) |
+        BIT(CAP_SYS_PTRACE) | BIT(CAP_MKNOD) | BIT(CAP_CHOWN) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_DAC_READ_SEARCH) |
+        BIT(CAP_FOWNER) | BIT(CAP_FSETID) | BIT(CAP_SETFCAP) | BIT(CAP_SYS_CHROOT) | BIT(CAP_SYS_RESOURCE);
+
+static int open_or_make(int at, const char *name, mode_t mode, int *ret, struct err *err)
+{
+        int r = sys_make_dir(at, name, mode);
+
+        if (r == 0)
+                r = sys_open_dir(at, name);
+        if (r < 0)
+                return err_sys(err, r, "open directory '%s'", name);
+        *ret = r;
+        return 0;
+}
+
+static int open_layers(struct engine *e, struct err *err)
+{
+        AUTO_CLOSE int images = open(e->conf->images_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        if (images < 0 && errno == ENOENT && mkdir(e->conf->images_dir, 0755) == 0)
+                images = open(e->conf->images_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (images < 0)
+                return err_sys(err, -errno, "open %s", e->conf->images_dir);
+        return open_or_make(images, "layers", 0755, &e->layers_dir, err);
+}
+
+static int open_dirs(struct engine *e, struct err *err)
+{
+        int r;
+
+        e->data_dir = open(e->conf->data_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (e->data_dir < 0)
+                return err_sys(err, -errno, "open data directory %s", e->conf->data_dir);
+        e->proc_dir = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (e->proc_dir < 0)
+                return err_sys(err, -errno, "open /proc");
+        e->host_netns = sys_ns_open(e->proc_dir, 0, "net");
+        if (e->host_netns < 0)
+                return err_sys(err, e->host_netns, "open own network namespace");
+        r = sys_boot_id(e->boot_id);
+        if (r < 0)
+                return err_sys(err, r, "read boot id");
+        if ((r = open_or_make(e->data_dir, "sandboxes", 0700, &e->sandboxes_dir, err)) < 0 ||
+            (r = open_or_make(e->data_dir, "trash", 0700, &e->trash_dir, err)) < 0)
+                return r;
+        return open_layers(e, err);
+}
+
+/* Beside our own binary, or where `make install` puts it. */
+static int open_envd(struct engine *e, struct err *err)
+{
+        static const char *const places[] = {"sandglass-envd", "../libexec/sandglass/envd"};
+        char self[PATH_MAX], *slash;
+        ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+        AUTO_CLOSE int dir = -1;
+
+        if (n < 0)
+                return err_sys(err, -errno, "find own binary");
+        self[n] = '\0';
+        slash = strrchr(self, '/');
+        *slash = '\0';
+        dir = open(slash == self ? "/" : self, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+                e->envd_binary = openat(dir, places[i], O_RDONLY | O_CLOEXEC);
+                if (e->envd_binary >= 0)
+                        return 0;
+        }
+        return err_set(err, ERR_NOT_FOUND, "no sandglass-envd beside %s/%s", self, slash + 1);
+}
+
+static int drop_privileges(struct err *err)
+{
+        int r;
+
+        (void)sys_raise_nofile(); /* as far as it goes */
+        r = sys_keep_only_caps(caps_needed);
+        if (r == 0)
+                r = sys_keep_caps(true); /* while file system ids change for an overlay */
+        return r < 0 ? err_sys(err, r, "drop capabilities") : 0;
+}
+
+/* Rules of the adopted sandboxes go in with the table.  Without a filter there are no links at all. */
+static void start_filter(struct engine *e)
+{
+        AUTO_FREE struct filter_entry *entries = calloc(e->sandboxes.used + 1, sizeof(*entries));
+        struct err err = {0};
+        size_t n = 0;
+
+        MAP_EACH (slot, &e->sandboxes) {
+                struct guest *s = slot->value;
+                const struct plan_net *net = &s->record.net;
+
+                s->has_rules = !net->internet || net->allow_count > 0 || net->deny_count > 0;
+                if (entries && s->has_rules)
+                        entries[n++] = (struct filter_entry){s->record.slot, net};
+        }
+        if (!entries)
+                (void)err_sys(&err, -ENOMEM, "packet filter");
+        else if (sys_write_at(AT_FDCWD, "/proc/sys/net/ipv4/ip_forward", "1") < 0)
+                (void)err_set(&err, ERR_UNAVAILABLE, "IP forwarding cannot be switched on");
+        else if (filter_create(&e->instance, entries, n, &e->filter, &err) == 0)
+                return;
+        (void)snprintf(e->filter_why, sizeof(e->filter_why), "%.199s", err.msg);
+        log_warn("engine.offline", "reason=\"%s\", sandboxes have loopback only", e->filter_why);
+}
+
+static void on_sweeper_gone(struct helper *h)
+{
+        (void)h;
+        log_error("sweeper.died", "trash stays until the engine starts again");
+}
+
+static void on_sweeper_message(struct helper *h, const void *p, size_t n, int *fds, size_t nfds)
+{
+        (void)h, (void)p, (void)n;
+        for (size_t i = 0; i < nfds; i++)
+                close_fd(&fds[i]);
+}
+
+static int start_helpers(struct engine *e, struct err *err)
+{
+        struct nursery_conf nursery = {
+                .instance = &e->instance,
+                .cgroups = &e->cgroups,
+                .limits = e->default_limits,
+                .has_link = e->filter != NULL,
+                .envd_binary = e->envd_binary,
+        };
+        int sock, r;
+
+        r = pool_start(&e->pool, &nursery, err);
+        if (r < 0)
+                return r;
+        r = sweeper_fork(e->trash_dir, &sock, err);
+        if (r < 0)
+                return r;
+        e->sweeper.on_gone = on_sweeper_gone;
+        e->sweeper.on_message = on_sweeper_message;
+        r = helper_start(&e->sweeper, e->loop, sock);
+        return r < 0 ? err_sys(err, r, "watch sweeper") : 0;
+}
+
+static void on_signal(int signo, void *arg)
+{
+        struct engine *e = arg;
+
+        log_info("engine.stopping", "signal=%d alive=%u", signo, e->alive);
+        loop_stop(e->loop);
+}
+
+static int start(struct engine *e, struct err *err)
+{
+        static const int signals[] = {SIGTERM, SIGINT, 0};
+        const struct conf *c = e->conf;
+        int r;
+
+        r = loop_create(&e->loop);
+        if (r < 0)
+                return err_sys(err, r, "make loop");
+        e->default_limits =
+                (struct plan_limits){(uint64_t)c->default_memory_mb << 20, c->default_cpus, c->default_pids};
+        if ((r = open_dirs(e, err)) < 0 || (r = open_envd(e, err)) < 0 ||
+            (r = instance_take(e->data_dir, &e->instance, err)) < 0 ||
+            (r = cgroups_open(e->instance.name, &e->cgroups, err)) < 0 || (r = drop_privileges(err)) < 0)
+                return r;
+        pool_init(&e->pool, e->loop, &e->instance, c->pool_size);
+        r = adopt_all(e, err);
+        if (r < 0)
+                return r;
+        start_filter(e);
+        r = start_helpers(e, err);
+        if (r < 0)
+                return r;
+        leftovers_return(e);
+        r = loop_signals(e->loop, signals, on_signal, e);
+        return r < 0 ? err_sys(err, r, "watch signals") : requests_start(e, err);
+}
+
+static void stop(struct engine *e)
+{
+        requests_stop(e);
+        helper_stop(&e->sweeper);
+        pool_done(&e->pool);
+        leftovers_remove(e);
+        e->filter = filter_free(e->filter);
+}
+
+int engine_main(const struct conf *conf)
+{
+        struct engine e = {.conf = conf,
+                           .data_dir = -1,
+                           .sandboxes_dir = -1,
+                           .trash_dir = -1,
+                           .layers_dir = -1,
+                           .proc_dir = -1,
+                           .host_netns = -1,
+                           .envd_binary = -1,
+                           .instance = {.lock = -1}};
+        struct err err = {0};
+        int r;
+
+        list_init(&e.controls);
+        list_init(&e.edges);
+        (void)signal(SIGPIPE, SIG_IGN);
+        (void)signal(SIGCHLD, SIG_IGN); /* helpers tell of their end by their sockets */
+        r = start(&e, &err);
+        if (r < 0) {
+                log_error("engine.failed", "error=\"%s\"", err.msg);
+                return 1;
+        }
+        log_info("engine.ready", "instance=%u adopted=%u network=%d", e.instance.number, e.alive, e.filter != NULL);
+        pool_refill(&e.pool);
+        r = loop_run(e.loop);
+        stop(&e);
+        return r < 0 ? 1 : 0; /* what is left goes with the process */
+}

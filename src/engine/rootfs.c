@@ -1,0 +1,149 @@
+#include "engine/rootfs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "base/err.h"
+#include "sys/fs.h"
+#include "sys/mnt.h"
+#include "sys/proc.h"
+
+static const struct {
+        const char *name;
+        enum cell_fd fd;
+} cell_mounts[] = {{"proc", CELL_PROC}, {"sys", CELL_SYS}, {"dev", CELL_DEV}};
+
+/* volatile: nothing is synced when the sandbox ends, as its upper is thrown away or, to be kept, synced by whoever keeps
+ * it.  redirect_dir: renaming a directory of a lower layer works, as on any file system.  uuid: nothing of ours is noted
+ * in the upper. */
+static const struct {
+        const char *key, *value;
+} overlay_options[] = {
+        {"redirect_dir", "on"}, {"metacopy", "off"}, {"index", "off"}, {"nfs_export", "off"}, {"uuid", "null"},
+};
+
+void rootfs_init(struct rootfs *r)
+{
+        r->mount = -1;
+        r->later_count = 0;
+}
+
+void rootfs_done(struct rootfs *r)
+{
+        close_fd(&r->mount);
+        while (r->later_count > 0)
+                close_fd(&r->later[--r->later_count]);
+}
+
+/* A detached idmapped clone; kept in r until the overlay is made and beyond. */
+static int clone_idmapped(struct rootfs *r, int dir, int userns)
+{
+        int tree = sys_clone_tree(dir, ""), e;
+
+        if (tree < 0)
+                return tree;
+        r->later[r->later_count++] = tree;
+        e = sys_mount_idmap(tree, userns);
+        return e < 0 ? e : tree;
+}
+
+static int add_layers(struct rootfs *r, int fs, int layers_dir, const struct plan_create *p, int userns,
+                      struct err *err)
+{
+        for (size_t i = p->layer_count; i-- > 0;) { /* the kernel wants the topmost first */
+                AUTO_CLOSE int dir = sys_open_beneath(layers_dir, p->layers[i], O_PATH | O_DIRECTORY, 0);
+                int tree;
+
+                if (dir < 0)
+                        return err_sys(err, dir, "layer '%s'", p->layers[i]);
+                tree = clone_idmapped(r, dir, userns);
+                if (tree >= 0)
+                        tree = sys_fs_fd(fs, "lowerdir+", tree);
+                if (tree < 0)
+                        return err_sys(err, tree, "add layer '%s'", p->layers[i]);
+        }
+        return 0;
+}
+
+static int add_upper(struct rootfs *r, int fs, int dir, int userns, struct err *err)
+{
+        AUTO_CLOSE int u = -1, w = -1;
+        int e, tree;
+
+        if ((e = sys_make_dir(dir, "u", 0755)) < 0 || (e = sys_make_dir(dir, "w", 0700)) < 0)
+                return err_sys(err, e, "make upper directory");
+        tree = clone_idmapped(r, dir, userns);
+        if (tree < 0)
+                return err_sys(err, tree, "map owners of upper directory");
+        u = openat(tree, "u", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        w = openat(tree, "w", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (u < 0 || w < 0)
+                return err_sys(err, -errno, "open upper directory");
+        if ((e = sys_fs_fd(fs, "upperdir", u)) < 0 || (e = sys_fs_fd(fs, "workdir", w)) < 0)
+                return err_sys(err, e, "add upper directory");
+        return 0;
+}
+
+static int set_options(int fs, struct err *err)
+{
+        int r = sys_fs_flag(fs, "volatile");
+
+        for (size_t i = 0; i < ARRAY_LEN(overlay_options) && r == 0; i++)
+                r = sys_fs_string(fs, overlay_options[i].key, overlay_options[i].value);
+        return r < 0 ? err_sys(err, r, "set overlay options") : 0;
+}
+
+/* Overlayfs works on the upper with the credentials of whoever made the mount.  The host's uid 0 has no place in an
+ * idmapped upper: with it the mount would silently be read-only. */
+static int create_overlay(struct rootfs *r, int fs, uint32_t uid_base, struct err *err)
+{
+        char why[160];
+        int e;
+
+        sys_set_fsids(uid_base, uid_base);
+        e = sys_fs_create(fs);
+        sys_set_fsids(0, 0);
+        if (e < 0)
+                return err_sys(err, e, "make overlay (%s)", sys_fs_why(fs, why, sizeof(why)));
+        e = sys_fsmount(fs, MOUNT_ATTR_NODEV);
+        if (e < 0)
+                return err_sys(err, e, "mount overlay");
+        r->mount = e;
+        return 0;
+}
+
+static int hang_cell_mounts(struct rootfs *r, const struct cell *c, struct err *err)
+{
+        for (size_t i = 0; i < ARRAY_LEN(cell_mounts); i++) {
+                const char *name = cell_mounts[i].name;
+                int mount = c->fd[cell_mounts[i].fd], e = sys_move_mount(mount, r->mount, name);
+
+                if (e == -ENOENT) { /* the layers have no such directory */
+                        sys_set_fsids(c->uid_base, c->uid_base);
+                        e = mkdirat(r->mount, name, 0755) < 0 ? -errno : 0;
+                        sys_set_fsids(0, 0);
+                        if (e == 0)
+                                e = sys_move_mount(mount, r->mount, name);
+                }
+                if (e < 0)
+                        return err_sys(err, e, "hang up /%s", name);
+        }
+        return 0;
+}
+
+int rootfs_build(struct rootfs *r, int layers_dir, int dir, const struct plan_create *p, const struct cell *c,
+                 struct err *err)
+{
+        AUTO_CLOSE int fs = sys_fsopen("overlay");
+        int e;
+
+        rootfs_init(r);
+        if (fs < 0)
+                return err_sys(err, fs, "open overlay");
+        if ((e = add_layers(r, fs, layers_dir, p, c->fd[CELL_USERNS], err)) < 0 ||
+            (e = add_upper(r, fs, dir, c->fd[CELL_USERNS], err)) < 0 || (e = set_options(fs, err)) < 0 ||
+            (e = create_overlay(r, fs, c->uid_base, err)) < 0 || (e = hang_cell_mounts(r, c, err)) < 0)
+                rootfs_done(r);
+        return e;
+}

@@ -1,0 +1,25 @@
+/* rootfs.h - a sandbox's file tree: its layers, its own upper directory, and the mounts of its cell, all detached.
+ *
+ * Layers and upper are idmapped with the cell's user namespace: on disk, owners are 0..65535 whatever range the sandbox
+ * runs under. */
+#pragma once
+#include <stddef.h>
+
+#include "engine/cell.h"
+#include "model/plan.h"
+
+struct err;
+
+struct rootfs {
+        int mount;                      /* the whole tree; -1: none */
+        int later[PLAN_LAYERS_MAX + 1]; /* helper mounts; closing each is an RCU wait, so not while someone waits */
+        size_t later_count;
+};
+
+void rootfs_init(struct rootfs *r);
+void rootfs_done(struct rootfs *r);
+
+/* dir: the sandbox's directory, where u/ and w/ are made.  ERR_NOT_FOUND names a missing layer; ERR_LIMIT: disk full.
+ * On failure *r holds nothing; what was made below dir stays. */
+int rootfs_build(struct rootfs *r, int layers_dir, int dir, const struct plan_create *p, const struct cell *c,
+                 struct err *err);

@@ -1,0 +1,27 @@
+/* start.h - the making of one sandbox: its steps, in order, in the loop. */
+#pragma once
+#include "base/buf.h"
+#include "engine/pool.h"
+#include "engine/rootfs.h"
+#include "engine/guest.h"
+
+struct start {
+        struct guest *guest;
+        struct plan_create plan; /* owned */
+        struct ask *ask;         /* owned until answered */
+        uint64_t began_us;
+        struct pool_waiter waiter;
+        struct cell cell; /* its pidfd and netns move to the sandbox */
+        struct rootfs rootfs;
+        struct buf out; /* the init message */
+        bool is_root_sent;
+        struct io sock;
+        struct timer deadline;
+        int dir; /* sandboxes/<id> */
+        struct task free_task;
+};
+
+/* Begin with a plan; the start is owned by s->start.  Failure is answered. */
+void start_begin(struct guest *s, struct plan_create *plan, struct ask *a);
+void start_fail(struct start *st, const struct err *err); /* answer, and end the sandbox */
+struct start *start_free(struct start *st);               /* stops and lets go of everything; always NULL */

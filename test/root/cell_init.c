@@ -1,0 +1,356 @@
+/* cell_init.c - the root tests' payload: a tiny init that speaks envd_init.h, then does as told over TCP.
+ *
+ * One command line per connection on port 49983, one answer, end.  Static, so that it runs in an empty root; each
+ * command runs in a child of its own. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <dirent.h>
+#include <unistd.h>
+
+#include "model/envd_init.h"
+#include "model/ids.h"
+
+static _Noreturn void refuse(const char *what)
+{
+        dprintf(ENVD_CELL_FD, "%c%s: %s", ENVD_CELL_FAILED, what, strerror(errno));
+        _exit(1);
+}
+
+static int read_all(int fd, char *p, size_t n)
+{
+        while (n > 0) {
+                ssize_t r = read(fd, p, n);
+
+                if (r <= 0)
+                        return -1;
+                p += r;
+                n -= (size_t)r;
+        }
+        return 0;
+}
+
+/* The init message: the root's fd rides on its first byte. */
+static char *receive_init(int *ret_root)
+{
+        union {
+                struct cmsghdr align;
+                char bytes[CMSG_SPACE(sizeof(int))];
+        } c;
+        uint8_t head[4];
+        struct iovec iov = {head, sizeof(head)};
+        struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = c.bytes, .msg_controllen = sizeof(c.bytes)};
+        ssize_t n = recvmsg(ENVD_CELL_FD, &m, 0);
+        size_t len;
+        char *text;
+
+        if (n <= 0)
+                _exit(0); /* the engine is gone */
+        if (n < 4 && read_all(ENVD_CELL_FD, (char *)head + n, (size_t)(4 - n)) < 0)
+                _exit(1);
+        if (!CMSG_FIRSTHDR(&m))
+                refuse("no root came");
+        memcpy(ret_root, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(int));
+        len = (size_t)head[0] << 24 | (size_t)head[1] << 16 | (size_t)head[2] << 8 | head[3];
+        text = calloc(1, len + 1);
+        if (!text || read_all(ENVD_CELL_FD, text, len) < 0)
+                refuse("init message");
+        return text;
+}
+
+static void enter_root(int root)
+{
+        if (move_mount(root, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0)
+                refuse("move root");
+        if (fchdir(root) < 0 || chroot(".") < 0)
+                refuse("enter root");
+        (void)close(root);
+}
+
+static int listen_on(uint16_t port)
+{
+        struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+
+        (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+        if (fd < 0 || bind(fd, (struct sockaddr *)(void *)&a, sizeof(a)) < 0 || listen(fd, 64) < 0)
+                refuse("listen");
+        return fd;
+}
+
+/* ------------------------------------------------------------- commands; each answers on fd 1 */
+
+static void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static void say(const char *fmt, ...)
+{
+        va_list ap;
+
+        va_start(ap, fmt);
+        (void)vdprintf(1, fmt, ap);
+        va_end(ap);
+}
+
+static void say_result(long r)
+{
+        if (r < 0)
+                say("%s", strerrorname_np(errno));
+        else
+                say("ok");
+}
+
+static void do_read(const char *path)
+{
+        char text[65536];
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+        if (n < 0)
+                say("%s", strerrorname_np(errno));
+        else
+                say("%.*s", (int)n, text);
+}
+
+static void do_write(char *rest)
+{
+        char *path = strsep(&rest, " ");
+        int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+
+        say_result(fd < 0 ? -1 : write(fd, rest, strlen(rest)));
+}
+
+static void do_list(const char *path)
+{
+        DIR *d = opendir(path);
+        struct dirent *e;
+
+        if (!d) {
+                say("%s", strerrorname_np(errno));
+                return;
+        }
+        while ((e = readdir(d)))
+                if (e->d_name[0] != '.')
+                        say("%s ", e->d_name);
+}
+
+static void do_stat(const char *path)
+{
+        struct stat st;
+
+        if (lstat(path, &st) < 0)
+                say("%s", strerrorname_np(errno));
+        else
+                say("%o %u %u", st.st_mode & 07777, st.st_uid, st.st_gid);
+}
+
+static void do_connect(char *rest) /* ADDR PORT: what becomes of it within a second */
+{
+        char *addr = strsep(&rest, " ");
+        struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)strtoul(rest, NULL, 10))};
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), e = 0;
+        struct pollfd p = {.fd = fd, .events = POLLOUT};
+        socklen_t len = sizeof(e);
+
+        (void)inet_pton(AF_INET, addr, &to.sin_addr);
+        if (connect(fd, (struct sockaddr *)(void *)&to, sizeof(to)) < 0 && errno != EINPROGRESS) {
+                say("%s", strerrorname_np(errno));
+                return;
+        }
+        if (poll(&p, 1, 1000) == 0) {
+                say("silence");
+                return;
+        }
+        (void)getsockopt(fd, SOL_SOCKET, SO_ERROR, &e, &len);
+        say("%s", e ? strerrorname_np(e) : "connected");
+}
+
+static void do_hog(const char *mib) /* touch that much; the answer is how it ended */
+{
+        size_t n = (size_t)strtoul(mib, NULL, 10) << 20;
+        pid_t pid = fork();
+        int st = 0;
+
+        if (pid == 0) {
+                char *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+                if (p == MAP_FAILED)
+                        _exit(2);
+                memset(p, 1, n);
+                _exit(0);
+        }
+        (void)waitpid(pid, &st, 0);
+        say("%s", WIFSIGNALED(st) ? "killed" : "fits");
+}
+
+static void do_forks(const char *count) /* how many children can live at once, of that many */
+{
+        unsigned want = (unsigned)strtoul(count, NULL, 10), have = 0;
+
+        while (have < want) {
+                pid_t pid = fork();
+
+                if (pid < 0)
+                        break;
+                if (pid == 0) {
+                        (void)pause();
+                        _exit(0);
+                }
+                have++;
+        }
+        say("%u", have);
+        (void)kill(0, SIGKILL);
+}
+
+static void do_inotify(const char *count)
+{
+        unsigned want = (unsigned)strtoul(count, NULL, 10), have = 0;
+
+        while (have < want && inotify_init1(IN_CLOEXEC) >= 0)
+                have++;
+        say("%u", have);
+}
+
+static long try_syscall(const char *name)
+{
+        if (strcmp(name, "mount") == 0)
+                return mount("none", "/tmp", "tmpfs", 0, NULL);
+        if (strcmp(name, "umount") == 0)
+                return umount2("/proc", MNT_DETACH);
+        if (strcmp(name, "unshare-user") == 0)
+                return unshare(CLONE_NEWUSER);
+        if (strcmp(name, "unshare-files") == 0)
+                return unshare(CLONE_FILES);
+        if (strcmp(name, "clone-newns") == 0)
+                return syscall(SYS_clone, CLONE_NEWNS | SIGCHLD, NULL, NULL, NULL, 0);
+        if (strcmp(name, "clone3") == 0)
+                return syscall(SYS_clone3, NULL, 0);
+        if (strcmp(name, "setns") == 0)
+                return setns(-1, 0);
+        if (strcmp(name, "io_uring") == 0)
+                return syscall(SYS_io_uring_setup, 1, NULL);
+        if (strcmp(name, "bpf") == 0)
+                return syscall(SYS_bpf, 0, NULL, 0);
+        if (strcmp(name, "keyctl") == 0)
+                return syscall(SYS_keyctl, 0, 0, 0, 0, 0);
+        if (strcmp(name, "fsopen") == 0)
+                return fsopen("tmpfs", 0);
+        if (strcmp(name, "open_tree") == 0)
+                return open_tree(AT_FDCWD, "/", OPEN_TREE_CLONE);
+        if (strcmp(name, "settime") == 0)
+                return syscall(SYS_settimeofday, NULL, NULL);
+        if (strcmp(name, "syslog") == 0)
+                return syscall(SYS_syslog, 3, NULL, 0);
+        if (strcmp(name, "tiocsti") == 0)
+                return ioctl(0, 0xffff00000000ull | TIOCSTI, "x");
+        if (strcmp(name, "socket-packet") == 0)
+                return socket(AF_PACKET, SOCK_RAW, 0);
+        if (strcmp(name, "socket-raw") == 0)
+                return socket(AF_INET, SOCK_RAW, IPPROTO_ICMP);
+        if (strcmp(name, "socket-vsock") == 0)
+                return socket(40, SOCK_STREAM, 0);
+        if (strcmp(name, "socket-garbage") == 0)
+                return syscall(SYS_socket, 0x100000000ull | AF_PACKET, SOCK_RAW, 0);
+        if (strcmp(name, "netlink-route") == 0)
+                return socket(AF_NETLINK, SOCK_RAW, 0);
+        if (strcmp(name, "netlink-audit") == 0)
+                return socket(AF_NETLINK, SOCK_RAW, 9);
+        if (strcmp(name, "mknod") == 0)
+                return mknod("/tmp/disk", S_IFBLK | 0600, 0xfe00);
+        errno = EINVAL;
+        return -1;
+}
+
+static void run_command(char *line)
+{
+        char *rest = line, *name = strsep(&rest, " ");
+
+        rest = rest ? rest : name + strlen(name);
+        if (strcmp(name, "read") == 0)
+                do_read(rest);
+        else if (strcmp(name, "write") == 0)
+                do_write(rest);
+        else if (strcmp(name, "list") == 0)
+                do_list(rest);
+        else if (strcmp(name, "stat") == 0)
+                do_stat(rest);
+        else if (strcmp(name, "connect") == 0)
+                do_connect(rest);
+        else if (strcmp(name, "hog") == 0)
+                do_hog(rest);
+        else if (strcmp(name, "forks") == 0)
+                do_forks(rest);
+        else if (strcmp(name, "inotify") == 0)
+                do_inotify(rest);
+        else if (strcmp(name, "try") == 0)
+                say_result(try_syscall(rest));
+        else if (strcmp(name, "kill") == 0)
+                say_result(kill((pid_t)strtol(rest, NULL, 10), SIGKILL));
+        else
+                say("what?");
+}
+
+static void serve(int fd)
+{
+        char line[4096];
+        size_t have = 0;
+
+        if (fork() != 0)
+                return;
+        (void)setpgid(0, 0);
+        while (have < sizeof(line) - 1 && read(fd, line + have, 1) == 1 && line[have] != '\n')
+                have++;
+        line[have] = '\0';
+        (void)dup2(fd, 1);
+        run_command(line);
+        _exit(0);
+}
+
+int main(void)
+{
+        int ln = listen_on(ENVD_PORT), root = -1;
+        char *init;
+
+        (void)signal(SIGCHLD, SIG_IGN);
+        if (write(ENVD_CELL_FD, (const char[]){ENVD_CELL_WAITING}, 1) != 1)
+                _exit(1);
+        init = receive_init(&root);
+        if (strstr(init, "test-die"))
+                _exit(3);
+        if (strstr(init, "test-fail")) {
+                errno = EPROTO;
+                refuse("asked to fail");
+        }
+        enter_root(root);
+        if (sethostname("cell", 4) < 0)
+                refuse("host name");
+        if (strstr(init, "test-hang"))
+                (void)pause();
+        if (write(ENVD_CELL_FD, (const char[]){ENVD_CELL_READY}, 1) != 1)
+                _exit(1);
+        (void)close(ENVD_CELL_FD);
+        for (;;) {
+                int fd = accept(ln, NULL, NULL);
+
+                if (fd < 0)
+                        continue;
+                serve(fd);
+                (void)close(fd);
+        }
+}

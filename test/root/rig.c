@@ -1,0 +1,464 @@
+#include "rig.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "engine/destroy.h"
+#include "engine/role.h"
+#include "model/conf.h"
+#include "model/ids.h"
+#include "sys/fs.h"
+#include "sys/scm.h"
+
+#define ANSWER_MS 20000
+#define SETTLE_ROUNDS 500 /* of 10 ms */
+
+const char *rig_reason_to_skip(void)
+{
+        if (geteuid() != 0)
+                return "needs root";
+        return NULL;
+}
+
+/* ------------------------------------------------------------- the engine's process */
+
+static int listen_at(const char *path)
+{
+        struct sockaddr_un a = {.sun_family = AF_UNIX};
+        int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+        (void)snprintf(a.sun_path, sizeof(a.sun_path), "%s", path);
+        if (fd < 0 || bind(fd, (struct sockaddr *)(void *)&a, sizeof(a)) < 0 || listen(fd, 64) < 0)
+                return -1;
+        return fd;
+}
+
+static int connect_to(const char *path)
+{
+        struct sockaddr_un a = {.sun_family = AF_UNIX};
+        int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+        (void)snprintf(a.sun_path, sizeof(a.sun_path), "%s", path);
+        if (fd < 0 || connect(fd, (struct sockaddr *)(void *)&a, sizeof(a)) < 0)
+                return -1;
+        return fd;
+}
+
+bool rig_open(struct rig *g, unsigned pool_size)
+{
+        static const char *const dirs[] = {"data",
+                                           "images",
+                                           "images/layers",
+                                           "images/layers/base",
+                                           "images/layers/base/tmp",
+                                           "images/layers/base/proc",
+                                           "images/layers/base/dev"};
+        char path[160];
+
+        *g = (struct rig){.listen_fd = -1, .dial_fd = -1, .channel = -1, .dial_channel = -1, .pool_size = pool_size};
+        (void)snprintf(g->dir, sizeof(g->dir), "/tmp/sandglass-root-XXXXXX");
+        if (!mkdtemp(g->dir))
+                return false;
+        for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
+                (void)snprintf(path, sizeof(path), "%s/%s", g->dir, dirs[i]);
+                if (mkdir(path, 0755) < 0)
+                        return false;
+        }
+        (void)snprintf(path, sizeof(path), "%s/images/layers/base/tmp", g->dir);
+        (void)chmod(path, 01777);
+        (void)snprintf(g->sock, sizeof(g->sock), "%s/engine.sock", g->dir);
+        (void)snprintf(g->dial_sock, sizeof(g->dial_sock), "%s/dial.sock", g->dir);
+        g->listen_fd = listen_at(g->sock);
+        g->dial_fd = listen_at(g->dial_sock);
+        return g->listen_fd >= 0 && g->dial_fd >= 0;
+}
+
+static _Noreturn void run_engine(struct rig *g)
+{
+        char data[80], images[80];
+        struct err err = {0};
+        struct conf c;
+
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        (void)snprintf(data, sizeof(data), "%s/data", g->dir);
+        (void)snprintf(images, sizeof(images), "%s/images", g->dir);
+        if (conf_defaults(&c, data, &err) < 0)
+                _exit(9);
+        free(c.images_dir);
+        c.images_dir = strdup(images);
+        c.pool_size = g->pool_size;
+        c.default_memory_mb = 256;
+        c.default_pids = 256;
+        c.fds.engine = dup(g->listen_fd);
+        c.fds.dial = dup(g->dial_fd);
+        (void)fcntl(c.fds.engine, F_SETFD, FD_CLOEXEC);
+        (void)fcntl(c.fds.dial, F_SETFD, FD_CLOEXEC);
+        (void)close(g->listen_fd);
+        (void)close(g->dial_fd);
+        log_setup("engine", getenv("RIG_VERBOSE") ? LOG_DEBUG : LOG_ERROR);
+        _exit(engine_main(&c));
+}
+
+static void hang_up(struct rig *g)
+{
+        close_fd(&g->channel);
+        close_fd(&g->dial_channel);
+}
+
+bool rig_start(struct rig *g)
+{
+        hang_up(g);
+        g->engine = fork();
+        if (g->engine == 0)
+                run_engine(g);
+        g->channel = connect_to(g->sock);
+        g->dial_channel = connect_to(g->dial_sock);
+        return g->engine > 0 && g->channel >= 0 && g->dial_channel >= 0;
+}
+
+void rig_crash(struct rig *g)
+{
+        (void)kill(g->engine, SIGKILL);
+        (void)waitpid(g->engine, NULL, 0);
+        g->engine = 0;
+        hang_up(g);
+}
+
+bool rig_stop(struct rig *g)
+{
+        int st = -1;
+
+        hang_up(g);
+        (void)kill(g->engine, SIGTERM);
+        (void)waitpid(g->engine, &st, 0);
+        g->engine = 0;
+        return WIFEXITED(st) && WEXITSTATUS(st) == 0;
+}
+
+void rig_close(struct rig *g)
+{
+        AUTO_CLOSE int tmp = -1;
+        struct err err = {0};
+        char data[80];
+
+        if (g->engine > 0)
+                (void)rig_stop(g);
+        close_fd(&g->listen_fd);
+        close_fd(&g->dial_fd);
+        (void)snprintf(data, sizeof(data), "%s/data", g->dir);
+        if (engine_destroy_all(data, &err) < 0)
+                printf("# destroy: %s\n", err.msg);
+        tmp = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (sys_remove_tree(tmp, g->dir + strlen("/tmp/")) < 0)
+                printf("# %s is left\n", g->dir);
+}
+
+/* ------------------------------------------------------------- messages */
+
+static void send_message(int fd, json_t *msg)
+{
+        char *text = json_dumps(msg, JSON_COMPACT);
+        size_t len = strlen(text), done = 0;
+        char *frame = malloc(len + 5);
+
+        frame[0] = (char)(len >> 24);
+        frame[1] = (char)(len >> 16);
+        frame[2] = (char)(len >> 8);
+        frame[3] = (char)len;
+        frame[4] = 0;
+        memcpy(frame + 5, text, len);
+        while (done < len + 5) {
+                ssize_t n = send(fd, frame + done, len + 5 - done, MSG_NOSIGNAL);
+
+                if (n <= 0)
+                        break;
+                done += (size_t)n;
+        }
+        free(frame);
+        free(text);
+        json_decref(msg);
+}
+
+static bool read_exactly(int fd, uint8_t *p, size_t n, int *ret_passed)
+{
+        while (n > 0) {
+                struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+                int got[4];
+                size_t ngot = 0;
+                ssize_t r;
+
+                if (poll(&poll_fd, 1, ANSWER_MS) != 1)
+                        return false;
+                r = scm_recv(fd, p, n, got, 4, &ngot);
+                if (r <= 0)
+                        return false;
+                for (size_t i = 0; i < ngot; i++)
+                        if (i == 0 && *ret_passed < 0)
+                                *ret_passed = got[i];
+                        else
+                                (void)close(got[i]);
+                p += r;
+                n -= (size_t)r;
+        }
+        return true;
+}
+
+static json_t *receive(int fd, int *ret_passed)
+{
+        uint8_t head[5];
+        size_t len;
+        uint8_t *text;
+        json_t *msg;
+
+        *ret_passed = -1;
+        if (!read_exactly(fd, head, sizeof(head), ret_passed))
+                return NULL;
+        len = (size_t)head[0] << 24 | (size_t)head[1] << 16 | (size_t)head[2] << 8 | head[3];
+        text = malloc(len + 1);
+        msg = read_exactly(fd, text, len, ret_passed) ? json_loadb((char *)text, len, 0, NULL) : NULL;
+        free(text);
+        return msg;
+}
+
+void rig_send(struct rig *g, json_t *msg)
+{
+        (void)json_object_set_new(msg, "req", json_integer(++g->req));
+        send_message(g->channel, msg);
+}
+
+json_t *rig_receive(struct rig *g)
+{
+        int passed;
+        json_t *msg = receive(g->channel, &passed);
+
+        close_fd(&passed);
+        return msg;
+}
+
+json_t *rig_call(struct rig *g, json_t *msg)
+{
+        json_t *answer;
+
+        rig_send(g, msg);
+        for (;;) { /* facts may come in between */
+                answer = rig_receive(g);
+                if (!answer || json_integer_value(json_object_get(answer, "req")) == g->req)
+                        return answer;
+                json_decref(answer);
+        }
+}
+
+static const char *outcome(json_t *answer)
+{
+        static char why[400];
+        json_t *e = json_object_get(answer, "error");
+
+        if (answer && json_is_true(json_object_get(answer, "ok"))) {
+                json_decref(answer);
+                return NULL;
+        }
+        (void)snprintf(why, sizeof(why), "%s: %s", e ? json_string_value(json_object_get(e, "kind")) : "gone",
+                       e ? json_string_value(json_object_get(e, "message")) : "the engine hung up");
+        json_decref(answer);
+        return why;
+}
+
+json_t *rig_plan(const char *id)
+{
+        return json_pack("{s:s,s:[s],s:{s:i,s:i,s:i},s:{s:b,s:[],s:[]},s:{s:s}}", "id", id, "layers", "base", "limits",
+                         "memory_bytes", 256 << 20, "cpu_count", 2, "pids", 256, "net", "internet", 1, "allow", "deny",
+                         "init", "sandboxID", id);
+}
+
+const char *rig_create(struct rig *g, json_t *plan)
+{
+        return outcome(rig_call(g, json_pack("{s:s,s:o}", "op", "create", "plan", plan)));
+}
+
+const char *rig_kill(struct rig *g, const char *id)
+{
+        return outcome(rig_call(g, json_pack("{s:s,s:s}", "op", "kill", "id", id)));
+}
+
+int rig_dial(struct rig *g, const char *id, unsigned port)
+{
+        int fd = -1;
+        json_t *answer;
+
+        send_message(g->dial_channel,
+                     json_pack("{s:s,s:I,s:s,s:i}", "op", "dial", "req", ++g->req, "id", id, "port", (int)port));
+        answer = receive(g->dial_channel, &fd);
+        (void)outcome(answer);
+        return fd;
+}
+
+const char *rig_run(struct rig *g, const char *id, const char *command)
+{
+        static char text[65536];
+        size_t have = 0;
+        AUTO_CLOSE int fd = rig_dial(g, id, ENVD_PORT);
+
+        if (fd < 0)
+                return "not reachable";
+        (void)fcntl(fd, F_SETFL, O_RDWR);
+        if (dprintf(fd, "%s\n", command) < 0)
+                return "not writable";
+        while (have < sizeof(text) - 1) {
+                ssize_t n = read(fd, text + have, sizeof(text) - 1 - have);
+
+                if (n <= 0)
+                        break;
+                have += (size_t)n;
+        }
+        text[have] = '\0';
+        return text;
+}
+
+/* ------------------------------------------------------------- counting */
+
+static long count_dir(const char *path, bool (*want)(const char *name))
+{
+        DIR *d = opendir(path);
+        struct dirent *e;
+        long n = 0;
+
+        while (d && (e = readdir(d)))
+                n += e->d_name[0] != '.' && (!want || want(e->d_name));
+        if (d)
+                (void)closedir(d);
+        return n;
+}
+
+static bool is_process_of_ours(const char *name)
+{
+        char path[300], comm[64];
+
+        (void)snprintf(path, sizeof(path), "/proc/%s/comm", name);
+        if (name[0] < '0' || name[0] > '9' || sys_read_at(AT_FDCWD, path, comm, sizeof(comm)) < 0)
+                return false;
+        comm[strcspn(comm, "\n")] = '\0';
+        return strcmp(comm, ".envd") == 0 || strncmp(comm, "sg-", 3) == 0 || strcmp(comm, "envd") == 0;
+}
+
+static bool is_link_of_ours(const char *name)
+{
+        return name[0] == 's' && name[1] == 'g' && name[2] >= '0' && name[2] <= '9';
+}
+
+static long count_lines(const char *path)
+{
+        FILE *f = fopen(path, "re");
+        int c;
+        long n = 0;
+
+        while (f && (c = fgetc(f)) != EOF)
+                n += c == '\n';
+        if (f)
+                (void)fclose(f);
+        return n;
+}
+
+/* Directories two levels below each hierarchy that belong to some sandglass-N. */
+static long count_cgroups(void)
+{
+        static const char *const at[] = {
+                "/sys/fs/cgroup",     "/sys/fs/cgroup/unified", "/sys/fs/cgroup/memory",     "/sys/fs/cgroup/pids",
+                "/sys/fs/cgroup/cpu", "/sys/fs/cgroup/freezer", "/sys/fs/cgroup/cpu,cpuacct"};
+        long n = 0;
+
+        for (size_t i = 0; i < ARRAY_LEN(at); i++)
+                for (int k = 0; k < 32; k++) {
+                        char path[96];
+                        DIR *d;
+                        struct dirent *e;
+
+                        (void)snprintf(path, sizeof(path), "%s/sandglass-%d", at[i], k);
+                        d = opendir(path);
+                        while (d && (e = readdir(d)))
+                                n += e->d_type == DT_DIR && e->d_name[0] != '.';
+                        if (d)
+                                (void)closedir(d);
+                }
+        return n;
+}
+
+static long count_netns(void) /* as the kernel's allocator sees them */
+{
+        FILE *f = fopen("/proc/slabinfo", "re");
+        char line[256];
+        long n = -1;
+
+        while (f && fgets(line, sizeof(line), f))
+                if (sscanf(line, "net_namespace %ld", &n) == 1)
+                        break;
+        if (f)
+                (void)fclose(f);
+        return n;
+}
+
+static struct leak_count count_now(struct rig *g)
+{
+        char path[160];
+        struct leak_count c = {
+                .processes = count_dir("/proc", is_process_of_ours),
+                .mounts = count_lines("/proc/self/mounts"),
+                .cgroups = count_cgroups(),
+                .links = count_dir("/sys/class/net", is_link_of_ours),
+                .netns = count_netns(),
+        };
+
+        (void)snprintf(path, sizeof(path), "%s/data/sandboxes", g->dir);
+        c.files = count_dir(path, NULL);
+        (void)snprintf(path, sizeof(path), "%s/data/trash", g->dir);
+        c.files += count_dir(path, NULL);
+        if (g->engine > 0) {
+                (void)snprintf(path, sizeof(path), "/proc/%d/fd", g->engine);
+                c.fds = count_dir(path, NULL);
+        }
+        return c;
+}
+
+static bool same(const struct leak_count *a, const struct leak_count *b)
+{
+        return a->processes == b->processes && a->mounts == b->mounts && a->cgroups == b->cgroups &&
+               a->links <= b->links && a->fds == b->fds && a->files == b->files;
+}
+
+struct leak_count rig_count(struct rig *g, const struct leak_count *want)
+{
+        struct leak_count c = count_now(g);
+
+        for (int i = 0; want && !same(&c, want) && i < SETTLE_ROUNDS; i++) {
+                const struct timespec t = {.tv_nsec = 10000000};
+
+                (void)nanosleep(&t, NULL); /* the kernel has no event for "all of it is gone" */
+                c = count_now(g);
+        }
+        return c;
+}
+
+bool leak_equal(const struct leak_count *a, const struct leak_count *b)
+{
+        if (same(a, b))
+                return true;
+        printf("# processes %ld/%ld mounts %ld/%ld cgroups %ld/%ld links %ld/%ld fds %ld/%ld files %ld/%ld\n",
+               a->processes, b->processes, a->mounts, b->mounts, a->cgroups, b->cgroups, a->links, b->links, a->fds,
+               b->fds, a->files, b->files);
+        return false;
+}

@@ -1,0 +1,47 @@
+/* rig.h - an engine of one's own for the root tests: a data directory, the process, its two sockets, and a count of
+ * everything it may leave behind. */
+#pragma once
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct rig {
+        char dir[64]; /* <dir>/data, <dir>/images/layers/base */
+        char sock[96], dial_sock[96];
+        pid_t engine;
+        int listen_fd, dial_fd; /* as the supervisor holds them */
+        int channel;            /* to engine.sock; -1 */
+        int dial_channel;
+        json_int_t req;
+        unsigned pool_size;
+};
+
+const char *rig_reason_to_skip(void); /* NULL: the tests can run here */
+bool rig_open(struct rig *g, unsigned pool_size);
+void rig_close(struct rig *g); /* ends everything and removes the directory */
+bool rig_start(struct rig *g); /* the engine's process */
+void rig_crash(struct rig *g); /* kill -9 */
+bool rig_stop(struct rig *g);  /* SIGTERM; did it end well? */
+
+/* One message each way; the answer is the caller's; NULL: the engine hung up. */
+json_t *rig_call(struct rig *g, json_t *msg);
+void rig_send(struct rig *g, json_t *msg); /* without waiting */
+json_t *rig_receive(struct rig *g);
+
+json_t *rig_plan(const char *id); /* of a default sandbox on layer "base" */
+/* Create from a plan (used up): NULL, or why not ("not_found: ..."), valid until the next call. */
+const char *rig_create(struct rig *g, json_t *plan);
+const char *rig_kill(struct rig *g, const char *id);
+int rig_dial(struct rig *g, const char *id, unsigned port); /* connected socket, or -1 */
+/* A command for cell_init inside; its answer, valid until the next call. */
+const char *rig_run(struct rig *g, const char *id, const char *command);
+
+struct leak_count {
+        long processes, mounts, cgroups, netns, links, fds, files, nft;
+};
+/* Of the whole machine (but files and fds: of this rig's).  Waits until it is what `want` says, a few seconds at most;
+ * NULL: at once. */
+struct leak_count rig_count(struct rig *g, const struct leak_count *want);
+bool leak_equal(const struct leak_count *a, const struct leak_count *b); /* prints what differs */

@@ -62,7 +62,7 @@ static int down(const char *data, struct err *err)
                 r = datadir_lock(&c, &lock, err);
         if (r == 0)
                 r = leftover_end(&c, err);
-        return r < 0 ? r : engine_destroy_all(&c, err);
+        return r < 0 ? r : engine_destroy_all(c.data_dir, err);
 }
 
 int down_main(int argc, char **argv)

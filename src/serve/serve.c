@@ -190,7 +190,7 @@ static int run(struct serve *s, struct err *err)
 
         if (r == 0)
                 r = supervisor_run(&sup, err);
-        if (s->lock >= 0 && s->opt.conf.stop_sandboxes && engine_destroy_all(&s->opt.conf, &later) < 0) {
+        if (s->lock >= 0 && s->opt.conf.stop_sandboxes && engine_destroy_all(s->opt.conf.data_dir, &later) < 0) {
                 (void)fprintf(stderr, "sandglass serve: %s\n", later.msg);
                 r = r < 0 ? r : -EIO;
         }

@@ -21,7 +21,7 @@ int client_init(struct client *c, const char *url, struct err *err)
 {
         struct str rest = str_of(url), host, port = STR("80");
 
-        *c = (struct client){0};
+        *c = (struct client){.cancel = -1};
         if (!str_starts(rest, "http://"))
                 return err_set(err, ERR_INVALID, "'%s': the command line speaks plain http:// only", url);
         rest = (struct str){url + 7, strcspn(url + 7, "/")};
@@ -231,13 +231,18 @@ int client_call(const struct client *c, const struct client_request *rq, unsigne
 
         r = call_start(&call, c, rq, err);
         while (r == 0) {
-                struct pollfd p = {.fd = call.fd, .events = call_events(&call)};
+                struct pollfd p[] = {{.fd = call.fd, .events = call_events(&call)},
+                                     {.fd = c->cancel, .events = POLLIN}};
 
                 now = clock_mono_ms();
                 if (now >= due)
                         return err_set(err, ERR_TIMEOUT, "no answer from %s within %u s", c->host, CALL_MS / 1000);
-                if (poll(&p, 1, (int)(due - now)) > 0)
+                if (poll(p, 2, (int)(due - now)) <= 0)
+                        continue;
+                if (p[0].revents)
                         r = call_pump(&call, on_collect, &into, err);
+                else if (p[1].revents)
+                        return err_sys(err, -EINTR, "wait for %s", c->host);
         }
         if (r < 0)
                 return r;

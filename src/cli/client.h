@@ -16,6 +16,7 @@ struct client {
         char *host;    /* owned: as in the URL, for the Host header */
         char *address; /* owned: what to connect to */
         char port[6];
+        int cancel; /* borrowed: an fd that, once readable, ends a client_call() with -EINTR; -1: none */
 };
 
 /* "http://host[:port]"; other schemes are ERR_INVALID. */

@@ -1,8 +1,10 @@
 #include "cli/cli.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -29,8 +31,8 @@ static int fail(const char *command, const struct err *err)
         return 1;
 }
 
-/* From here on they arrive as events, so that what was made is also ended. */
-static void take_signals(void)
+/* From here on they arrive as events, so that what was made is also ended; -> an fd that is readable when one came. */
+static int take_signals(void)
 {
         sigset_t set;
 
@@ -40,9 +42,10 @@ static void take_signals(void)
         (void)sigaddset(&set, SIGHUP);
         (void)sigprocmask(SIG_BLOCK, &set, NULL);
         (void)signal(SIGPIPE, SIG_IGN);
+        return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static int run(struct api *api, const struct cli_options *o, struct err *err)
+static int run(struct api *api, const struct cli_options *o, int signals, struct err *err)
 {
         const struct api_create create = {.template = o->template ? o->template : "base",
                                           .env = o->env,
@@ -57,8 +60,11 @@ static int run(struct api *api, const struct cli_options *o, struct err *err)
         struct err later = {0};
         int code;
 
+        /* Interrupted here the connection is cut, and the server ends what nobody waits for. */
+        api->control.cancel = signals;
         if (api_create(api, &create, &sandbox, err) < 0)
-                return -1;
+                return err->sys == EINTR ? PROCESS_SIGNALLED + SIGINT : -1;
+        api->control.cancel = -1;
         code = process_run(&process, err);
         if (api_delete(api, sandbox.id, &later) < 0 && later.kind != ERR_NOT_FOUND)
                 (void)fprintf(stderr, "sandglass run: sandbox %s may live on: %s\n", sandbox.id, later.msg);
@@ -69,6 +75,7 @@ int run_main(int argc, char **argv)
 {
         AUTO(cli_options_done) struct cli_options o = {0};
         struct err err = {0};
+        AUTO_CLOSE int signals = -1;
         struct api api;
         int code;
 
@@ -76,10 +83,10 @@ int run_main(int argc, char **argv)
                               &err) < 0 ||
             o.help || o.arg_count == 0)
                 return cli_usage(&o, run_usage, &err);
-        take_signals();
+        signals = take_signals();
         if (api_open(&api, o.data, &err) < 0)
                 return fail("run", &err);
-        code = run(&api, &o, &err);
+        code = run(&api, &o, signals, &err);
         api_close(&api);
         return code < 0 ? fail("run", &err) : code;
 }
@@ -97,6 +104,7 @@ int exec_main(int argc, char **argv)
 {
         AUTO(cli_options_done) struct cli_options o = {0};
         struct err err = {0};
+        AUTO_CLOSE int signals = -1;
         struct api api;
         char **command;
         int code;
@@ -109,7 +117,7 @@ int exec_main(int argc, char **argv)
                 command++;
         if (!command[0])
                 return cli_usage(&o, exec_usage, &err);
-        take_signals();
+        signals = take_signals();
         if (api_open(&api, o.data, &err) < 0)
                 return fail("exec", &err);
         code = exec_in(&api, o.args[0], command, &o, &err);

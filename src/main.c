@@ -8,15 +8,9 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "cli/cli.h"
-#ifdef HAVE_CONTROL
 #include "control/role.h"
-#endif
-#ifdef HAVE_EDGE
 #include "edge/role.h"
-#endif
-#ifdef HAVE_ENGINE
 #include "engine/role.h"
-#endif
 #include "serve/role.h"
 #include "serve/serve.h"
 #include "version.h"
@@ -25,15 +19,9 @@ static const struct {
         const char *name, *log_name, *process_name;
         int (*main)(const struct conf *c);
 } roles[] = {
-#ifdef HAVE_ENGINE
         {"engine", "engine", "sg-engine", engine_main},
-#endif
-#ifdef HAVE_CONTROL
         {"control", "control", "sg-control", control_main},
-#endif
-#ifdef HAVE_EDGE
         {"edge", "edge", "sg-edge", edge_main},
-#endif
         {NULL, NULL, NULL, NULL},
 };
 

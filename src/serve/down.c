@@ -6,11 +6,7 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/log.h"
-#if __has_include("engine/destroy.h")
 #include "engine/destroy.h"
-#else
-#define engine_destroy_all(c, err) err_set(err, ERR_UNAVAILABLE, "built without an engine")
-#endif
 #include "model/conf.h"
 #include "serve/datadir.h"
 #include "serve/leftover.h"

@@ -16,11 +16,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
-#if __has_include("engine/destroy.h")
 #include "engine/destroy.h"
-#else
-#define engine_destroy_all(c, err) err_set(err, ERR_UNAVAILABLE, "built without an engine")
-#endif
 #include "io/tls.h"
 #include "serve/base_template.h"
 #include "serve/datadir.h"

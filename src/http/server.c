@@ -1,6 +1,7 @@
 #include "http/server.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -61,9 +62,33 @@ struct http_server *http_server_free(struct http_server *s)
         return NULL;
 }
 
+static void refuse(int fd)
+{
+        static const char answer[] = "HTTP/1.1 503 Service Unavailable\r\n"
+                                     "Content-Type: application/json\r\n"
+                                     "Content-Length: 46\r\n"
+                                     "Retry-After: 1\r\n"
+                                     "Connection: close\r\n\r\n"
+                                     "{\"code\":503,\"message\":\"too many connections\"}\n";
+        char sink[4096];
+
+        (void)!recv(fd, sink, sizeof(sink), MSG_DONTWAIT); /* unread bytes would turn the close into a reset */
+        (void)!send(fd, answer, sizeof(answer) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+        close_fd(&fd);
+}
+
+static int serve(struct http_server *s, int fd)
+{
+        if (s->opt.conns_max && s->conn_count >= s->opt.conns_max) {
+                refuse(fd);
+                return -ENOBUFS;
+        }
+        return conn_create(s, fd);
+}
+
 static void on_conn(struct listener *ln, int fd)
 {
-        (void)http_server_accept(ln->arg, fd); /* it closes what it cannot serve */
+        (void)serve(ln->arg, fd); /* it closes what it cannot serve */
 }
 
 int http_server_listen(struct http_server *s, int fd)
@@ -83,28 +108,17 @@ int http_server_listen(struct http_server *s, int fd)
         return 0;
 }
 
-static void refuse(int fd)
-{
-        static const char answer[] = "HTTP/1.1 503 Service Unavailable\r\n"
-                                     "Content-Type: application/json\r\n"
-                                     "Content-Length: 46\r\n"
-                                     "Retry-After: 1\r\n"
-                                     "Connection: close\r\n\r\n"
-                                     "{\"code\":503,\"message\":\"too many connections\"}\n";
-        char sink[4096];
-
-        (void)!recv(fd, sink, sizeof(sink), MSG_DONTWAIT); /* unread bytes would turn the close into a reset */
-        (void)!send(fd, answer, sizeof(answer) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-        close_fd(&fd);
-}
-
 int http_server_accept(struct http_server *s, int fd)
 {
-        if (s->opt.conns_max && s->conn_count >= s->opt.conns_max) {
-                refuse(fd);
-                return -ENOBUFS;
+        int flags = fcntl(fd, F_GETFL);
+
+        if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0) {
+                int r = -errno;
+
+                close_fd(&fd);
+                return r;
         }
-        return conn_create(s, fd);
+        return serve(s, fd);
 }
 
 void http_server_stop(struct http_server *s, void (*on_done)(void *arg), void *arg)

@@ -4,6 +4,8 @@
  * head is complete.  It then either asks for the whole body (http_read_body), or takes it in pieces (http_stream_body),
  * or answers at once (an unread body is drained up to a limit, else the connection closes after the answer).
  * It answers once: http_reply*() whole, or http_start()/http_write()/http_end() as a chunked stream.
+ * Callbacks come from the loop, never out of a call made here, and a request stays valid until its on_close.
+ * A client that closes, or only stops sending, counts as gone while its answer is not complete: on_close comes at once.
  * Backpressure: http_write() queues; while more than HTTP_OUT_HIGH bytes wait, http_is_full() is true and the producer
  * stops until on_drain.  Reading from the client stops while nobody takes the body.
  * Malformed requests, 413, 431, timeouts and Expect: 100-continue are dealt with here, with {"code","message"} bodies. */
@@ -40,6 +42,7 @@ struct http_server_options {
         struct loop *loop;
         void (*on_request)(struct http_request *rq, void *arg); /* the router */
         void *arg;
+        /* 0: no limit, for each of the three */
         unsigned head_timeout_ms; /* from first byte to complete head (408); also between body pieces */
         unsigned idle_timeout_ms; /* between requests */
         size_t conns_max;         /* further ones are refused with 503 */
@@ -49,12 +52,13 @@ int http_server_create(const struct http_server_options *opt, struct http_server
 struct http_server *http_server_free(struct http_server *s); /* cuts what is open */
 /* Listen on fd too (several may be added).  The server takes the fd. */
 int http_server_listen(struct http_server *s, int fd);
-int http_server_accept(struct http_server *s, int fd); /* serve an accepted connection */
+/* Serve a connected socket, of any blocking mode; takes it, also on failure.  -ENOBUFS: over conns_max. */
+int http_server_accept(struct http_server *s, int fd);
 /* Graceful: stop accepting, close idle connections, let running exchanges end; `on_done` when none is left. */
 void http_server_stop(struct http_server *s, void (*on_done)(void *arg), void *arg);
 size_t http_server_conn_count(const struct http_server *s);
 
-/* Collect the body up to max bytes, then call on_body (from the loop, or before this returns when it is all there).
+/* Collect the body up to max bytes, then call on_body.
  * Over max the client gets 413 and on_close follows.  `body` is valid until the answer is complete. */
 void http_read_body(struct http_request *rq, size_t max, void (*on_body)(struct http_request *rq, struct str body));
 /* Take the body in pieces.  on_data returns how many bytes it took of at least one; fewer than given pauses reading
@@ -76,7 +80,8 @@ void http_reply_json(struct http_request *rq, unsigned status, const struct http
 void http_reply_error(struct http_request *rq, unsigned status, const char *fmt, ...) PRINTF(3, 4);
 
 /* Streamed answer: head now, then pieces, then the end.  length >= 0: Content-Length; -1: chunked (or, to a 1.0
- * client, until close).  http_write returns 0, or negative errno when the client is gone (on_close comes anyway). */
+ * client, until close).  http_write returns 0, or negative errno when the client is gone (on_close comes anyway).
+ * Small writes leave together at the end of the loop's iteration. */
 void http_start(struct http_request *rq, unsigned status, const char *content_type, const struct http_header *extra,
                 int64_t length);
 int http_write(struct http_request *rq, const void *p, size_t n);

@@ -199,7 +199,7 @@ static int dial(void)
 {
         int p[2];
 
-        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, p) < 0)
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p) < 0 || fcntl(p[1], F_SETFL, O_RDWR | O_NONBLOCK) < 0)
                 return -errno;
         if (http_server_accept(server, p[0]) < 0 && http_server_conn_count(server) != 3)
                 return -EIO;

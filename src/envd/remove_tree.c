@@ -72,7 +72,7 @@ static int remove_name(struct removal *rm, int parent, const char *name)
         if (unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
                 return 0;
         if (errno != ENOTEMPTY && errno != EEXIST)
-                return -errno;
+                return errno == ENOTDIR ? -EPERM : -errno; /* no directory: what unlink said */
         return push_level(rm, parent, name);
 }
 

@@ -1,0 +1,98 @@
+/* What describes a file's bytes: types, names, dates, ranges. */
+#include <errno.h>
+
+#include "envd/content.h"
+#include "tap.h"
+
+static void knows_types_by_name_and_by_bytes(void)
+{
+        CHECK_STR(content_type_of_name(STR("a.JSON")), "application/json");
+        CHECK_STR(content_type_of_name(STR("a.tar.gz")), "application/gzip");
+        CHECK(!content_type_of_name(STR("a")));
+        CHECK(!content_type_of_name(STR("a.")));
+        CHECK(!content_type_of_name(STR("a.unheard-of")));
+        CHECK_STR(content_type_of_bytes("", 0), "text/plain; charset=utf-8");
+        CHECK_STR(content_type_of_bytes("\0", 1), "application/octet-stream");
+        CHECK_STR(content_type_of_bytes("%PDF-1", 6), "application/pdf");
+        CHECK_STR(content_type_of_bytes("\n <HTML>", 8), "text/html; charset=utf-8");
+        CHECK_STR(content_type_of_bytes("<htmlx", 6), "text/plain; charset=utf-8");
+        CHECK_STR(content_type_of_bytes("\xc3\xa4", 2), "text/plain; charset=utf-8");
+}
+
+static void check_name(const char *name, const char *want)
+{
+        AUTO_BUF struct buf b = BUF_INIT(1024);
+
+        CHECK_INT(content_disposition(str_of(name), &b), ==, 0);
+        CHECK_STR(buf_cstr(&b), want);
+}
+
+static void quotes_names_where_it_must(void)
+{
+        check_name("a.txt", "inline; filename=a.txt");
+        check_name("a b", "inline; filename=\"a b\"");
+        check_name("a\"b", "inline; filename=\"a\\\"b\"");
+        check_name("\xc3\xa4%'", "inline; filename*=utf-8''%C3%A4%25%27");
+        check_name("a\nb", "inline; filename*=utf-8''a%0Ab"); /* never a line end in a header */
+        check_name("", "inline; filename=\"\"");
+}
+
+static void dates_go_both_ways(void)
+{
+        char text[HTTP_DATE_MAX];
+        time_t t = 0;
+
+        http_date_format(1767323045, text);
+        CHECK_STR(text, "Fri, 02 Jan 2026 03:04:05 GMT");
+        CHECK_INT(http_date_parse(str_of(text), &t), ==, 0);
+        CHECK_INT(t, ==, 1767323045);
+        CHECK_INT(http_date_parse(STR(""), &t), ==, -EINVAL);
+        CHECK_INT(http_date_parse(STR("Fri, 02 Jan 2026 03:04:05 CET"), &t), ==, -EINVAL);
+        CHECK_INT(http_date_parse(STR("Fri, 02 Jan 2026 03:04:05 GMT and more of it"), &t), ==, -EINVAL);
+}
+
+static void ranges(void)
+{
+        struct range r[RANGES_MAX];
+
+        CHECK_INT(ranges_parse(STR(""), 10, r), ==, 0);
+        CHECK_INT(ranges_parse(STR("bytes=0-0"), 10, r), ==, 1);
+        CHECK_INT(r[0].length, ==, 1);
+        CHECK_INT(ranges_parse(STR("bytes=-20"), 10, r), ==, 1);
+        CHECK_INT(r[0].length, ==, 10);
+        CHECK_INT(ranges_parse(STR("bytes= 1-2 , 4- "), 10, r), ==, 2);
+        CHECK_INT(r[1].from, ==, 4);
+        CHECK_INT(r[1].length, ==, 6);
+        CHECK_INT(ranges_parse(STR("bytes=1-2,50-"), 10, r), ==, 1);
+        CHECK_INT(ranges_parse(STR("bytes=10-"), 10, r), ==, -ERANGE);
+        CHECK_INT(ranges_parse(STR("bytes=-0"), 10, r), ==, -ERANGE);
+        CHECK_INT(ranges_parse(STR("bytes=0-9,0-9"), 10, r), ==, 0);
+        CHECK_INT(ranges_parse(STR("bytes=0-18446744073709551615"), 10, r), ==, 1);
+        CHECK_INT(r[0].length, ==, 10);
+}
+
+static void refuses_bad_ranges(void)
+{
+        static const char *const bad[] = {"bytes",
+                                          "bytes=x",
+                                          "bytes=1",
+                                          "bytes=2-1",
+                                          "items=0-1",
+                                          "bytes=--1",
+                                          "bytes=0-99999999999999999999",
+                                          "bytes=+1-2"};
+        struct range r[RANGES_MAX];
+
+        for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+                CHECK_INT(ranges_parse(str_of(bad[i]), 10, r), ==, -EINVAL);
+}
+
+int main(void)
+{
+        RUN(knows_types_by_name_and_by_bytes);
+        RUN(quotes_names_where_it_must);
+        RUN(dates_go_both_ways);
+        RUN(ranges);
+        RUN(refuses_bad_ranges);
+        return tap_done();
+}

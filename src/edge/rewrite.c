@@ -4,8 +4,9 @@
 
 enum direction { TO_UPSTREAM, TO_CLIENT };
 
-static const char *const never_passed[] = {"connection", "content-length",    "keep-alive", "te",
-                                           "trailer",    "transfer-encoding", "upgrade"};
+static const struct str never_passed[] = {
+        {"connection", 10}, {"content-length", 14},    {"keep-alive", 10}, {"te", 2}, {"trailer", 7}, {"upgrade", 7},
+        {"host", 4},        {"transfer-encoding", 17}, {"forwarded", 9}};
 
 /* Only these first letters begin a name we might drop; most headers end here. */
 static bool is_suspect(struct str name)
@@ -28,19 +29,16 @@ static bool starts_without_case(struct str s, struct str prefix)
         return s.n >= prefix.n && str_ieq((struct str){s.p, prefix.n}, prefix);
 }
 
+/* An answer may well have a header named Host or Forwarded: what it means is between upstream and the client. */
 static bool is_dropped(struct str name, enum direction to)
 {
         if (!is_suspect(name))
                 return false;
         for (size_t i = 0; i < ARRAY_LEN(never_passed); i++)
-                if (str_iis(name, never_passed[i]))
-                        return true;
-        if (starts_without_case(name, STR("proxy-")))
-                return true;
-        if (to == TO_UPSTREAM)
-                return str_iis(name, "host") || str_iis(name, "forwarded") ||
-                       starts_without_case(name, STR("x-forwarded-"));
-        return false;
+                if (str_ieq(name, never_passed[i]))
+                        return to == TO_UPSTREAM || (!str_ieq(name, STR("host")) && !str_ieq(name, STR("forwarded")));
+        return starts_without_case(name, STR("proxy-")) ||
+               (to == TO_UPSTREAM && starts_without_case(name, STR("x-forwarded-")));
 }
 
 /* Does Connection name other headers?  "keep-alive", "close" and "upgrade" alone are what nearly everyone sends. */
@@ -66,6 +64,7 @@ static bool connection_names_headers(const struct http1_head *h)
 static int copy_headers(const struct http1_head *h, enum direction to, struct buf *out)
 {
         bool names = connection_names_headers(h);
+        bool ignores_expect = to == TO_UPSTREAM && h->minor == 0; /* but upstream is asked as 1.1 */
         size_t i = 0;
         int r = 0;
 
@@ -75,7 +74,8 @@ static int copy_headers(const struct http1_head *h, enum direction to, struct bu
                 for (; i < h->header_count; i++) {
                         const struct http1_header *f = &h->headers[i];
 
-                        if (is_dropped(f->name, to) || (names && http1_is_hop_by_hop(h, f->name)))
+                        if (is_dropped(f->name, to) || (names && http1_is_hop_by_hop(h, f->name)) ||
+                            (ignores_expect && str_ieq(f->name, STR("expect"))))
                                 break;
                         end = f->value.p + f->value.n;
                 }

@@ -39,11 +39,15 @@ static void ask(struct edge *e, struct sandbox *s)
                         json_pack("{s:s, s:I, s:s}", "op", "route", "req", (json_int_t)s->req, "id", s->id));
 }
 
+/* They are taken over first: resuming one may ask for other routes, and s may be forgotten to make room for them. */
 static void resume_waiters(struct sandbox *s, enum wait_result result)
 {
-        struct list *node;
+        struct list now, *node;
 
-        while ((node = list_pop_front(&s->waiters))) {
+        list_init(&now);
+        while ((node = list_pop_front(&s->waiters)))
+                list_push_back(&now, node);
+        while ((node = list_pop_front(&now))) {
                 struct client *c = LIST_ENTRY(node, struct client, x.wait);
 
                 c->x.waits_for = NULL;
@@ -88,8 +92,6 @@ static struct sandbox *sandbox_create(struct edge *e, struct str id)
 {
         struct sandbox *s;
 
-        if (e->asking_count >= e->limits->asking_max)
-                return NULL;
         if (e->sandboxes.used >= e->limits->routes_max)
                 forget_oldest(e);
         if (e->sandboxes.used >= e->limits->routes_max)
@@ -126,12 +128,12 @@ enum routes_result routes_get(struct edge *e, struct str id, struct client *c, s
                 *ret = s;
                 return ROUTES_FOUND;
         }
-        if (!s) {
+        if (!s)
                 s = sandbox_create(e, id);
-                if (!s)
-                        return ROUTES_FULL;
+        if (!s || (!list_is_hooked(&s->asking) && e->asking_count >= e->limits->asking_max))
+                return ROUTES_FULL;
+        if (!list_is_hooked(&s->asking))
                 ask(e, s);
-        }
         c->x.waits_for = s;
         list_push_back(&s->waiters, &c->x.wait);
         return ROUTES_WAIT;
@@ -168,6 +170,14 @@ static void learn(struct edge *e, struct sandbox *s, const json_t *msg)
         resume_waiters(s, WAIT_OVER);
 }
 
+/* Control cannot say.  Whoever waits hears that; what runs goes on, and the next to need the route asks again. */
+static void answer_failed(struct edge *e, struct sandbox *s, enum err_kind kind)
+{
+        log_warn("route.failed", "sandbox=%s kind=%s", s->id, err_kind_name(kind));
+        stop_asking(e, s);
+        resume_waiters(s, WAIT_UNAVAILABLE);
+}
+
 static void on_answer(struct edge *e, uint64_t req, const json_t *msg)
 {
         LIST_EACH (node, &e->asking) { /* answers come in order, so it is nearly always the first */
@@ -182,12 +192,7 @@ static void on_answer(struct edge *e, uint64_t req, const json_t *msg)
                 } else if (kind == ERR_NOT_FOUND) {
                         sandbox_gone(e, s);
                 } else {
-                        stop_asking(e, s);
-                        resume_waiters(s, WAIT_UNAVAILABLE);
-                        if (is_unused(s))
-                                sandbox_gone(e, s);
-                        else
-                                ask(e, s);
+                        answer_failed(e, s, kind);
                 }
                 return;
         }

@@ -78,7 +78,7 @@ static int open_dirs(struct engine *e, struct err *err)
 /* Beside our own binary, or where `make install` puts it. */
 static int open_envd(struct engine *e, struct err *err)
 {
-        static const char *const places[] = {"sandglass-envd", "../libexec/sandglass/envd"};
+        static const char *const places[] = {"sandglass-envd", "../libexec/sandglass/sandglass-envd"};
         char self[PATH_MAX], *slash;
         ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
         AUTO_CLOSE int dir = -1;

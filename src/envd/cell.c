@@ -3,7 +3,9 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/mount.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -13,6 +15,7 @@
 #include "base/err.h"
 #include "envd/settings.h"
 #include "model/envd_init.h"
+#include "sys/proc.h"
 
 #define HOSTNAME_MAX 64
 
@@ -163,6 +166,17 @@ static int open_stdio(struct err *err)
         return 0;
 }
 
+/* What only the way in needed.  Root inside never gets it back: it is not in the bounding set either. */
+static int drop_admin(struct err *err)
+{
+        const uint64_t admin = 1ull << CAP_SYS_ADMIN;
+        int r = sys_drop_bounding(admin);
+
+        if (r == 0)
+                r = sys_keep_only_caps(~admin);
+        return r < 0 ? err_sys(err, r, "drop capabilities") : 0;
+}
+
 static int become(struct settings *s, const json_t *init, int root, struct err *err)
 {
         AUTO_FAULT struct fault f = {0};
@@ -173,7 +187,9 @@ static int become(struct settings *s, const json_t *init, int root, struct err *
                 return err_set(err, ERR_INVALID, "init message: field sandboxID is missing");
         if (enter_root(root, err) < 0 || open_stdio(err) < 0 || write_markers(s, err) < 0)
                 return -1;
-        return set_name(init, s, err);
+        if (set_name(init, s, err) < 0)
+                return -1;
+        return drop_admin(err);
 }
 
 static void tell(const char *p, size_t n)
@@ -181,9 +197,17 @@ static void tell(const char *p, size_t n)
         (void)!send(ENVD_CELL_FD, p, n, MSG_NOSIGNAL); /* an engine that is gone is found out by the next read */
 }
 
+void cell_failed(const struct err *err)
+{
+        char text[1 + sizeof(err->msg)];
+        int n = snprintf(text, sizeof(text), "%c%s", ENVD_CELL_FAILED, err->msg);
+
+        tell(text, (size_t)n);
+}
+
 int cell_enter(struct settings *s, struct err *err)
 {
-        static const char waiting = ENVD_CELL_WAITING, sorry = ENVD_CELL_FAILED;
+        static const char waiting = ENVD_CELL_WAITING;
         AUTO_CLOSE int root = -1;
         json_t *init = NULL;
         int r;
@@ -195,12 +219,7 @@ int cell_enter(struct settings *s, struct err *err)
         if (r > 0)
                 r = become(s, init, root, err);
         json_decref(init);
-        if (r < 0) {
-                tell(&sorry, 1);
-                tell(err->msg, strlen(err->msg));
-                return r;
-        }
-        return 1;
+        return r < 0 ? r : 1;
 }
 
 void cell_ready(void)

@@ -12,6 +12,7 @@
 #include "envd/cell.h"
 #include "envd/envd.h"
 #include "envd/router.h"
+#include "envd/spawn.h"
 #include "http/server.h"
 #include "io/listener.h"
 #include "io/loop.h"
@@ -71,6 +72,7 @@ static int setup(struct envd *e, bool is_cell, struct err *err)
         int r;
 
         (void)umask(022);
+        spawn_raise_nofile();
         (void)signal(SIGPIPE, SIG_IGN);
         (void)mallopt(M_MMAP_THRESHOLD,
                       256 << 10); /* fixed, so that one big request does not make us keep its memory */
@@ -120,11 +122,17 @@ static int run_cell(struct envd *e, struct err *err)
         uint16_t port;
         int r;
 
-        if (cell_hold_stdio() < 0)
-                return err_set(err, ERR_INTERNAL, "no fds for stdio");
-        if (setup(e, true, err) < 0 || listen_on(e, STR(":49983"), &port, err) < 0)
-                return -1;
-        r = cell_enter(&e->settings, err);
+        r = cell_hold_stdio();
+        if (r < 0)
+                (void)err_sys(err, r, "hold stdio");
+        if (r == 0)
+                r = setup(e, true, err);
+        if (r == 0)
+                r = listen_on(e, STR(":49983"), &port, err);
+        if (r == 0)
+                r = cell_enter(&e->settings, err);
+        if (r < 0)
+                cell_failed(err);
         if (r <= 0)
                 return r;
         cell_ready();

@@ -30,6 +30,18 @@ struct child {
         char **shell_argv;       /* room for running a script without "#!" */
 };
 
+static struct rlimit nofile_found; /* both 0: not asked yet */
+
+void spawn_raise_nofile(void)
+{
+        struct rlimit more;
+
+        if (getrlimit(RLIMIT_NOFILE, &nofile_found) < 0)
+                return;
+        more = (struct rlimit){nofile_found.rlim_max, nofile_found.rlim_max};
+        (void)setrlimit(RLIMIT_NOFILE, &more);
+}
+
 static const char *find_path(char *const *env)
 {
         for (; *env; env++)
@@ -57,11 +69,13 @@ static void reset_signals(const struct child *c)
         (void)sigprocmask(SIG_SETMASK, &c->none, NULL);
 }
 
-/* The best score for the OOM killer to pick it before us, ordinary priorities. */
-static void set_priorities(void)
+/* The OOM killer picks it before us; ordinary priorities, limits as we found them. */
+static void set_limits(void)
 {
         write_file("/proc/self/oom_score_adj", SPAWN_OOM_SCORE_ADJ); /* best effort: there may be no /proc */
         (void)setpriority(PRIO_PROCESS, 0, 0);
+        if (nofile_found.rlim_cur)
+                (void)setrlimit(RLIMIT_NOFILE, &nofile_found);
         (void)syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, 4));
 }
 
@@ -149,7 +163,7 @@ static int child_main(void *arg)
         const char *why;
         int err;
 
-        set_priorities();
+        set_limits();
         c->err = -set_fds(sp);
         if (!c->err)
                 c->err = -set_user(sp->user);

@@ -25,4 +25,7 @@ struct spawn {
  * No child is left behind then. */
 pid_t spawn(const struct spawn *sp);
 
+/* Raise our own limit of open files; children get the one we found. */
+void spawn_raise_nofile(void);
+
 #define SPAWN_OOM_SCORE_ADJ "100"

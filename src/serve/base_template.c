@@ -209,6 +209,18 @@ static int configure(struct build *b, struct err *err)
         return 0;
 }
 
+static int add_recipe(struct buf *text)
+{
+        int r = buf_addf(text, "%s\n%s\n", RECIPE_SUITE, recipe_packages);
+
+        for (size_t i = 0; r == 0 && recipe_steps[i]; i++)
+                for (size_t k = 0; r == 0 && recipe_steps[i][k]; k++)
+                        r = buf_addf(text, "%s\n", recipe_steps[i][k]);
+        for (const struct recipe_file *f = recipe_files; r == 0 && f->path; f++)
+                r = buf_addf(text, "%s %o %u\n%s\n", f->path, f->mode, f->owner, f->text);
+        return r;
+}
+
 /* Named after its content: the recipe and the exact packages. */
 static int name_layer(struct build *b, struct err *err)
 {
@@ -219,7 +231,7 @@ static int name_layer(struct build *b, struct err *err)
 
         if (asprintf(&path, "%s/var/lib/dpkg/status", b->root) < 0)
                 return err_set(err, ERR_LIMIT, "out of memory");
-        r = buf_addc(&text, RECIPE_SUITE " " RECIPE_VERSION "\n");
+        r = add_recipe(&text);
         if (r == 0)
                 r = file_read(path, &text);
         if (r < 0)

@@ -4,7 +4,6 @@
 #define RECIPE_SUITE "trixie"
 #define RECIPE_ALIAS "base"
 #define RECIPE_TEMPLATE_ID "b4se0debian0trixie00" /* the same on every installation */
-#define RECIPE_VERSION "1"                        /* part of the layer's name: change it with anything below */
 
 struct recipe_file {
         const char *path; /* below the root, without a leading slash */

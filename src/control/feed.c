@@ -28,29 +28,29 @@ static void on_close(struct channel *ch, const char *reason, void *arg)
         edge_free(arg);
 }
 
-static json_t *failure(const char *kind, const char *message)
+static json_t *answer_to(const struct feed *f, const json_t *msg)
 {
-        return json_pack("{s:s,s:s}", "kind", kind, "message", message);
+        const char *op = json_string_value(json_object_get(msg, "op"));
+        const char *id = json_string_value(json_object_get(msg, "id"));
+        json_t *req = json_object_get(msg, "req"), *route;
+
+        if (!op || strcmp(op, "route") != 0 || !id)
+                return json_pack("{s:O*,s:{s:s,s:s}}", "req", req, "error", "kind", "invalid", "message",
+                                 "expected op 'route' with an id");
+        route = f->find(id, f->arg);
+        if (!route)
+                return json_pack("{s:O*,s:{s:s,s:s}}", "req", req, "error", "kind", "not_found", "message",
+                                 "no such sandbox");
+        return json_pack("{s:O*,s:b,s:o}", "req", req, "ok", 1, "route", route);
 }
 
 static void on_message(struct channel *ch, json_t *msg, int *fds, size_t nfds, void *arg)
 {
         struct edge *e = arg;
-        const char *op = json_string_value(json_object_get(msg, "op"));
-        const char *id = json_string_value(json_object_get(msg, "id"));
-        json_t *answer = json_object(), *route = NULL;
 
         (void)fds, (void)nfds; /* none are expected; they get closed */
-        (void)json_object_set(answer, "req", json_object_get(msg, "req"));
-        if (!op || strcmp(op, "route") != 0 || !id) {
-                (void)json_object_set_new(answer, "error", failure("invalid", "expected op 'route' with an id"));
-        } else if (!(route = e->feed->find(id, e->feed->arg))) {
-                (void)json_object_set_new(answer, "error", failure("not_found", "no such sandbox"));
-        } else {
-                (void)json_object_set_new(answer, "ok", json_true());
-                (void)json_object_set_new(answer, "route", route);
-        }
-        (void)channel_send(ch, answer, NULL, 0); /* an edge that does not read loses its channel, and asks again */
+        if (channel_send(ch, answer_to(e->feed, msg), NULL, 0) < 0)
+                edge_free(e); /* it would wait for ever: it may ask again on a new channel */
 }
 
 int feed_accept(struct feed *f, int fd)

@@ -12,8 +12,9 @@
 #include "control/tokens.h"
 #include "model/conf.h"
 #include "model/create_request.h"
+#include "model/json_field.h"
 
-/* What the sandbox's own daemon is told (model/envd_init.h). */
+/* What the sandbox's own daemon is told (model/envd_init.h): all of it, or NULL, never one without its token. */
 static json_t *make_init(const struct control *c, const struct create_request *want, const struct template *t,
                          const struct sandbox *s)
 {
@@ -22,15 +23,11 @@ static json_t *make_init(const struct control *c, const struct create_request *w
 
         if (s->is_secured) {
                 token_envd(c->seed, s->id, token);
-                (void)json_object_set_new(init, "accessToken", json_string(token));
+                init = json_with_text(init, "accessToken", token);
         }
-        if (want->env)
-                (void)json_object_set(init, "envVars", want->env);
-        if (t->default_user)
-                (void)json_object_set_new(init, "defaultUser", json_string(t->default_user));
-        if (t->default_workdir)
-                (void)json_object_set_new(init, "defaultWorkdir", json_string(t->default_workdir));
-        return init;
+        init = json_with_ref(init, "envVars", want->env);
+        init = json_with_text(init, "defaultUser", t->default_user);
+        return json_with_text(init, "defaultWorkdir", t->default_workdir);
 }
 
 static int make_plan(const struct control *c, const struct create_request *want, const struct template *t,

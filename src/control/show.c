@@ -6,39 +6,26 @@
 #include "control/control.h"
 #include "control/tokens.h"
 #include "model/conf.h"
+#include "model/json_field.h"
 #include "model/route.h"
 
-static void set_text(json_t *obj, const char *name, const char *text)
+/* The secrets that clients of s get: NULL where it has none.  All that is built here is whole or NULL. */
+struct secrets {
+        char envd[TOKEN_MAX], traffic[TOKEN_MAX];
+        const char *envd_shown, *traffic_shown;
+};
+
+static void secrets_of(const struct control *c, const struct sandbox *s, struct secrets *ret)
 {
-        (void)json_object_set_new(obj, name, json_string(text));
-}
-
-static void set_time(json_t *obj, const char *name, int64_t real_ns)
-{
-        char text[CLOCK_TEXT_MAX];
-
-        clock_format(real_ns, text);
-        set_text(obj, name, text);
-}
-
-static void set_envd_token(const struct control *c, const struct sandbox *s, json_t *obj)
-{
-        char token[TOKEN_MAX];
-
-        if (!s->is_secured)
-                return;
-        token_envd(c->seed, s->id, token);
-        set_text(obj, "envdAccessToken", token);
-}
-
-static void set_traffic_token(const struct control *c, const struct sandbox *s, json_t *obj)
-{
-        char token[TOKEN_MAX];
-
-        if (sandbox_is_public(s))
-                return;
-        token_traffic(c->seed, s->id, token);
-        set_text(obj, "trafficAccessToken", token);
+        *ret = (struct secrets){0};
+        if (s->is_secured) {
+                token_envd(c->seed, s->id, ret->envd);
+                ret->envd_shown = ret->envd;
+        }
+        if (!sandbox_is_public(s)) {
+                token_traffic(c->seed, s->id, ret->traffic);
+                ret->traffic_shown = ret->traffic;
+        }
 }
 
 static json_t *show_common(const struct sandbox *s)
@@ -46,59 +33,57 @@ static json_t *show_common(const struct sandbox *s)
         json_t *obj = json_pack("{s:s,s:s,s:s,s:s}", "sandboxID", s->id, "clientID", CLIENT_ID, "templateID",
                                 s->template_id, "envdVersion", ENVD_VERSION);
 
-        if (s->alias)
-                set_text(obj, "alias", s->alias);
-        return obj;
+        return json_with_text(obj, "alias", s->alias);
 }
 
 json_t *show_sandbox(const struct control *c, const struct sandbox *s)
 {
         json_t *obj = show_common(s);
+        struct secrets secrets;
 
-        set_text(obj, "domain", c->conf->domain);
-        set_envd_token(c, s, obj);
-        set_traffic_token(c, s, obj);
-        return obj;
+        secrets_of(c, s, &secrets);
+        obj = json_with_text(obj, "domain", c->conf->domain);
+        obj = json_with_text(obj, "envdAccessToken", secrets.envd_shown);
+        return json_with_text(obj, "trafficAccessToken", secrets.traffic_shown);
 }
 
 json_t *show_listed(const struct sandbox *s)
 {
         json_t *obj = show_common(s);
+        char time[CLOCK_TEXT_MAX];
 
-        set_time(obj, "startedAt", s->started_ns);
-        set_time(obj, "endAt", s->end_ns);
-        (void)json_object_set_new(obj, "cpuCount", json_integer(s->cpu_count));
-        (void)json_object_set_new(obj, "memoryMB", json_integer(s->memory_mb));
-        (void)json_object_set_new(obj, "diskSizeMB", json_integer(s->disk_mb));
-        set_text(obj, "state", "running");
-        if (s->metadata)
-                (void)json_object_set(obj, "metadata", s->metadata);
-        return obj;
+        clock_format(s->started_ns, time);
+        obj = json_with_text(obj, "startedAt", time);
+        clock_format(s->end_ns, time);
+        obj = json_with_text(obj, "endAt", time);
+        obj = json_with(obj, "cpuCount", json_integer(s->cpu_count));
+        obj = json_with(obj, "memoryMB", json_integer(s->memory_mb));
+        obj = json_with(obj, "diskSizeMB", json_integer(s->disk_mb));
+        obj = json_with_text(obj, "state", "running");
+        return json_with_ref(obj, "metadata", s->metadata);
 }
 
 json_t *show_detail(const struct control *c, const struct sandbox *s)
 {
         json_t *obj = show_listed(s);
+        struct secrets secrets;
 
-        set_text(obj, "domain", c->conf->domain);
-        set_envd_token(c, s, obj);
-        (void)json_object_set_new(obj, "allowInternetAccess",
-                                  s->internet == CHOICE_UNSET ? json_null() : json_boolean(s->internet == CHOICE_YES));
-        if (s->network)
-                (void)json_object_set(obj, "network", s->network);
-        (void)json_object_set_new(obj, "lifecycle", json_pack("{s:b,s:s}", "autoResume", 0, "onTimeout", "kill"));
-        return obj;
+        secrets_of(c, s, &secrets);
+        obj = json_with_text(obj, "domain", c->conf->domain);
+        obj = json_with_text(obj, "envdAccessToken", secrets.envd_shown);
+        obj = json_with(obj, "allowInternetAccess",
+                        s->internet == CHOICE_UNSET ? json_null() : json_boolean(s->internet == CHOICE_YES));
+        obj = json_with_ref(obj, "network", s->network);
+        return json_with(obj, "lifecycle", json_pack("{s:b,s:s}", "autoResume", 0, "onTimeout", "kill"));
 }
 
 json_t *show_route(const struct control *c, const struct sandbox *s)
 {
-        char token[TOKEN_MAX];
         struct route r = {.is_running = true, .mask_host = (char *)sandbox_mask_host(s)}; /* borrowed for the call */
+        struct secrets secrets;
 
+        secrets_of(c, s, &secrets);
         memcpy(r.id, s->id, sizeof(r.id));
-        if (!sandbox_is_public(s)) {
-                token_traffic(c->seed, s->id, token);
-                r.traffic_token = token;
-        }
+        r.traffic_token = (char *)secrets.traffic_shown;
         return route_encode(&r, "running");
 }

@@ -62,7 +62,7 @@ static int read_manifest(int dir, const char *name, json_t **ret, struct err *er
         return 0;
 }
 
-static int add(struct templates *t, struct template *one)
+static int add(struct templates *t, struct template *one) /* takes it, also on failure */
 {
         int r;
 
@@ -70,8 +70,10 @@ static int add(struct templates *t, struct template *one)
                 size_t cap = t->cap ? t->cap * 2 : 8;
                 struct template **all = reallocarray(t->all, cap, sizeof(*all));
 
-                if (!all)
+                if (!all) {
+                        template_free(one);
                         return -ENOMEM;
+                }
                 t->all = all;
                 t->cap = cap;
         }

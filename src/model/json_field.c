@@ -117,3 +117,21 @@ int json_field_text_list(const json_t *obj, const char *name, size_t most, json_
         *ret = list;
         return 0;
 }
+
+json_t *json_with(json_t *obj, const char *name, json_t *value)
+{
+        if (json_object_set_new(obj, name, value) == 0)
+                return obj;
+        json_decref(obj);
+        return NULL;
+}
+
+json_t *json_with_text(json_t *obj, const char *name, const char *text)
+{
+        return text ? json_with(obj, name, json_string(text)) : obj;
+}
+
+json_t *json_with_ref(json_t *obj, const char *name, json_t *value)
+{
+        return value ? json_with(obj, name, json_incref(value)) : obj;
+}

@@ -185,20 +185,21 @@ static int check_unsupported(const json_t *config, struct err *err)
 static int show(const json_t *config, struct network *n, struct err *err)
 {
         static const char *const known[] = {"allowOut", "denyOut", "allowPublicTraffic", "maskRequestHost"};
-        json_t *shown = json_object();
 
-        for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
-                if (json_field_is_set(config, known[i]))
-                        (void)json_object_set(shown, known[i], json_object_get(config, known[i]));
-        if (!shown)
-                return err_sys(err, -ENOMEM, "network");
-        if (json_object_size(shown) == 0) {
-                json_decref(shown);
-                return 0;
+        n->shown = json_object();
+        for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+                const json_t *v = json_object_get(config, known[i]);
+
+                /* Copied: the request's own tree is not to be kept alive by ours. */
+                if (json_field_is_set(config, known[i]) &&
+                    json_object_set_new(n->shown, known[i], json_deep_copy(v)) < 0)
+                        return err_sys(err, -ENOMEM, "network");
         }
-        n->shown = json_deep_copy(shown); /* the request's own tree is not to be kept alive by ours */
-        json_decref(shown);
-        return n->shown ? 0 : err_sys(err, -ENOMEM, "network");
+        if (json_object_size(n->shown) == 0) {
+                json_decref(n->shown);
+                n->shown = NULL;
+        }
+        return 0;
 }
 
 static int decode_config(const json_t *config, struct network *n, struct err *err)

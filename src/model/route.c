@@ -6,6 +6,7 @@
 
 #include "base/auto.h"
 #include "base/err.h"
+#include "model/json_field.h"
 
 /* Host names are compared without case; a final dot means the same name. */
 static struct str host_name(struct str host)
@@ -180,8 +181,10 @@ const char *route_reserved_path(struct str path)
 
 json_t *route_encode(const struct route *r, const char *state)
 {
-        return json_pack("{s:s, s:s, s:s*, s:s*}", "id", r->id, "state", state, "traffic_token", r->traffic_token,
-                         "mask_host", r->mask_host);
+        json_t *msg = json_pack("{s:s, s:s}", "id", r->id, "state", state);
+
+        msg = json_with_text(msg, "traffic_token", r->traffic_token);
+        return json_with_text(msg, "mask_host", r->mask_host);
 }
 
 static int decode_text(const json_t *msg, const char *field, char **ret, struct err *err)

@@ -1,0 +1,141 @@
+/* A whole control, asked for all it serves, with each of its allocations failing in turn.
+ *
+ * Whatever fails, a client gets a whole answer or the end of its connection, and afterwards the engine, the store and
+ * control agree about what lives. */
+#include <sys/types.h>
+
+#include "fault.h"
+
+#define GUARD_MS 1000 /* a message whose number was lost is never answered */
+#define RIG_OWN(statement)                                                                                             \
+        do {                                                                                                           \
+                fault_pause();                                                                                         \
+                statement;                                                                                             \
+                fault_resume();                                                                                        \
+        } while (0)
+#include "../unit/control_rig.h"
+
+/* jansson's scanner loses characters of a text when its buffer cannot grow, instead of failing: what it then makes of a
+ * message is anybody's guess, so reading JSON does not take part in the failing. */
+json_t *__real_json_loadb(const char *p, size_t n, size_t flags, json_error_t *error);
+json_t *__wrap_json_loadb(const char *p, size_t n, size_t flags, json_error_t *error);
+
+json_t *__wrap_json_loadb(const char *p, size_t n, size_t flags, json_error_t *error)
+{
+        json_t *v;
+
+        RIG_OWN(v = __real_json_loadb(p, n, flags, error));
+        return v;
+}
+
+static int count_row(struct sandbox *sb, void *arg)
+{
+        *(size_t *)arg += sb->state == SANDBOX_RUNNING;
+        return 0;
+}
+
+static bool is_settled(void *arg) /* nothing is being started or ended */
+{
+        (void)arg;
+        return rig.control.lives.running == json_object_size(engine.alive) &&
+               (rig.control.lives.by_id.used == rig.control.lives.running);
+}
+
+static int must_agree(void)
+{
+        size_t rows = 0;
+
+        if (!run_until(is_settled, NULL))
+                return BROKEN("control and the engine disagree");
+        MUST(store_sandbox_each(rig.control.store, count_row, &rows, NULL) == 0);
+        MUST(rows == rig.control.lives.running);
+        return 0;
+}
+
+/* The request is made with the failing on; the client's side of it is the test's own. */
+static unsigned ask_faulty(const char *method, const char *path, const char *body)
+{
+        char more[128];
+
+        (void)snprintf(more, sizeof(more), "X-API-Key: %s\r\n", rig.key);
+        client_close(&last);
+        client_send(&last, method, path, more, body);
+        fault_resume();
+        (void)run_until(client_is_done, &last);
+        fault_pause();
+        return last.status; /* 0: cut off */
+}
+
+static int serve_everything(void)
+{
+        static const char want[] = "{\"templateID\":\"base\",\"metadata\":{\"a\":\"b\"},\"envVars\":{\"A\":\"b\"},"
+                                   "\"network\":{\"allowOut\":[\"1.1.1.1\"],\"allowPublicTraffic\":false}}";
+        char id[SANDBOX_ID_MAX] = "", path[64];
+        unsigned status;
+
+        status = ask_faulty("POST", "/v2/sandboxes", want);
+        MUST(status == 201 || fault_was_hit());
+        if (status != 201) {
+                MUST(must_agree() == 0 && json_object_size(engine.alive) == 0);
+                return create(want, id) ? -ENOMEM : BROKEN("not usable after a failure");
+        }
+        MUST(text_at("envdAccessToken") && text_at("domain"));
+        MUST(text_at("trafficAccessToken"));
+        MUST(json_object_get(json_object_get(engine.plan, "init"), "accessToken"));
+        (void)snprintf(id, sizeof(id), "%s", text_at("sandboxID"));
+        (void)snprintf(path, sizeof(path), "/sandboxes/%s", id);
+        MUST(ask_faulty("GET", path, NULL) == 200 || fault_was_hit());
+        MUST(ask_faulty("GET", "/v2/sandboxes?metadata=a%3Db&limit=1", NULL) == 200 || fault_was_hit());
+        (void)snprintf(path, sizeof(path), "/sandboxes/%s/metrics", id);
+        MUST(ask_faulty("GET", path, NULL) == 200 || fault_was_hit());
+        (void)snprintf(path, sizeof(path), "/v2/sandboxes/%s/connect", id);
+        MUST(ask_faulty("POST", path, "{}") == 200 || fault_was_hit());
+        (void)snprintf(path, sizeof(path), "/sandboxes/%s", id);
+        status = ask_faulty("DELETE", path, NULL);
+        MUST(status == 204 || fault_was_hit());
+        MUST(must_agree() == 0);
+        return 0;
+}
+
+static int everything_is_served(void)
+{
+        int r;
+
+        fault_pause();
+        r = rig_start() ? serve_everything() : BROKEN("cannot start");
+        rig_stop();
+        fault_resume();
+        return r;
+}
+
+static int control_starts_over_a_store(void)
+{
+        char id[SANDBOX_ID_MAX];
+        struct err err = {0};
+        int r = 0;
+
+        fault_pause();
+        if (!rig_start() || !create("{\"templateID\":\"base\",\"metadata\":{\"a\":\"b\"}}", id))
+                r = BROKEN("cannot start");
+        control_stop();
+        fault_resume();
+        if (r == 0) {
+                r = control_init(&rig.control, &rig.conf, rig.loop, rig_now, &err);
+                rig.is_up = true;
+        }
+        fault_pause();
+        if (r < 0 && err.kind == ERR_NONE)
+                r = BROKEN("no reason given");
+        if (r == 0 && (!run_until(engine_is_up, NULL) || !lives_find(&rig.control.lives, id)))
+                r = BROKEN("lost a sandbox");
+        rig_stop();
+        fault_resume();
+        return r;
+}
+
+int main(void)
+{
+        EACH(everything_is_served);
+        EACH(control_starts_over_a_store);
+        return fault_done();
+}

@@ -1,26 +1,32 @@
 #include "edge/dial.h"
 
+#include <errno.h>
+
 #include "base/err.h"
 #include "base/log.h"
 #include "edge/client.h"
 #include "edge/edge.h"
 
-static void send_dial(struct edge *e, struct client *c)
+static int send_dial(struct edge *e, struct client *c)
 {
-        /* When it cannot be sent now it is once the link is up again. */
-        (void)link_send(&e->dial_link, json_pack("{s:s, s:I, s:s, s:i}", "op", "dial", "req", (json_int_t)c->x.dial_req,
-                                                 "id", c->x.id, "port", (int)c->x.port));
+        return link_send(&e->dial_link, json_pack("{s:s, s:I, s:s, s:i}", "op", "dial", "req",
+                                                  (json_int_t)c->x.dial_req, "id", c->x.id, "port", (int)c->x.port));
 }
 
 bool dial_ask(struct edge *e, struct client *c)
 {
+        int r;
+
         if (e->dial_count >= e->limits->dials_max)
                 return false;
         c->x.dial_req = ++e->last_req;
         list_push_back(&e->dials, &c->x.wait);
         e->dial_count++;
-        send_dial(e, c);
-        return true;
+        r = send_dial(e, c);
+        if (r == 0 || r == -ENOTCONN || r == -EPIPE)
+                return true; /* if not now it is sent once the link is up again */
+        dial_forget(c);
+        return false;
 }
 
 void dial_forget(struct client *c)
@@ -65,10 +71,10 @@ static void on_up(struct link *k)
         struct edge *e = CONTAINER_OF(k, struct edge, dial_link);
 
         LIST_EACH (node, &e->dials)
-                send_dial(e, LIST_ENTRY(node, struct client, x.wait));
+                (void)send_dial(e, LIST_ENTRY(node, struct client, x.wait));
 }
 
-void dial_start(struct edge *e)
+int dial_start(struct edge *e)
 {
         list_init(&e->dials);
         e->dial_link.loop = e->loop;
@@ -76,7 +82,10 @@ void dial_start(struct edge *e)
         e->dial_link.path = conf_path(e->conf, "run/dial.sock");
         e->dial_link.on_up = on_up;
         e->dial_link.on_message = on_message;
+        if (!e->dial_link.path)
+                return -ENOMEM;
         link_start(&e->dial_link);
+        return 0;
 }
 
 void dial_done(struct edge *e)

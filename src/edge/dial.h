@@ -6,8 +6,8 @@
 struct client;
 struct edge;
 
-void dial_start(struct edge *e);
+int dial_start(struct edge *e); /* 0, -ENOMEM */
 void dial_done(struct edge *e);
-/* Ask for a socket to client c's sandbox and port; the answer comes as client_dialled().  false: too many wait. */
+/* Ask for a socket to client c's sandbox and port; the answer comes as client_dialled().  false: too many wait, or out of memory. */
 bool dial_ask(struct edge *e, struct client *c);
 void dial_forget(struct client *c); /* the answer is not wanted any more */

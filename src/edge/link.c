@@ -1,5 +1,6 @@
 #include "edge/link.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -82,13 +83,15 @@ bool link_is_live(const struct link *k)
         return k->is_live;
 }
 
-bool link_send(struct link *k, json_t *msg)
+int link_send(struct link *k, json_t *msg)
 {
+        if (!msg)
+                return -ENOMEM;
         if (!k->channel) {
                 json_decref(msg);
-                return false;
+                return -ENOTCONN;
         }
-        return msg && channel_send(k->channel, msg, NULL, 0) == 0;
+        return channel_send(k->channel, msg, NULL, 0);
 }
 
 enum err_kind link_answer_kind(const json_t *msg)

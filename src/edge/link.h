@@ -26,7 +26,7 @@ struct link {
 void link_start(struct link *k);
 void link_done(struct link *k);
 bool link_is_live(const struct link *k);
-/* Steals msg.  false: not connected, or the queue is full; on_up gives another chance. */
-bool link_send(struct link *k, json_t *msg);
+/* Steals msg (NULL: out of memory).  0; -ENOTCONN: on_up gives another chance; other negative errno: it is lost. */
+int link_send(struct link *k, json_t *msg);
 /* ERR_NONE, or what an answer says is wrong. */
 enum err_kind link_answer_kind(const json_t *msg);

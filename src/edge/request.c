@@ -224,7 +224,6 @@ static void send_to_sandbox(struct client *c, const struct http1_head *h, struct
 
         if (!find_sandbox(c, to->id, &s))
                 return;
-        memcpy(x->id, s->id, sizeof(x->id));
         if (!check_token(c, h, s))
                 return;
         hook(c, s);
@@ -284,6 +283,8 @@ void request_begin(struct client *c, const struct http1_head *h)
         x->is_api = to.kind == ROUTE_API;
         x->port = to.port;
         x->is_html = false;
+        if (to.kind == ROUTE_SANDBOX && sandbox_id_is_valid(to.id))
+                memcpy(x->id, to.id.p, to.id.n);
         if (!rewrite_target(h->method, h->target, rq.host, &target)) {
                 x->persists = false;
                 answer_api(c, 400, "unsupported request target");

@@ -134,8 +134,11 @@ static int edge_start(struct edge *e, struct err *err)
                 if (r < 0)
                         return r;
         }
-        routes_start(e);
-        dial_start(e);
+        r = routes_start(e);
+        if (r == 0)
+                r = dial_start(e);
+        if (r < 0)
+                return err_sys(err, r, "edge");
         if (e->conf->fds.http >= 0)
                 r = listen_on(e, &e->http, e->conf->fds.http, on_http, err);
         if (r == 0 && e->conf->fds.https >= 0)

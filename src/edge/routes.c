@@ -28,15 +28,18 @@ static void stop_asking(struct edge *e, struct sandbox *s)
 
 static void ask(struct edge *e, struct sandbox *s)
 {
+        int r;
+
         s->is_known = false;
         if (!list_is_hooked(&s->asking)) {
                 list_push_back(&e->asking, &s->asking);
                 e->asking_count++;
         }
         s->req = ++e->last_req;
-        /* When it cannot be sent now it is once the link is up again. */
-        (void)link_send(&e->routes_link,
-                        json_pack("{s:s, s:I, s:s}", "op", "route", "req", (json_int_t)s->req, "id", s->id));
+        r = link_send(&e->routes_link,
+                      json_pack("{s:s, s:I, s:s}", "op", "route", "req", (json_int_t)s->req, "id", s->id));
+        if (r < 0 && r != -ENOTCONN && r != -EPIPE)
+                stop_asking(e, s); /* the next to need it asks; otherwise it is asked once the link is up again */
 }
 
 /* They are taken over first: resuming one may ask for other routes, and s may be forgotten to make room for them. */
@@ -241,7 +244,7 @@ static void on_up(struct link *k)
         }
 }
 
-void routes_start(struct edge *e)
+int routes_start(struct edge *e)
 {
         list_init(&e->sandbox_lru);
         list_init(&e->asking);
@@ -250,7 +253,10 @@ void routes_start(struct edge *e)
         e->routes_link.path = conf_path(e->conf, "run/routes.sock");
         e->routes_link.on_up = on_up;
         e->routes_link.on_message = on_message;
+        if (!e->routes_link.path)
+                return -ENOMEM;
         link_start(&e->routes_link);
+        return 0;
 }
 
 void routes_done(struct edge *e)

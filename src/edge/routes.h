@@ -28,7 +28,7 @@ struct sandbox {
 
 enum routes_result { ROUTES_FOUND, ROUTES_WAIT, ROUTES_NOT_FOUND, ROUTES_FULL };
 
-void routes_start(struct edge *e);
+int routes_start(struct edge *e); /* 0, -ENOMEM */
 void routes_done(struct edge *e);
 /* FOUND: *ret is borrowed until the callback returns; hook a client into `live` to hear of its end.
  * WAIT: c is resumed (client_resume) when control has answered; c leaves by routes_forget(). */

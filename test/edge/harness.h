@@ -28,10 +28,12 @@ struct world {
         int https;
         uint16_t port, tls_port;
         struct edge_limits limits; /* change before world_start() */
+        void (*in_edge)(void);     /* called in the edge's process before it starts */
 };
 
 void world_init(struct world *w);
 int world_start(struct world *w);  /* 0, or negative when something failed (said on stdout) */
+int world_launch(struct world *w); /* only the process: its channels are taken by serve_until_heard() */
 void world_end(struct world *w);   /* also checks nothing: use world_stop() to see how the edge ends */
 int world_stop(struct world *w);   /* SIGTERM; the exit status, -1 when it had to be killed */
 int world_signal(struct world *w); /* SIGTERM only */
@@ -69,5 +71,8 @@ bool accept_dial(struct world *w);
 /* Engine's side: the next dial must be for id:port; answers with a socket and returns its other end. */
 int give_socket(struct world *w, const char *id, int port);
 bool give_error(struct world *w, const char *kind);
+/* Play control, engine and one sandbox, whatever is asked and however often, until c has something to read (true), or
+ * the edge or c is gone, or nothing happens for five seconds. */
+bool serve_until_heard(struct world *w, int c);
 /* The usual beginning: client said a request to a sandbox nobody knows yet. */
 int give_both(struct world *w, const char *id, int port);

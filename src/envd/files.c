@@ -31,10 +31,10 @@ static int query_decode(struct str query, struct files_query *q)
         return r;
 }
 
-static bool find_user(struct envd *e, struct http_request *rq, const struct files_query *q, struct user *u)
+bool files_find_user(struct envd *e, struct http_request *rq, const char *username, struct user *u)
 {
-        bool is_named = q->username && q->username[0];
-        const char *name = is_named ? q->username : e->settings.default_user;
+        bool is_named = username && username[0];
+        const char *name = is_named ? username : e->settings.default_user;
 
         if (user_lookup(name, u) == 0)
                 return true;
@@ -67,7 +67,7 @@ bool files_admit(struct envd *e, struct http_request *rq, const char *operation,
                 answer_error(rq, 401, "%s", why);
                 return false;
         }
-        return find_user(e, rq, q, u);
+        return files_find_user(e, rq, q->username, u);
 }
 
 bool files_resolve(struct envd *e, struct http_request *rq, const char *path, const struct user *u, char **ret)

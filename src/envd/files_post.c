@@ -3,6 +3,7 @@
 #include "envd/answer.h"
 #include "envd/envd.h"
 #include "envd/files.h"
+#include "envd/gunzip.h"
 #include "envd/metadata.h"
 #include "envd/paths.h"
 #include "envd/target.h"
@@ -22,9 +23,10 @@ struct upload {
         json_t *done; /* items of the answer */
         bool is_multipart, in_file, is_closed;
         struct multipart multipart;
-        struct buf carry;  /* multipart: bytes that may belong to a boundary */
-        int64_t announced; /* Content-Length, or -1 */
-        unsigned failed;   /* status; 0: all is well so far */
+        struct gunzip *gunzip; /* owned; NULL: the body comes as it is */
+        struct buf carry;      /* multipart: bytes that may belong to a boundary */
+        int64_t announced;     /* Content-Length, or -1 */
+        unsigned failed;       /* status; 0: all is well so far */
         struct fault fault;
         uint64_t discarded;
 };
@@ -38,6 +40,7 @@ static void upload_free(struct upload *up)
         target_done(&up->target);
         if (up->is_multipart)
                 multipart_done(&up->multipart);
+        gunzip_free(up->gunzip);
         buf_done(&up->carry);
         fault_done(&up->fault);
         free(up);
@@ -205,6 +208,28 @@ static void finish(struct upload *up)
         answer_json(up->rq, 200, done);
 }
 
+static void take(struct upload *up, struct str piece) /* of the body, unpacked */
+{
+        if (up->is_multipart)
+                take_multipart(up, piece);
+        else if (target_write(&up->target, piece, up->announced, &up->fault) < 0)
+                fail(up, target_fault_status(&up->fault));
+}
+
+static void unpack(struct upload *up, struct str piece)
+{
+        struct str plain = {0};
+        int r = 0;
+
+        while (!up->failed && (r = gunzip_next(up->gunzip, &piece, &plain)) > 0)
+                take(up, plain);
+        if (!up->failed && r < 0) {
+                (void)fault_set(&up->fault, CONNECT_INVALID_ARGUMENT, "error decompressing request body: %s",
+                                r == -EINVAL ? "invalid gzip data" : "out of memory");
+                fail(up, 400);
+        }
+}
+
 static size_t on_data(struct http_request *rq, struct str piece)
 {
         struct upload *up = rq->user;
@@ -213,10 +238,10 @@ static size_t on_data(struct http_request *rq, struct str piece)
                 up->discarded += piece.n;
                 if (up->discarded > DISCARD_MAX)
                         finish(up);
-        } else if (up->is_multipart) {
-                take_multipart(up, piece);
-        } else if (target_write(&up->target, piece, up->announced, &up->fault) < 0) {
-                fail(up, target_fault_status(&up->fault));
+        } else if (up->gunzip) {
+                unpack(up, piece);
+        } else {
+                take(up, piece);
         }
         return piece.n;
 }
@@ -225,7 +250,11 @@ static void on_end(struct http_request *rq)
 {
         struct upload *up = rq->user;
 
-        if (!up->failed && !up->is_multipart) {
+        if (!up->failed && up->gunzip && !gunzip_is_done(up->gunzip)) {
+                (void)fault_set(&up->fault, CONNECT_INVALID_ARGUMENT,
+                                "error decompressing request body: unexpected EOF");
+                fail(up, 400);
+        } else if (!up->failed && !up->is_multipart) {
                 end_file(up);
         } else if (!up->failed && !up->is_closed) {
                 (void)fault_set(&up->fault, CONNECT_INTERNAL, "error reading form: unexpected EOF");
@@ -234,19 +263,31 @@ static void on_end(struct http_request *rq)
         finish(up);
 }
 
-/* What kind of body it is.  false: answered. */
-static bool check_type(struct upload *up)
+/* Content-Encoding.  false: answered. */
+static bool check_encoding(struct upload *up)
 {
-        struct str value = http1_value(up->rq->head, "Content-Type"), rest = value, type,
-                   encoding = http1_value(up->rq->head, "Content-Encoding");
+        struct str encoding = http1_value(up->rq->head, "Content-Encoding");
 
-        if (encoding.n && !str_iis(encoding, "identity")) {
+        if (!encoding.n || str_iis(encoding, "identity"))
+                return true;
+        if (!str_iis(encoding, "gzip")) {
                 answer_error(up->rq, 400,
-                             "error decompressing request body: unsupported Content-Encoding: %.*s, supported: "
-                             "[identity]",
+                             "error decompressing request body: unsupported Content-Encoding: %.*s, supported: [gzip]",
                              STR_ARG(encoding));
                 return false;
         }
+        up->announced = -1; /* the length of something else */
+        up->gunzip = gunzip_create();
+        if (!up->gunzip)
+                answer_error(up->rq, 503, "out of memory");
+        return up->gunzip;
+}
+
+/* What kind of body it is.  false: answered. */
+static bool check_type(struct upload *up)
+{
+        struct str value = http1_value(up->rq->head, "Content-Type"), rest = value, type;
+
         (void)str_cut(&rest, ';', &type);
         type = str_trim(type);
         if (str_iis(type, "application/octet-stream")) {
@@ -272,7 +313,7 @@ static bool check_type(struct upload *up)
 /* Everything before the body.  false: answered. */
 static bool prepare(struct upload *up)
 {
-        if (!files_admit(up->envd, up->rq, "write", &up->query, &up->user) || !check_type(up))
+        if (!files_admit(up->envd, up->rq, "write", &up->query, &up->user) || !check_encoding(up) || !check_type(up))
                 return false;
         if (metadata_from_headers(up->rq->head, &up->metadata, &up->fault) < 0) {
                 answer_error(up->rq, 400, "%s", fault_text(&up->fault));

@@ -20,7 +20,6 @@ static void ended_free(struct process_table *t, struct ended *e)
         list_remove(&e->node);
         t->ended_count--;
         free(e->tag);
-        json_decref(e->event);
         free(e);
 }
 
@@ -40,17 +39,15 @@ static void ended_sweep(struct timer *timer)
         }
 }
 
-/* Keep the event for those who connect late; takes event.  Without memory it is not kept. */
-static void ended_keep(struct process *p, json_t *event)
+/* Keep how it ended for those who connect late.  Without memory it is not kept. */
+static void ended_keep(struct process *p)
 {
         struct process_table *t = p->table;
         struct ended *e = calloc(1, sizeof(*e));
 
-        if (!e) {
-                json_decref(event);
+        if (!e)
                 return;
-        }
-        *e = (struct ended){.pid = p->pid, .tag = TAKE_PTR(p->tag), .event = event};
+        *e = (struct ended){.pid = p->pid, .tag = TAKE_PTR(p->tag), .code = p->exit_code, .status = p->exit_status};
         e->due_ms = clock_mono_ms() + ENDED_KEEP_MS;
         list_push_back(&t->ended, &e->node);
         if (++t->ended_count > ENDED_MAX)
@@ -266,8 +263,8 @@ static void end(struct process *p)
                 s->process = NULL;
                 subscriber_end(s, event);
         }
-        if (event)
-                ended_keep(p, event);
+        json_decref(event);
+        ended_keep(p);
         loop_post(p->table->loop, &p->gone);
 }
 

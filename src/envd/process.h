@@ -50,8 +50,8 @@ struct process {
 struct ended {
         struct list node;
         pid_t pid;
-        char *tag;
-        json_t *event; /* the end event */
+        char *tag;        /* owned; NULL: none */
+        int code, status; /* what its end event tells */
         uint64_t due_ms;
 };
 

@@ -86,7 +86,7 @@ static bool connect_ended(struct rpc *rpc, const struct selector *sel)
         rpc_open(rpc);
         start = output_start((uint32_t)e->pid);
         (void)http_write(rpc->rq, start.p, start.n);
-        (void)rpc_send(rpc, json_incref(e->event));
+        (void)rpc_send(rpc, output_end(e->code, e->status));
         rpc_end(rpc);
         return true;
 }

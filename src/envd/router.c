@@ -37,9 +37,13 @@ struct route {
 };
 
 static const struct route routes[] = {
-        {"/health", "GET", true, control_health}, {"/init", "POST", true, control_init},
-        {"/envs", "GET", false, control_envs},    {"/metrics", "GET", false, control_metrics},
-        {"/files", "GET", true, files_get},       {"/files", "POST", true, files_post},
+        {"/health", "GET", true, control_health},
+        {"/init", "POST", true, control_init},
+        {"/envs", "GET", false, control_envs},
+        {"/metrics", "GET", false, control_metrics},
+        {"/files", "GET", true, files_get},
+        {"/files", "POST", true, files_post},
+        {"/files/compose", "POST", false, files_compose},
 };
 
 static const struct rpc_method *find_method(struct str path)

@@ -1,5 +1,6 @@
 // GET and POST /files: contents, ranges, headers, forms, metadata, refusals.
 import { execFileSync } from 'node:child_process'
+import zlib from 'node:zlib'
 import { assert, envd, fs, isRoot, main, path, raw, refuses, request, test } from './lib.mjs'
 
 const at = (...names) => path.join(envd.dir, ...names)
@@ -216,6 +217,52 @@ test('metadata that is refused leaves no file', async () => {
   await refuses(put(at('nometa'), 'x', { 'x-metadata-k': 'v'.repeat(4090) }), 400, /^invalid metadata: /)
   await refuses(put(at('nometa'), 'x', { 'x-metadata-k': 'caf\u00e9' }), 400, /^invalid metadata: /)
   assert.equal(fs.existsSync(at('nometa')), false)
+})
+
+test('gzip: whole bodies are unpacked, raw and in a form; broken ones are refused', async () => {
+  const data = Buffer.alloc(3_000_000, 'abcdefghij')
+  const gz = { 'content-encoding': 'gzip' }
+  assert.equal((await put(at('gz1'), zlib.gzipSync(data), gz)).status, 200)
+  assert.ok(fs.readFileSync(at('gz1')).equals(data))
+  assert.equal((await put(at('gz1'), Buffer.concat([zlib.gzipSync('two '), zlib.gzipSync('members')]), gz)).status, 200)
+  assert.equal(fs.readFileSync(at('gz1'), 'utf8'), 'two members')
+  assert.equal((await put(at('gz1'), zlib.gzipSync(''), gz)).status, 200)
+  assert.equal(fs.statSync(at('gz1')).size, 0)
+  const rs = await request('POST', q(at('gz2')), { headers: { 'content-type': 'multipart/form-data; boundary=XbX', ...gz }, body: zlib.gzipSync(form([['name="file"; filename="x"', data]])) })
+  assert.equal(rs.status, 200, rs.text)
+  assert.ok(fs.readFileSync(at('gz2')).equals(data))
+  await refuses(put(at('gz3'), 'no gzip', gz), 400, 'error decompressing request body: invalid gzip data')
+  await refuses(put(at('gz3'), zlib.gzipSync(data).subarray(0, 1000), gz), 400, 'error decompressing request body: unexpected EOF')
+  await refuses(put(at('gz3'), '', gz), 400, 'error decompressing request body: unexpected EOF')
+  await refuses(put(at('gz3'), 'x', { 'content-encoding': 'br' }), 400, 'error decompressing request body: unsupported Content-Encoding: br, supported: [gzip]')
+})
+
+const compose = (body) => request('POST', '/files/compose', { headers: { 'content-type': 'application/json' }, body: typeof body === 'string' ? body : JSON.stringify(body) })
+
+test('compose: sources in order become one file and are gone', async () => {
+  fs.writeFileSync(at('p1'), 'one ')
+  fs.writeFileSync(at('p2'), Buffer.alloc(20_000_000, 'x'))
+  fs.writeFileSync(at('p3'), '')
+  const rs = await compose({ source_paths: [at('p1'), at('p2'), at('p3')], destination: at('new-dir/joined') })
+  assert.equal(rs.status, 200, rs.text)
+  assert.deepEqual(rs.json, { name: 'joined', path: at('new-dir/joined'), type: 'file' })
+  assert.equal(fs.statSync(at('new-dir/joined')).size, 20_000_004)
+  assert.deepEqual([at('p1'), at('p2'), at('p3')].map(fs.existsSync), [false, false, false])
+  assert.deepEqual(fs.readdirSync(at('new-dir')), ['joined'])
+})
+
+test('compose: what is refused leaves everything as it was', async () => {
+  fs.writeFileSync(at('p1'), 'one')
+  await refuses(compose('{'), 400, /^invalid request body: /)
+  await refuses(compose({ source_paths: 'x', destination: 'y' }), 400, /^invalid request body: /)
+  await refuses(compose({ source_paths: [], destination: at('d') }), 400, 'source_paths must not be empty')
+  await refuses(compose({ source_paths: [at('p1')] }), 400, 'destination is required')
+  await refuses(compose({ source_paths: [at('p1')], destination: at('p1') }), 400, `source path "${at('p1')}" cannot be the same as destination`)
+  await refuses(compose({ source_paths: [at('p1'), at('nope')], destination: at('d') }), 404, `source file not found: ${at('nope')}`)
+  await refuses(compose({ source_paths: [envd.dir], destination: at('d') }), 400, `source path is not a regular file: ${envd.dir}`)
+  await refuses(compose({ source_paths: [at('p1')], destination: at('d'), username: 'ghost' }), 401)
+  assert.equal(fs.readFileSync(at('p1'), 'utf8'), 'one')
+  assert.equal(fs.existsSync(at('d')), false)
 })
 
 test('Expect: 100-continue is answered before the body', async () => {

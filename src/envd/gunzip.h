@@ -1,0 +1,17 @@
+/* gunzip.h - a gzip stream unpacked piece by piece.  The only file that knows zlib. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/str.h"
+
+#define GUNZIP_PIECE (64u << 10)
+
+struct gunzip; /* opaque */
+
+struct gunzip *gunzip_create(void); /* NULL out of memory */
+void gunzip_free(struct gunzip *g);
+/* Unpack from *in, which moves on.  1: *ret is the next piece, valid until the next call; 0: more input is needed;
+ * -EINVAL: this is no gzip; -ENOMEM. */
+int gunzip_next(struct gunzip *g, struct str *in, struct str *ret);
+bool gunzip_is_done(const struct gunzip *g); /* the stream came to its end: nothing is missing */

@@ -80,10 +80,10 @@ static void life_go(struct life *l, enum sandbox_state next)
                 l->team->sandbox_count--;
 }
 
+/* After the last write of a busy time, not in the middle of it: tidying may wait for the disk. */
 static void tidy_later(struct lives *ls)
 {
-        if (!timer_is_armed(&ls->tidy))
-                timer_set(ls->o.loop, &ls->tidy, TIDY_MS);
+        timer_set(ls->o.loop, &ls->tidy, TIDY_MS);
 }
 
 static void on_tidy(struct timer *t)

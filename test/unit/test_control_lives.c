@@ -1,6 +1,8 @@
 /* Lives of sandboxes: deadlines, restarts of either side, clients that leave, and what the edges are told. */
 #include "control_rig.h"
 
+#include "store/db.h"
+
 #define BASE "{\"templateID\":\"base\",\"timeout\":60}"
 
 static bool is_gone(void *arg)
@@ -414,6 +416,26 @@ static void a_death_is_noticed(void)
         edge.channel = channel_free(edge.channel);
 }
 
+/* ---- a store without room ---- */
+
+static void a_full_store_starts_nothing_and_still_ends(void)
+{
+        char id[SANDBOX_ID_MAX], path[64], more[512];
+        unsigned status = 201;
+
+        CHECK(create(BASE, id));
+        CHECK_INT(sqlite3_exec(rig.control.store->db, "PRAGMA max_page_count = 1", NULL, NULL, NULL), ==, SQLITE_OK);
+        (void)snprintf(more, sizeof(more), "{\"templateID\":\"base\",\"metadata\":{\"k\":\"%0400d\"}}", 0);
+        for (int i = 0; status == 201 && i < 200; i++)
+                status = ask("POST", "/v2/sandboxes", more);
+        CHECK_INT(status, ==, 503);
+        CHECK_STR(text_at("error_code"), "sandbox_capacity_unavailable");
+        CHECK_INT(row_count(), ==, json_object_size(engine.alive));
+        (void)snprintf(path, sizeof(path), "/sandboxes/%s", id);
+        CHECK_INT(ask("DELETE", path, NULL), ==, 204);
+        CHECK(!engine_lives(id));
+}
+
 /* ---- clients that leave ---- */
 
 static void a_client_that_leaves_during_create_leaves_nothing(void)
@@ -526,6 +548,7 @@ int main(void)
         RUN_IN_RIG(a_kill_that_fails_is_reported_and_repeated);
         RUN_IN_RIG(two_kills_join);
         RUN_IN_RIG(a_death_is_noticed);
+        RUN_IN_RIG(a_full_store_starts_nothing_and_still_ends);
         RUN_IN_RIG(a_client_that_leaves_during_create_leaves_nothing);
         RUN_IN_RIG(a_client_that_leaves_before_the_engine_is_there_leaves_nothing);
         RUN_IN_RIG(a_client_that_leaves_during_kill_changes_nothing);

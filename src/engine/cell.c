@@ -151,7 +151,7 @@ static int clone_child(const struct cell_maker *m, struct cell *c, int cgroup, i
         pid_t pid;
         int r;
 
-        r = sys_set_euid(c->uid_base);
+        r = sys_set_eids(c->uid_base, c->uid_base);
         if (r < 0)
                 return r;
         pid = sys_clone(&how);
@@ -159,7 +159,7 @@ static int clone_child(const struct cell_maker *m, struct cell *c, int cgroup, i
                 (void)close(c->fd[CELL_SOCK]); /* else we would never see its end */
                 cell_child(sock, &m->filter);
         }
-        r = sys_set_euid(0);
+        r = sys_set_eids(0, 0);
         if (pid < 0)
                 return pid;
         c->pid = pid;

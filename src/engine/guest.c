@@ -21,9 +21,10 @@ static const unsigned guest_may[] = {
         [GUEST_ENDING] = 0,
 };
 
-struct kill_wait {
+struct end_wait { /* someone who is answered when it is gone: its killer, or who asked for it in vain */
         struct list node;
         struct ask *ask;
+        struct err err; /* ERR_NONE: all is well */
 };
 
 void guest_go(struct guest *s, enum guest_state next) /* the only writer of s->state */
@@ -54,7 +55,7 @@ int guest_add(struct engine *e, const char *id, struct guest **ret, struct err *
         memcpy(s->record.boot_id, e->boot_id, sizeof(e->boot_id));
         s->death.fd = -1;
         s->netns = -1;
-        list_init(&s->kills);
+        list_init(&s->waiting);
         *ret = s;
         return 0;
 }
@@ -113,16 +114,37 @@ int guest_save(struct guest *s, struct err *err)
 
 /* ------------------------------------------------------------- the end */
 
-static void answer_kills(struct guest *s)
+static void answer_one(struct ask *a, const struct err *err)
+{
+        if (err->kind == ERR_NONE)
+                ask_ok(a, NULL, -1);
+        else
+                ask_fail(a, err);
+}
+
+static void answer_waiting(struct guest *s)
 {
         struct list *node;
 
-        while ((node = list_pop_front(&s->kills))) {
-                struct kill_wait *w = LIST_ENTRY(node, struct kill_wait, node);
+        while ((node = list_pop_front(&s->waiting))) {
+                struct end_wait *w = LIST_ENTRY(node, struct end_wait, node);
 
-                ask_ok(w->ask, NULL, -1);
+                answer_one(w->ask, &w->err);
                 free(w);
         }
+}
+
+static void answer_at_end(struct guest *s, struct ask *a, const struct err *err)
+{
+        struct end_wait *w = a ? calloc(1, sizeof(*w)) : NULL;
+
+        if (!w) {
+                answer_one(a, err); /* out of memory: a little early */
+                return;
+        }
+        w->ask = a;
+        w->err = *err;
+        list_push_back(&s->waiting, &w->node);
 }
 
 static void move_to_trash(struct guest *s)
@@ -164,13 +186,13 @@ void guest_bury(struct guest *s)
 
         loop_del(&s->death);
         close_fd(&s->death.fd);
-        answer_kills(s);
         if (s->has_rules && filter_replace(e->filter, s->record.slot, &s->record.net, NULL, &err) < 0)
                 log_error("filter.stale", "sandbox=%s error=\"%s\"", s->record.id, err.msg);
         move_to_trash(s);
         if (s->record.slot)
                 pool_return(&e->pool, s->record.slot, TAKE_FD(s->netns));
         (void)map_remove(&e->sandboxes, str_of(s->record.id));
+        answer_waiting(s);
         record_done(&s->record);
         s->free_task.run = free_guest;
         loop_post(e->loop, &s->free_task);
@@ -186,7 +208,7 @@ static void on_death(struct io *io, uint32_t events)
         case GUEST_WAITING: assert(!"a waiting sandbox has no process"); break;
         case GUEST_STARTING:
                 (void)err_set(&err, ERR_INTERNAL, "envd ended while starting");
-                start_fail(s->start, &err); /* and once more through here */
+                guest_fail(s, &err); /* and once more through here */
                 return;
         case GUEST_RUNNING:
                 guest_go(s, GUEST_ENDING);
@@ -206,48 +228,47 @@ int guest_watch(struct guest *s, int pidfd)
         return loop_add(s->engine->loop, &s->death, EPOLLIN);
 }
 
-static void note_kill(struct guest *s, struct ask *a)
-{
-        struct kill_wait *w = a ? calloc(1, sizeof(*w)) : NULL;
-        struct err err = {0};
-
-        if (w) {
-                w->ask = a;
-                list_push_back(&s->kills, &w->node);
-        } else if (a) {
-                (void)err_sys(&err, -ENOMEM, "kill");
-                ask_fail(a, &err);
-        }
-}
-
-static void cancel_start(struct guest *s)
-{
-        struct err err = {0};
-
-        if (!s->start || !s->start->ask)
-                return; /* answered already */
-        (void)err_set(&err, ERR_CONFLICT, "sandbox %s was killed while it was being made", s->record.id);
-        ask_fail(TAKE_PTR(s->start->ask), &err);
-}
-
 static void end_process(struct guest *s)
 {
         cgroups_kill(&s->engine->cgroups, s->record.slot);
         (void)sys_pidfd_kill(s->death.fd, SIGKILL); /* already dead: the watch tells */
 }
 
-void guest_kill(struct guest *s, struct ask *a)
+/* Whoever asked for it, if it is still being made, gets this answer. */
+static void fail_maker(struct guest *s, const struct err *err)
 {
-        note_kill(s, a);
+        if (!s->start)
+                return;
+        answer_at_end(s, TAKE_PTR(s->start->ask), err);
+        s->start = start_free(s->start);
+}
+
+static void end_guest(struct guest *s)
+{
         if (s->state == GUEST_ENDING)
                 return;
         if (s->state == GUEST_RUNNING)
                 s->engine->alive--;
-        cancel_start(s);
-        s->start = start_free(s->start);
         guest_go(s, GUEST_ENDING);
         if (s->death.fd >= 0)
                 end_process(s);
         if (!s->death.loop)
                 guest_bury(s); /* it never had a process, or one that cannot be watched */
+}
+
+void guest_fail(struct guest *s, const struct err *err)
+{
+        log_warn("sandbox.failed", "sandbox=%s error=\"%s\"", s->record.id, err->msg);
+        fail_maker(s, err);
+        end_guest(s);
+}
+
+void guest_kill(struct guest *s, struct ask *a)
+{
+        struct err none = {0}, killed = {0};
+
+        (void)err_set(&killed, ERR_CONFLICT, "sandbox %s was killed while it was being made", s->record.id);
+        fail_maker(s, &killed);
+        answer_at_end(s, a, &none);
+        end_guest(s);
 }

@@ -27,7 +27,7 @@ struct guest {
         int netns;
         bool has_rules;      /* in the packet filter */
         struct start *start; /* owned; while WAITING or STARTING */
-        struct list kills;   /* struct kill_wait: who waits for its end */
+        struct list waiting; /* struct end_wait: who is answered at its end */
         struct task free_task;
 };
 
@@ -39,8 +39,10 @@ int guest_watch(struct guest *s, int pidfd); /* takes it */
 
 /* Carry out the plan (taken) and answer a. */
 void guest_create(struct engine *e, struct plan_create *plan, struct ask *a);
-/* End it; a (may be NULL) is answered once its processes are gone. */
+/* End it; a is answered once its processes are gone. */
 void guest_kill(struct guest *s, struct ask *a);
+/* Making it failed: undo, then answer with err whoever asked for it. */
+void guest_fail(struct guest *s, const struct err *err);
 int guest_set_net(struct guest *s, struct plan_net *net /* taken on success */, struct err *err);
 int guest_save(struct guest *s, struct err *err); /* its record, after a change */
 /* Its process is dead, or it never had one: undo everything. */

@@ -74,6 +74,8 @@ static void clean_slot(struct pool *p, unsigned slot)
         struct janitor_job job = {slot};
         int r = helper_send(&p->janitor, &job, sizeof(job), NULL, 0);
 
+        if (r == -EPIPE)
+                return; /* the next janitor gets all that are dirty */
         if (r < 0)
                 log_error("slot.lost", "slot=%u error=\"%s\", until the engine starts again", slot, strerror(-r));
 }

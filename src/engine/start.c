@@ -44,15 +44,6 @@ struct start *start_free(struct start *st)
         return NULL;
 }
 
-void start_fail(struct start *st, const struct err *err)
-{
-        struct guest *s = st->guest;
-
-        log_warn("sandbox.failed", "sandbox=%s error=\"%s\"", s->record.id, err->msg);
-        ask_fail(TAKE_PTR(st->ask), err);
-        guest_kill(s, NULL);
-}
-
 /* ------------------------------------------------------------- the end: envd answers */
 
 static void start_done(struct start *st)
@@ -64,7 +55,7 @@ static void start_done(struct start *st)
                 struct err err = {0};
 
                 (void)err_set(&err, ERR_CONFLICT, "who asked for it is gone");
-                start_fail(st, &err);
+                guest_fail(st->guest, &err);
                 return;
         }
         guest_go(s, GUEST_RUNNING);
@@ -95,7 +86,7 @@ static void on_envd(struct start *st)
                 (void)err_set(&err, ERR_INTERNAL, "envd: %s", log_escape(str_of(text + 1), clean));
         } else
                 (void)err_set(&err, ERR_INTERNAL, "envd ended while starting");
-        start_fail(st, &err);
+        guest_fail(st->guest, &err);
 }
 
 /* ------------------------------------------------------------- sending the init message */
@@ -129,7 +120,7 @@ static void on_sock(struct io *io, uint32_t events)
         r = send_some(st);
         if (r < 0) {
                 (void)err_sys(&err, r, "send to envd");
-                start_fail(st, &err);
+                guest_fail(st->guest, &err);
         }
 }
 
@@ -138,7 +129,7 @@ static void on_deadline(struct timer *t)
         struct err err = {0};
 
         (void)err_set(&err, ERR_TIMEOUT, "envd was not ready in %u ms", READY_MS);
-        start_fail(CONTAINER_OF(t, struct start, deadline), &err);
+        guest_fail(CONTAINER_OF(t, struct start, deadline)->guest, &err);
 }
 
 static int write_init(struct start *st)
@@ -255,7 +246,7 @@ static void start_with(struct start *st, struct cell *c)
         for (size_t i = 0; i < ARRAY_LEN(steps) && r == 0; i++)
                 r = steps[i](st, &err);
         if (r < 0)
-                start_fail(st, &err);
+                guest_fail(st->guest, &err);
 }
 
 static void on_cell(struct pool_waiter *w, struct cell *c)
@@ -265,7 +256,7 @@ static void on_cell(struct pool_waiter *w, struct cell *c)
 
 static void on_no_cell(struct pool_waiter *w, const struct err *err)
 {
-        start_fail(CONTAINER_OF(w, struct start, waiter), err);
+        guest_fail(CONTAINER_OF(w, struct start, waiter)->guest, err);
 }
 
 void start_begin(struct guest *s, struct plan_create *plan, struct ask *a)
@@ -278,7 +269,7 @@ void start_begin(struct guest *s, struct plan_create *plan, struct ask *a)
                 (void)err_sys(&err, -ENOMEM, "create");
                 plan_done(plan);
                 ask_fail(a, &err);
-                guest_kill(s, NULL);
+                guest_fail(s, &err);
                 return;
         }
         *st = (struct start){.guest = s, .plan = *plan, .ask = a, .began_us = clock_mono_us(), .dir = -1};
@@ -291,5 +282,5 @@ void start_begin(struct guest *s, struct plan_create *plan, struct ask *a)
         if (pool_take(&s->engine->pool, &c))
                 start_with(st, &c);
         else if (pool_wait(&s->engine->pool, &st->waiter, &err) < 0)
-                start_fail(st, &err);
+                guest_fail(st->guest, &err);
 }

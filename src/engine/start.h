@@ -23,5 +23,4 @@ struct start {
 
 /* Begin with a plan; the start is owned by s->start.  Failure is answered. */
 void start_begin(struct guest *s, struct plan_create *plan, struct ask *a);
-void start_fail(struct start *st, const struct err *err); /* answer, and end the sandbox */
-struct start *start_free(struct start *st);               /* stops and lets go of everything; always NULL */
+struct start *start_free(struct start *st); /* stops and lets go of everything; always NULL */

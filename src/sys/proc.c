@@ -157,9 +157,9 @@ int sys_keep_caps(bool keep)
         return prctl(PR_SET_SECUREBITS, keep ? SECBIT_NO_SETUID_FIXUP : 0) < 0 ? -errno : 0;
 }
 
-int sys_set_euid(uid_t uid)
+int sys_set_eids(uid_t u, gid_t g)
 {
-        return syscall(SYS_setresuid, -1, uid, -1) < 0 ? -errno : 0;
+        return syscall(SYS_setresgid, -1, g, -1) < 0 || syscall(SYS_setresuid, -1, u, -1) < 0 ? -errno : 0;
 }
 
 void sys_set_fsids(uid_t u, gid_t g)

@@ -32,7 +32,7 @@ int sys_signals_default(void); /* every handler default, nothing blocked: for a 
 
 /* Keep capabilities across changes of uid (SECBIT_NO_SETUID_FIXUP), or end that. */
 int sys_keep_caps(bool keep);
-int sys_set_euid(uid_t uid);          /* this thread only; capabilities stay while sys_keep_caps(true) */
+int sys_set_eids(uid_t u, gid_t g);   /* effective ones, of this thread; capabilities stay while sys_keep_caps(true) */
 void sys_set_fsids(uid_t u, gid_t g); /* likewise */
 int sys_become_root(void);            /* all uids, gids and groups to 0 of our user namespace */
 int sys_drop_bounding(uint64_t drop /* bit per CAP_* */);

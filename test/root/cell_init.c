@@ -184,9 +184,11 @@ static void do_connect(char *rest) /* ADDR PORT: what becomes of it within a sec
 static void do_hog(const char *mib) /* touch that much; the answer is how it ended */
 {
         size_t n = (size_t)strtoul(mib, NULL, 10) << 20;
-        pid_t pid = fork();
         int st = 0;
+        pid_t pid;
 
+        (void)signal(SIGCHLD, SIG_DFL); /* so that there is something to wait for */
+        pid = fork();
         if (pid == 0) {
                 char *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -218,13 +220,33 @@ static void do_forks(const char *count) /* how many children can live at once, o
         (void)kill(0, SIGKILL);
 }
 
-static void do_inotify(const char *count)
+static void do_inotify(const char *count) /* and hold them until the connection ends */
 {
         unsigned want = (unsigned)strtoul(count, NULL, 10), have = 0;
+        char c;
 
         while (have < want && inotify_init1(IN_CLOEXEC) >= 0)
                 have++;
-        say("%u", have);
+        say("%u\n", have);
+        while (read(1, &c, 1) > 0)
+                ;
+}
+
+static void do_listen6(const char *port) /* on ::1 only, for one connection */
+{
+        struct sockaddr_in6 a = {.sin6_family = AF_INET6,
+                                 .sin6_port = htons((uint16_t)strtoul(port, NULL, 10)),
+                                 .sin6_addr = in6addr_loopback};
+        int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0), conn;
+
+        if (bind(fd, (struct sockaddr *)(void *)&a, sizeof(a)) < 0 || listen(fd, 1) < 0) {
+                say("%s", strerrorname_np(errno));
+                return;
+        }
+        say("listening");
+        (void)shutdown(1, SHUT_RDWR);
+        conn = accept(fd, NULL, NULL);
+        (void)dprintf(conn, "six");
 }
 
 static long try_syscall(const char *name)
@@ -298,6 +320,10 @@ static void run_command(char *line)
                 do_forks(rest);
         else if (strcmp(name, "inotify") == 0)
                 do_inotify(rest);
+        else if (strcmp(name, "listen6") == 0)
+                do_listen6(rest);
+        else if (strcmp(name, "exit") == 0)
+                say_result(kill(1, SIGUSR1));
         else if (strcmp(name, "try") == 0)
                 say_result(try_syscall(rest));
         else if (strcmp(name, "kill") == 0)
@@ -322,12 +348,19 @@ static void serve(int fd)
         _exit(0);
 }
 
+static void on_exit_asked(int signo)
+{
+        (void)signo;
+        _exit(0);
+}
+
 int main(void)
 {
         int ln = listen_on(ENVD_PORT), root = -1;
         char *init;
 
         (void)signal(SIGCHLD, SIG_IGN);
+        (void)signal(SIGUSR1, on_exit_asked);
         if (write(ENVD_CELL_FD, (const char[]){ENVD_CELL_WAITING}, 1) != 1)
                 _exit(1);
         init = receive_init(&root);

@@ -121,14 +121,20 @@ static void hang_up(struct rig *g)
         close_fd(&g->dial_channel);
 }
 
+void rig_reconnect(struct rig *g)
+{
+        hang_up(g);
+        g->channel = connect_to(g->sock);
+        g->dial_channel = connect_to(g->dial_sock);
+}
+
 bool rig_start(struct rig *g)
 {
         hang_up(g);
         g->engine = fork();
         if (g->engine == 0)
                 run_engine(g);
-        g->channel = connect_to(g->sock);
-        g->dial_channel = connect_to(g->dial_sock);
+        rig_reconnect(g);
         return g->engine > 0 && g->channel >= 0 && g->dial_channel >= 0;
 }
 
@@ -144,6 +150,7 @@ bool rig_stop(struct rig *g)
 {
         int st = -1;
 
+        json_decref(rig_info(g)); /* so that it is up, and knows what to do with a signal */
         hang_up(g);
         (void)kill(g->engine, SIGTERM);
         (void)waitpid(g->engine, &st, 0);
@@ -255,6 +262,10 @@ json_t *rig_call(struct rig *g, json_t *msg)
 {
         json_t *answer;
 
+        if (g->channel < 0) {
+                json_decref(msg);
+                return NULL;
+        }
         rig_send(g, msg);
         for (;;) { /* facts may come in between */
                 answer = rig_receive(g);
@@ -308,6 +319,15 @@ int rig_dial(struct rig *g, const char *id, unsigned port)
         return fd;
 }
 
+const char *rig_dial_refusal(struct rig *g, const char *id, unsigned port)
+{
+        int fd = -1;
+
+        send_message(g->dial_channel,
+                     json_pack("{s:s,s:I,s:s,s:i}", "op", "dial", "req", ++g->req, "id", id, "port", (int)port));
+        return outcome(receive(g->dial_channel, &fd));
+}
+
 const char *rig_run(struct rig *g, const char *id, const char *command)
 {
         static char text[65536];
@@ -330,108 +350,166 @@ const char *rig_run(struct rig *g, const char *id, const char *command)
         return text;
 }
 
+json_t *rig_info(struct rig *g)
+{
+        return rig_call(g, json_pack("{s:s}", "op", "info"));
+}
+
+static void pause_ms(long ms) /* between two looks at something that has no event */
+{
+        const struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+
+        (void)nanosleep(&t, NULL);
+}
+
+void rig_wait_pool(struct rig *g)
+{
+        for (int i = 0; i < SETTLE_ROUNDS; i++) {
+                json_t *info = rig_info(g);
+                json_int_t ready = json_integer_value(json_object_get(info, "pool_ready"));
+
+                json_decref(info);
+                if (!info || ready == g->pool_size)
+                        return;
+                pause_ms(10);
+        }
+}
+
+pid_t rig_helper(struct rig *g, const char *name)
+{
+        DIR *d = opendir("/proc");
+        struct dirent *e;
+        pid_t found = 0;
+
+        while (d && !found && (e = readdir(d))) {
+                char path[300], text[512], *at;
+                uint32_t pid;
+                int parent = 0;
+
+                (void)snprintf(path, sizeof(path), "/proc/%s/stat", e->d_name);
+                if (parse_u32(str_of(e->d_name), 2, INT32_MAX, &pid) < 0 ||
+                    sys_read_at(AT_FDCWD, path, text, sizeof(text)) < 0)
+                        continue;
+                at = strrchr(text, ')');
+                if (at && strstr(text, name) && sscanf(at, ") %*c %d", &parent) == 1 && parent == g->engine)
+                        found = (pid_t)pid;
+        }
+        if (d)
+                (void)closedir(d);
+        return found;
+}
+
 /* ------------------------------------------------------------- counting */
 
-static long count_dir(const char *path, bool (*want)(const char *name))
+static long count_dir(const char *path, const char *prefix)
 {
         DIR *d = opendir(path);
         struct dirent *e;
         long n = 0;
 
         while (d && (e = readdir(d)))
-                n += e->d_name[0] != '.' && (!want || want(e->d_name));
+                n += e->d_name[0] != '.' && strncmp(e->d_name, prefix, strlen(prefix)) == 0;
         if (d)
                 (void)closedir(d);
         return n;
 }
 
-static bool is_process_of_ours(const char *name)
-{
-        char path[300], comm[64];
-
-        (void)snprintf(path, sizeof(path), "/proc/%s/comm", name);
-        if (name[0] < '0' || name[0] > '9' || sys_read_at(AT_FDCWD, path, comm, sizeof(comm)) < 0)
-                return false;
-        comm[strcspn(comm, "\n")] = '\0';
-        return strcmp(comm, ".envd") == 0 || strncmp(comm, "sg-", 3) == 0 || strcmp(comm, "envd") == 0;
-}
-
-static bool is_link_of_ours(const char *name)
-{
-        return name[0] == 's' && name[1] == 'g' && name[2] >= '0' && name[2] <= '9';
-}
-
-static long count_lines(const char *path)
+static long count_lines(const char *path, const char *with)
 {
         FILE *f = fopen(path, "re");
-        int c;
+        char line[4096];
         long n = 0;
-
-        while (f && (c = fgetc(f)) != EOF)
-                n += c == '\n';
-        if (f)
-                (void)fclose(f);
-        return n;
-}
-
-/* Directories two levels below each hierarchy that belong to some sandglass-N. */
-static long count_cgroups(void)
-{
-        static const char *const at[] = {
-                "/sys/fs/cgroup",     "/sys/fs/cgroup/unified", "/sys/fs/cgroup/memory",     "/sys/fs/cgroup/pids",
-                "/sys/fs/cgroup/cpu", "/sys/fs/cgroup/freezer", "/sys/fs/cgroup/cpu,cpuacct"};
-        long n = 0;
-
-        for (size_t i = 0; i < ARRAY_LEN(at); i++)
-                for (int k = 0; k < 32; k++) {
-                        char path[96];
-                        DIR *d;
-                        struct dirent *e;
-
-                        (void)snprintf(path, sizeof(path), "%s/sandglass-%d", at[i], k);
-                        d = opendir(path);
-                        while (d && (e = readdir(d)))
-                                n += e->d_type == DT_DIR && e->d_name[0] != '.';
-                        if (d)
-                                (void)closedir(d);
-                }
-        return n;
-}
-
-static long count_netns(void) /* as the kernel's allocator sees them */
-{
-        FILE *f = fopen("/proc/slabinfo", "re");
-        char line[256];
-        long n = -1;
 
         while (f && fgets(line, sizeof(line), f))
-                if (sscanf(line, "net_namespace %ld", &n) == 1)
-                        break;
+                n += strstr(line, with) != NULL;
         if (f)
                 (void)fclose(f);
         return n;
+}
+
+/* Which share of the machine the data directory has: others may be at work beside us.  -1: none. */
+static int instance_of(struct rig *g)
+{
+        char path[96];
+        json_t *note;
+        int n;
+
+        (void)snprintf(path, sizeof(path), "%s/data/engine.json", g->dir);
+        note = json_load_file(path, 0, NULL);
+        n = note ? (int)json_integer_value(json_object_get(note, "instance")) : -1;
+        json_decref(note);
+        return n;
+}
+
+static void count_cgroups(int instance, struct leak_count *c)
+{
+        static const char *const at[] = {"", "/unified", "/memory", "/pids", "/cpu", "/freezer", "/cpu,cpuacct"};
+
+        for (size_t i = 0; i < ARRAY_LEN(at); i++) {
+                char path[400];
+                struct dirent *e;
+                DIR *d;
+
+                (void)snprintf(path, sizeof(path), "/sys/fs/cgroup%s/sandglass-%d", at[i], instance);
+                d = opendir(path);
+                while (d && (e = readdir(d))) {
+                        if (e->d_type != DT_DIR || e->d_name[0] == '.')
+                                continue;
+                        c->cgroups++;
+                        (void)snprintf(path, sizeof(path), "/sys/fs/cgroup%s/sandglass-%d/%s/cgroup.procs", at[i],
+                                       instance, e->d_name);
+                        c->processes += count_lines(path, "");
+                }
+                if (d)
+                        (void)closedir(d);
+        }
 }
 
 static struct leak_count count_now(struct rig *g)
 {
-        char path[160];
-        struct leak_count c = {
-                .processes = count_dir("/proc", is_process_of_ours),
-                .mounts = count_lines("/proc/self/mounts"),
-                .cgroups = count_cgroups(),
-                .links = count_dir("/sys/class/net", is_link_of_ours),
-                .netns = count_netns(),
-        };
+        int instance = instance_of(g);
+        struct leak_count c = {.mounts = count_lines("/proc/self/mounts", g->dir)};
+        char text[160];
 
-        (void)snprintf(path, sizeof(path), "%s/data/sandboxes", g->dir);
-        c.files = count_dir(path, NULL);
-        (void)snprintf(path, sizeof(path), "%s/data/trash", g->dir);
-        c.files += count_dir(path, NULL);
+        if (instance >= 0) {
+                count_cgroups(instance, &c);
+                (void)snprintf(text, sizeof(text), "sg%d-", instance);
+                c.links = count_dir("/sys/class/net", text);
+        }
+        (void)snprintf(text, sizeof(text), "%s/data/sandboxes", g->dir);
+        c.files = count_dir(text, "");
+        (void)snprintf(text, sizeof(text), "%s/data/trash", g->dir);
+        c.files += count_dir(text, "");
         if (g->engine > 0) {
-                (void)snprintf(path, sizeof(path), "/proc/%d/fd", g->engine);
-                c.fds = count_dir(path, NULL);
+                (void)snprintf(text, sizeof(text), "/proc/%d/fd", g->engine);
+                c.fds = count_dir(text, "");
         }
         return c;
+}
+
+pid_t rig_newest_process(struct rig *g)
+{
+        char path[128];
+        pid_t newest = 0;
+        int instance = instance_of(g);
+
+        for (unsigned slot = 0; slot < 4096; slot++) {
+                FILE *f;
+                int pid;
+
+                (void)snprintf(path, sizeof(path), "/sys/fs/cgroup/pids/sandglass-%d/%u/cgroup.procs", instance, slot);
+                f = fopen(path, "re");
+                if (!f) {
+                        (void)snprintf(path, sizeof(path), "/sys/fs/cgroup/sandglass-%d/%u/cgroup.procs", instance,
+                                       slot);
+                        f = fopen(path, "re");
+                }
+                if (f && fscanf(f, "%d", &pid) == 1 && pid > newest)
+                        newest = pid;
+                if (f)
+                        (void)fclose(f);
+        }
+        return newest;
 }
 
 static bool same(const struct leak_count *a, const struct leak_count *b)
@@ -445,9 +523,7 @@ struct leak_count rig_count(struct rig *g, const struct leak_count *want)
         struct leak_count c = count_now(g);
 
         for (int i = 0; want && !same(&c, want) && i < SETTLE_ROUNDS; i++) {
-                const struct timespec t = {.tv_nsec = 10000000};
-
-                (void)nanosleep(&t, NULL); /* the kernel has no event for "all of it is gone" */
+                pause_ms(10);
                 c = count_now(g);
         }
         return c;

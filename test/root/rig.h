@@ -20,10 +20,11 @@ struct rig {
 
 const char *rig_reason_to_skip(void); /* NULL: the tests can run here */
 bool rig_open(struct rig *g, unsigned pool_size);
-void rig_close(struct rig *g); /* ends everything and removes the directory */
-bool rig_start(struct rig *g); /* the engine's process */
-void rig_crash(struct rig *g); /* kill -9 */
-bool rig_stop(struct rig *g);  /* SIGTERM; did it end well? */
+void rig_close(struct rig *g);     /* ends everything and removes the directory */
+bool rig_start(struct rig *g);     /* the engine's process */
+void rig_reconnect(struct rig *g); /* hang up and call again */
+void rig_crash(struct rig *g);     /* kill -9 */
+bool rig_stop(struct rig *g);      /* SIGTERM; did it end well? */
 
 /* One message each way; the answer is the caller's; NULL: the engine hung up. */
 json_t *rig_call(struct rig *g, json_t *msg);
@@ -34,14 +35,19 @@ json_t *rig_plan(const char *id); /* of a default sandbox on layer "base" */
 /* Create from a plan (used up): NULL, or why not ("not_found: ..."), valid until the next call. */
 const char *rig_create(struct rig *g, json_t *plan);
 const char *rig_kill(struct rig *g, const char *id);
-int rig_dial(struct rig *g, const char *id, unsigned port); /* connected socket, or -1 */
+int rig_dial(struct rig *g, const char *id, unsigned port);                 /* connected socket, or -1 */
+const char *rig_dial_refusal(struct rig *g, const char *id, unsigned port); /* why it failed; NULL: it did not */
 /* A command for cell_init inside; its answer, valid until the next call. */
 const char *rig_run(struct rig *g, const char *id, const char *command);
 
+pid_t rig_helper(struct rig *g, const char *name); /* "sg-nursery", ...: its pid; 0: none (yet) */
+pid_t rig_newest_process(struct rig *g);           /* in any of its sandboxes and cells */
+json_t *rig_info(struct rig *g);
+void rig_wait_pool(struct rig *g); /* until it is full */
+
 struct leak_count {
-        long processes, mounts, cgroups, netns, links, fds, files, nft;
+        long processes, mounts, cgroups, links, fds, files;
 };
-/* Of the whole machine (but files and fds: of this rig's).  Waits until it is what `want` says, a few seconds at most;
- * NULL: at once. */
+/* Of this rig.  Waits until it is what `want` says, a few seconds at most; NULL: at once. */
 struct leak_count rig_count(struct rig *g, const struct leak_count *want);
 bool leak_equal(const struct leak_count *a, const struct leak_count *b); /* prints what differs */

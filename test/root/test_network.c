@@ -1,0 +1,277 @@
+/* What a sandbox can reach: a "world" in a network namespace of the test's own stands for the internet. */
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <tap.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "rig.h"
+#include "sys/netlink.h"
+#include "sys/proc.h"
+
+#define A "iaaaaaaaaaaaaaaaaaaaa"
+#define B "ibbbbbbbbbbbbbbbbbbbb"
+#define HERE 0xcb007101u    /* 203.0.113.1, our end */
+#define THERE 0xcb007102u   /* 203.0.113.2, the world's, a public server */
+#define ANOTHER 0xcb007103u /* 203.0.113.3, too */
+#define PRIVATE 0x0a636302u /* 10.99.99.2, a server of the operator's */
+
+static struct rig g;
+static pid_t world;
+static int host_nl;
+
+static int listen_tcp_port(uint16_t port)
+{
+        struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port)};
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+
+        (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+        if (bind(fd, (struct sockaddr *)(void *)&a, sizeof(a)) < 0 || listen(fd, 64) < 0)
+                return -1;
+        return fd;
+}
+
+static _Noreturn void live_in_the_world(int ready, int go)
+{
+        int ln, nl, index;
+        char c;
+
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (unshare(CLONE_NEWNET) < 0)
+                _exit(1);
+        (void)!write(ready, "u", 1);
+        if (read(go, &c, 1) != 1) /* the link is there */
+                _exit(1);
+        nl = netlink_open();
+        index = netlink_link_index(nl, "world");
+        (void)netlink_link_up(nl, netlink_link_index(nl, "lo"));
+        (void)netlink_link_up(nl, index);
+        (void)netlink_address_add(nl, index, THERE, 24);
+        (void)netlink_address_add(nl, index, ANOTHER, 24);
+        (void)netlink_address_add(nl, index, PRIVATE, 24);
+        ln = listen_tcp_port(80);
+        (void)!write(ready, "l", 1);
+        for (;;) {
+                int fd = accept(ln, NULL, NULL);
+
+                (void)close(fd);
+        }
+}
+
+static bool make_world(void)
+{
+        static const uint8_t mac[6] = {2, 0x77, 0, 0, 0, 1}, there_mac[6] = {2, 0x77, 0, 0, 0, 2};
+        AUTO_CLOSE int proc = open("/proc", O_PATH | O_CLOEXEC), netns = -1;
+        struct netlink_route private_route = {.dst = PRIVATE & ~255u, .prefix = 24};
+        int ready[2], go[2], index;
+        char name[16], c;
+
+        if (pipe(ready) < 0 || pipe(go) < 0)
+                return false;
+        world = fork();
+        if (world == 0)
+                live_in_the_world(ready[1], go[0]);
+        (void)close(ready[1]);
+        if (read(ready[0], &c, 1) != 1)
+                return false;
+        netns = sys_ns_open(proc, world, "net");
+        (void)snprintf(name, sizeof(name), "w%d", (int)getpid());
+        host_nl = netlink_open();
+        if (netlink_veth_create(
+                    host_nl,
+                    &(struct netlink_veth){
+                            .name = name, .peer = "world", .peer_netns = netns, .mac = mac, .peer_mac = there_mac}) < 0)
+                return false;
+        (void)!write(go[1], "g", 1);
+        if (read(ready[0], &c, 1) != 1)
+                return false;
+        index = netlink_link_index(host_nl, name);
+        private_route.index = index;
+        return netlink_link_up(host_nl, index) == 0 && netlink_address_add(host_nl, index, HERE, 24) == 0 &&
+               netlink_route_add(host_nl, &private_route) == 0;
+}
+
+static void end_world(void)
+{
+        char name[16];
+
+        (void)snprintf(name, sizeof(name), "w%d", (int)getpid());
+        (void)netlink_link_delete(host_nl, name);
+        (void)kill(world, SIGKILL);
+        (void)waitpid(world, NULL, 0);
+}
+
+static json_t *plan_with_net(const char *id, bool internet, const char *allow, const char *deny)
+{
+        json_t *plan = rig_plan(id), *net = json_object_get(plan, "net");
+
+        (void)json_object_set_new(net, "internet", json_boolean(internet));
+        if (allow)
+                (void)json_array_append_new(json_object_get(net, "allow"), json_string(allow));
+        if (deny)
+                (void)json_array_append_new(json_object_get(net, "deny"), json_string(deny));
+        return plan;
+}
+
+static const char *connect_from(const char *id, const char *to)
+{
+        char command[128];
+
+        (void)snprintf(command, sizeof(command), "connect %s", to);
+        return rig_run(&g, id, command);
+}
+
+static void reaches_the_world(void)
+{
+        CHECK(!rig_create(&g, rig_plan(A)));
+        CHECK_STR(connect_from(A, "203.0.113.2 80"), "connected");
+        CHECK_STR(connect_from(A, "203.0.113.2 81"), "ECONNREFUSED");
+        CHECK(!rig_kill(&g, A));
+}
+
+static void never_reaches_private_networks(void)
+{
+        CHECK(!rig_create(&g, rig_plan(A)));
+        CHECK_STR(connect_from(A, "10.99.99.2 80"), "silence");
+        CHECK_STR(connect_from(A, "169.254.169.254 80"), "silence");
+        CHECK(!rig_kill(&g, A));
+        CHECK(!rig_create(&g, plan_with_net(A, true, "10.99.99.0/24", NULL))); /* a rule does not open them */
+        CHECK_STR(connect_from(A, "10.99.99.2 80"), "silence");
+        CHECK(!rig_kill(&g, A));
+}
+
+static void never_reaches_the_host(void)
+{
+        AUTO_CLOSE int ln = listen_tcp_port(0);
+        struct sockaddr_in at;
+        socklen_t len = sizeof(at);
+        char to[64];
+
+        CHECK_INT(getsockname(ln, (struct sockaddr *)(void *)&at, &len), ==, 0);
+        CHECK(!rig_create(&g, rig_plan(A)));
+        (void)snprintf(to, sizeof(to), "203.0.113.1 %u", ntohs(at.sin_port));
+        CHECK_STR(connect_from(A, to), "silence");
+        (void)snprintf(to, sizeof(to), "198.18.0.1 %u", ntohs(at.sin_port));
+        CHECK_STR(connect_from(A, to), "silence");
+        (void)snprintf(to, sizeof(to), "127.0.0.1 %u", ntohs(at.sin_port));
+        CHECK_STR(connect_from(A, to), "ECONNREFUSED"); /* its own loopback */
+        CHECK(!rig_kill(&g, A));
+}
+
+static void never_reaches_another_sandbox(void)
+{
+        char text[4096], to[64], *at;
+        unsigned a = 0, b = 0, c = 0, d = 0;
+
+        CHECK(!rig_create(&g, rig_plan(A)));
+        CHECK(!rig_create(&g, rig_plan(B)));
+        (void)snprintf(text, sizeof(text), "%.4000s", rig_run(&g, B, "read /proc/net/fib_trie"));
+        at = strstr(text, "198.18.");
+        CHECK(at && sscanf(at, "%u.%u.%u.%u", &a, &b, &c, &d) == 4);
+        for (char *p = at; p && strncmp(p, "198.18.0.1\n", 11) == 0; p = strstr(p + 1, "198.18."))
+                (void)sscanf(p, "%u.%u.%u.%u", &a, &b, &c, &d);
+        (void)snprintf(to, sizeof(to), "%u.%u.%u.%u 49983", a, b, c, d);
+        CHECK_STR(connect_from(A, to), "silence");
+        CHECK(!rig_kill(&g, A));
+        CHECK(!rig_kill(&g, B));
+}
+
+static void rules_are_kept(void)
+{
+        CHECK(!rig_create(&g, plan_with_net(A, false, NULL, NULL)));
+        CHECK_STR(connect_from(A, "203.0.113.2 80"), "silence");
+        CHECK(!rig_kill(&g, A));
+        CHECK(!rig_create(&g, plan_with_net(A, true, NULL, "203.0.113.0/24")));
+        CHECK_STR(connect_from(A, "203.0.113.2 80"), "silence");
+        CHECK(!rig_kill(&g, A));
+        CHECK(!rig_create(&g, plan_with_net(A, true, "203.0.113.3", "0.0.0.0/0")));
+        CHECK_STR(connect_from(A, "203.0.113.2 80"), "silence");
+        CHECK_STR(connect_from(A, "203.0.113.3 80"), "connected");
+        CHECK(!rig_kill(&g, A));
+        CHECK(!rig_create(&g, plan_with_net(A, false, "203.0.113.3", NULL)));
+        CHECK_STR(connect_from(A, "203.0.113.2 80"), "silence");
+        CHECK_STR(connect_from(A, "203.0.113.3 80"), "connected");
+        CHECK(!rig_kill(&g, A));
+        CHECK(!rig_create(&g, rig_plan(A))); /* and end with the sandbox */
+        CHECK_STR(connect_from(A, "203.0.113.2 80"), "connected");
+        CHECK(!rig_kill(&g, A));
+}
+
+static void overlapping_rules_are_fine(void)
+{
+        json_t *plan = plan_with_net(A, true, "203.0.113.3", "203.0.113.0/24"), *deny;
+
+        deny = json_object_get(json_object_get(plan, "net"), "deny");
+        (void)json_array_append_new(deny, json_string("203.0.113.0/25"));
+        (void)json_array_append_new(deny, json_string("203.0.113.2"));
+        (void)json_array_append_new(deny, json_string("203.0.113.0/24"));
+        (void)json_array_append_new(deny, json_string("0.0.0.0/0"));
+        CHECK(!rig_create(&g, plan));
+        CHECK_STR(connect_from(A, "203.0.113.2 80"), "silence");
+        CHECK_STR(connect_from(A, "203.0.113.3 80"), "connected");
+        CHECK(!rig_kill(&g, A));
+}
+
+static bool set_net(const char *id, json_t *plan)
+{
+        json_t *answer =
+                rig_call(&g, json_pack("{s:s,s:s,s:O}", "op", "net", "id", id, "net", json_object_get(plan, "net")));
+        bool ok = json_is_true(json_object_get(answer, "ok"));
+
+        json_decref(plan);
+        json_decref(answer);
+        return ok;
+}
+
+static void rules_can_change_and_survive_a_crash(void)
+{
+        CHECK(!rig_create(&g, rig_plan(A)));
+        CHECK_STR(connect_from(A, "203.0.113.2 80"), "connected");
+        CHECK(set_net(A, plan_with_net(A, true, NULL, "203.0.113.2")));
+        CHECK_STR(connect_from(A, "203.0.113.2 80"), "silence");
+        CHECK_STR(connect_from(A, "203.0.113.3 80"), "connected");
+        rig_crash(&g);
+        CHECK(rig_start(&g));
+        CHECK_STR(connect_from(A, "203.0.113.2 80"), "silence");
+        CHECK_STR(connect_from(A, "203.0.113.3 80"), "connected");
+        CHECK(set_net(A, plan_with_net(A, true, NULL, NULL)));
+        CHECK_STR(connect_from(A, "203.0.113.2 80"), "connected");
+        CHECK(!rig_kill(&g, A));
+}
+
+int main(void)
+{
+        json_t *info;
+        bool has_network;
+
+        if (rig_reason_to_skip()) {
+                printf("1..0 # SKIP %s\n", rig_reason_to_skip());
+                return 0;
+        }
+        if (!rig_open(&g, 2) || !rig_start(&g))
+                return 1;
+        info = rig_info(&g);
+        has_network = json_is_true(json_object_get(info, "network"));
+        json_decref(info);
+        if (!has_network || !make_world()) {
+                printf("1..0 # SKIP no packet filter on this host\n");
+                rig_close(&g);
+                return 0;
+        }
+        RUN(reaches_the_world);
+        RUN(never_reaches_private_networks);
+        RUN(never_reaches_the_host);
+        RUN(never_reaches_another_sandbox);
+        RUN(rules_are_kept);
+        RUN(overlapping_rules_are_fine);
+        RUN(rules_can_change_and_survive_a_crash);
+        end_world();
+        rig_close(&g);
+        return tap_done();
+}

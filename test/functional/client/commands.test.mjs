@@ -45,7 +45,7 @@ test('variables of the sandbox and of the command', withSandbox(async (sandbox) 
 }, { envs: { ALL: 'from create & more' } }))
 
 test('user and working directory', withSandbox(async (sandbox) => {
-  assert.equal((await sandbox.commands.run('whoami; pwd', { user: 'root' })).stdout, 'root\n/root\n')
+  assert.equal((await sandbox.commands.run('whoami; echo ~', { user: 'root' })).stdout, 'root\n/root\n')
   assert.equal((await sandbox.commands.run('pwd', { cwd: '/tmp' })).stdout, '/tmp\n')
   await assert.rejects(sandbox.commands.run('pwd', { cwd: '/no/such' }), { name: 'InvalidArgumentError' })
 }))

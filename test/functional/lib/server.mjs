@@ -19,7 +19,7 @@ export function imagesDir() {
   const places = [process.env.SANDGLASS_TEST_IMAGES, path.join(top, 'build', 'images'), path.join(top, 'data', 'images')]
   const found = places.find((dir) => dir && fs.existsSync(path.join(dir, 'templates', 'base.json')))
   if (!found) throw new Error(`no template 'base' in any of ${places.filter(Boolean).join(', ')}; make one: sandglass template base --images DIR`)
-  return path.resolve(found)
+  return fs.realpathSync(found)
 }
 
 export function temporaryDir(what = 'data') {
@@ -135,7 +135,7 @@ export class Server {
     const old = names.flatMap((name) => this.roles()[name])
     for (const pid of old) process.kill(pid, 'SIGKILL')
     await until(
-      () => `new ${names} in place of ${old}\n${this.log.slice(-4000)}`,
+      () => `new ${names} in place of ${old}\n${this.log.slice(-2000)}`,
       () => names.every((n) => { const now = this.roles()[n]; return now.length > 0 && now.every((pid) => !old.includes(pid)) }),
     )
     return old
@@ -145,7 +145,7 @@ export class Server {
   async stop(signal = 'SIGTERM') {
     process.kill(this.supervisor, signal)
     const how = await Promise.race([this.ended, late(20_000)])
-    if (!how) throw new Error(`server did not end on ${signal}:\n${this.log.slice(-4000)}`)
+    if (!how) throw new Error(`server did not end on ${signal}:\n${this.log.slice(-2000)}`)
     running.delete(this)
     return how
   }
@@ -164,7 +164,7 @@ export class Server {
       await Promise.race([this.ended, late(10_000)])
     }
     fs.rmSync(this.data, { recursive: true, force: true })
-    if (r.status !== 0) throw new Error(`sandglass down failed (${r.status}): ${r.stderr}\n${this.log.slice(-4000)}`)
+    if (r.status !== 0) throw new Error(`sandglass down failed (${r.status}): ${r.stderr}\n${this.log.slice(-2000)}`)
   }
 
   isUp() {

@@ -14,9 +14,15 @@ import { until } from '../lib/wait.mjs'
 
 const { CommandExitError, NotEnoughSpaceError, Sandbox } = await import('e2b')
 
+function removeImages(dir) {
+  spawnSync('umount', [path.join(dir, 'layers')])
+  fs.rmdirSync(path.join(dir, 'layers')) // fails, and with it the case, while something is mounted there
+  fs.rmSync(dir, { recursive: true })
+}
+
 /** A server for one case; the client speaks to it. */
 const withServer = (options, body) => async (t) => {
-  const server = await Server.start(typeof options === 'function' ? options() : options)
+  const server = await Server.start(options)
   Object.assign(process.env, clientEnvironment(server, 'http'))
   try {
     await body(server, t)
@@ -30,7 +36,8 @@ function imagesWith(templates) {
   const dir = temporaryDir('images')
   const real = imagesDir()
   fs.mkdirSync(path.join(dir, 'templates'))
-  fs.symlinkSync(path.join(real, 'layers'), path.join(dir, 'layers'))
+  fs.mkdirSync(path.join(dir, 'layers'))
+  assert.equal(spawnSync('mount', ['--bind', path.join(real, 'layers'), path.join(dir, 'layers')]).status, 0)
   fs.copyFileSync(path.join(real, 'templates', 'base.json'), path.join(dir, 'templates', 'base.json'))
   for (const [alias, text] of Object.entries(templates)) fs.writeFileSync(path.join(dir, 'templates', `${alias}.json`), text)
   return dir
@@ -115,30 +122,28 @@ test('the daemon killed from outside: the sandbox is gone everywhere and cleaned
   })()
 }))
 
-test('a template with a missing layer, and manifests that are broken', withServer(
-  () => ({
-    images: imagesWith({
-      holey: JSON.stringify({ alias: 'holey', templateID: 'holey000000000000000', layers: ['no-such-layer'], cpuCount: 1, memoryMB: 256, diskSizeMB: 1024, defaultUser: 'user', defaultWorkdir: '/home/user' }),
-      climber: JSON.stringify({ alias: 'climber', templateID: 'climber0000000000000', layers: ['../../etc'], cpuCount: 1, memoryMB: 256, diskSizeMB: 1024 }),
-      garbage: '{"alias":',
-    }),
-  }),
-  async (server) => {
-    await leakless(server, async () => {
-      const holey = await api(server, 'POST', '/v2/sandboxes', { body: { templateID: 'holey' } })
-      assert.ok(holey.status >= 400, holey.body)
-      assert.match(holey.json.message, /layer/)
-      for (const templateID of ['climber', 'garbage']) {
-        const answer = await api(server, 'POST', '/v2/sandboxes', { body: { templateID } })
-        assert.ok(answer.status >= 400, `${templateID}: ${answer.body}`)
-        assert.equal(answer.json.code, answer.status)
-      }
-      const good = await createRaw(server)
-      await killRaw(server, good.sandboxID)
+test('a template with a missing layer, and manifests that are broken', async () => {
+  const manifest = (alias, layers) => JSON.stringify({ alias, templateID: alias.padEnd(20, '0'), layers, cpuCount: 1, memoryMB: 256, diskSizeMB: 1024, defaultUser: 'user', defaultWorkdir: '/home/user' })
+  const images = imagesWith({ holey: manifest('holey', ['no-such-layer']), climber: manifest('climber', ['../../etc']), garbage: '{"alias":' })
+  try {
+    await withServer({ images }, async (server) => {
+      await leakless(server, async () => {
+        const holey = await api(server, 'POST', '/v2/sandboxes', { body: { templateID: 'holey' } })
+        assert.ok(holey.status >= 400, holey.body)
+        assert.match(holey.json.message, /layer/)
+        for (const templateID of ['climber', 'garbage']) {
+          const answer = await api(server, 'POST', '/v2/sandboxes', { body: { templateID } })
+          assert.ok(answer.status >= 400, `${templateID}: ${answer.body}`)
+          assert.equal(answer.json.code, answer.status)
+        }
+        const good = await createRaw(server)
+        await killRaw(server, good.sandboxID)
+      })()
     })()
-    fs.rmSync(server.images, { recursive: true, force: true })
-  },
-))
+  } finally {
+    removeImages(images)
+  }
+})
 
 test('a client that leaves while its sandbox is made', withServer({}, async (server) => {
   const before = await settled(server)

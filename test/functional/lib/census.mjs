@@ -190,7 +190,7 @@ export function everythingOf(data) {
   }
   for (const line of mountLines('self')) if (line.includes(data + '/')) found.push(`mount ${line}`)
   const instance = instanceName(data)
-  for (const p of cellProcesses(instance)) found.push(`process ${p.pid} ${p.args.join(' ')} in ${instance}`)
+  for (const p of cellProcesses(instance).filter((q) => q.state !== 'Z')) found.push(`process ${p.pid} ${p.args.join(' ')} in ${instance}`)
   for (const dir of instance ? cgroupDirs(instance) : []) found.push(`cgroup ${dir}`)
   for (const line of instance ? [...links(instance), ...tables(instance)] : []) found.push(line)
   for (const name of list(path.join(data, 'sandboxes'))) found.push(`sandboxes/${name}`)

@@ -51,7 +51,8 @@ export class Server {
     const argv = [...wrap, binary, 'serve', '--data', server.data, '--images', server.images, '--listen', listen]
     argv.push('--tls-listen', tlsListen, ...args)
     server.log = ''
-    fs.rmSync(server.file('env'), { force: true })
+    server.keepsData = data !== undefined
+    server.stamp = server.#envStamp()
     server.child = spawn(argv[0], argv.slice(1), { stdio: ['ignore', 'pipe', 'pipe'] })
     server.ended = new Promise((done) => {
       server.child.once('close', (code, signal) => done({ code, signal }))
@@ -82,7 +83,7 @@ export class Server {
     let over = null
     this.ended.then((how) => (over = how))
     try {
-      await until(() => `server ready\n${this.log}`, () => over || fs.existsSync(this.file('env')), startDeadlineMs)
+      await until(() => `server ready\n${this.log}`, () => over || this.#envStamp() !== this.stamp, startDeadlineMs)
     } catch (late) {
       await this.cleanUp()
       throw late
@@ -93,6 +94,12 @@ export class Server {
     }
     this.supervisor = this.#findSupervisor()
     this.env = parseExports(fs.readFileSync(this.file('env'), 'utf8'))
+  }
+
+  /** Changes when the exports are written anew, which is when the server is ready. */
+  #envStamp() {
+    const s = fs.statSync(this.file('env'), { throwIfNoEntry: false, bigint: true })
+    return s ? `${s.ino} ${s.mtimeNs} ${s.ctimeNs}` : ''
   }
 
   #findSupervisor() {
@@ -152,7 +159,9 @@ export class Server {
 
   /** The same data directory again, after stop(). */
   async again(options = {}) {
-    return Server.start({ data: this.data, images: this.images, ...options })
+    const next = await Server.start({ data: this.data, images: this.images, ...options })
+    next.keepsData = this.keepsData
+    return next
   }
 
   /** End server and sandboxes and remove the directory. */
@@ -163,7 +172,7 @@ export class Server {
       if (r.status !== 0) this.child.kill('SIGKILL')
       await Promise.race([this.ended, late(10_000)])
     }
-    fs.rmSync(this.data, { recursive: true, force: true })
+    if (!this.keepsData) fs.rmSync(this.data, { recursive: true, force: true })
     if (r.status !== 0) throw new Error(`sandglass down failed (${r.status}): ${r.stderr}\n${this.log.slice(-2000)}`)
   }
 
@@ -177,6 +186,6 @@ const late = (ms) => new Promise((done) => setTimeout(done, ms, null).unref())
 process.once('exit', () => {
   for (const server of running) {
     sandglass(['down', '--data', server.data])
-    fs.rmSync(server.data, { recursive: true, force: true })
+    if (!server.keepsData) fs.rmSync(server.data, { recursive: true, force: true })
   }
 })

@@ -140,8 +140,7 @@ test('paths with NUL or dots stay inside the sandbox', clean(async () => {
   const above = await call('GET', '/files?path=../../../../../../etc/hostname')
   assert.ok([200, 404].includes(above.status))
   const stat = await rpc('Stat', { path: '/../../../../home/user' })
-  assert.deepEqual([stat.status, stat.json?.entry?.path], [200, '/home/user'])
-  assert.ok((await rpc('Remove', { path: '' })).status >= 400 || true)
+  assert.deepEqual([stat.status, stat.json?.entry?.name], [200, 'user']) // the root of the sandbox is above itself
   assert.ok((await call('GET', '/health')).status < 300)
   await killRaw(server, sandbox.sandboxID)
 }))

@@ -9,7 +9,7 @@ import test from 'node:test'
 import { everythingOf, settled } from '../lib/census.mjs'
 import { isAlive } from '../lib/proc.mjs'
 import { api, createRaw, envd } from '../lib/raw.mjs'
-import { Server, binary, imagesDir, parseExports, sandglass, temporaryDir } from '../lib/server.mjs'
+import { Server, binary, parseExports, sandglass, temporaryDir } from '../lib/server.mjs'
 import { until } from '../lib/wait.mjs'
 
 /** Start a server that must refuse: -> {code, log}. */
@@ -172,17 +172,12 @@ test('exports are what a shell reads', async () => {
   }
 })
 
-test('a directory without templates: create says which is missing', async () => {
-  const images = temporaryDir('images')
-  fs.mkdirSync(path.join(images, 'layers'))
-  fs.mkdirSync(path.join(images, 'templates'))
-  assert.ok(imagesDir())
-  const server = await Server.start({ images })
-  try {
-    const answer = await api(server, 'POST', '/v2/sandboxes', { body: { templateID: 'base' } })
-    assert.deepEqual([answer.status, answer.json?.message], [404, "template 'base' not found"])
-  } finally {
-    await server.cleanUp()
-    fs.rmSync(images, { recursive: true, force: true })
-  }
+test('a default template that cannot be made: why, and no half of it is left', async () => {
+  const images = path.join(temporaryDir('images'), 'images')
+  const { code, log } = await refused({ images, args: ['--mirror', 'http://127.0.0.1:1/debian'] })
+  assert.notEqual(code, 0)
+  assert.match(log, /template/i)
+  const left = fs.existsSync(images) ? fs.readdirSync(images, { recursive: true }).filter((name) => !['layers', 'templates', 'lock'].includes(name)) : []
+  assert.deepEqual(left, [])
+  fs.rmSync(path.dirname(images), { recursive: true, force: true })
 })

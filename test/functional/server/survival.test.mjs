@@ -18,7 +18,11 @@ async function withServer(body) {
     Object.assign(process.env, clientEnvironment(server, 'http'))
     return server
   }
-  const keep = { server: await start(), again: async () => (keep.server = await start({ data: keep.server.data })) }
+  const again = async () => {
+    keep.server = await keep.server.again()
+    Object.assign(process.env, clientEnvironment(keep.server, 'http'))
+  }
+  const keep = { server: await start(), again }
   try {
     await body(keep)
   } finally {
@@ -88,7 +92,6 @@ test('kill -9 of the supervisor, then a new start', async () => {
     await keep.server.stop('SIGKILL')
     await until('the roles to end with it', () => roles.every((pid) => !isAlive(pid)))
     await keep.again()
-    Object.assign(process.env, clientEnvironment(keep.server, 'http'))
     const same = await until('connect', () => Sandbox.connect(one.sandbox.sandboxId).catch(() => null))
     await until('the counter to go on', async () => (await countOf(same)) > count)
     assert.equal((await same.commands.run(`kill -0 ${one.stream.pid} && echo same process`)).stdout, 'same process\n')

@@ -14,6 +14,7 @@
 struct engine {
         const struct conf *conf;
         struct loop *loop;
+        struct io supervisor; /* its pidfd */
         int data_dir, sandboxes_dir, trash_dir, layers_dir, proc_dir, host_netns, envd_binary;
         char boot_id[SYS_BOOT_ID_MAX];
         struct instance instance;

@@ -177,6 +177,28 @@ static void on_signal(int signo, void *arg)
         loop_stop(e->loop);
 }
 
+static void on_supervisor_gone(struct io *io, uint32_t events)
+{
+        struct engine *e = CONTAINER_OF(io, struct engine, supervisor);
+
+        (void)events;
+        log_info("engine.stopping", "supervisor=gone alive=%u", e->alive);
+        loop_stop(e->loop);
+}
+
+/* PDEATHSIG alone does not do: the kernel forgets it when our credentials change, as they do for every overlay. */
+static int watch_supervisor(struct engine *e, struct err *err)
+{
+        int r = sys_pidfd_open(getppid());
+
+        if (r < 0)
+                return err_sys(err, r, "watch supervisor");
+        e->supervisor.fd = r;
+        e->supervisor.on = on_supervisor_gone;
+        r = loop_add(e->loop, &e->supervisor, EPOLLIN);
+        return r < 0 ? err_sys(err, r, "watch supervisor") : 0;
+}
+
 static int start(struct engine *e, struct err *err)
 {
         static const int signals[] = {SIGTERM, SIGINT, 0};
@@ -202,7 +224,10 @@ static int start(struct engine *e, struct err *err)
                 return r;
         leftovers_return(e);
         r = loop_signals(e->loop, signals, on_signal, e);
-        return r < 0 ? err_sys(err, r, "watch signals") : requests_start(e, err);
+        if (r < 0)
+                return err_sys(err, r, "watch signals");
+        r = watch_supervisor(e, err);
+        return r < 0 ? r : requests_start(e, err);
 }
 
 static void stop(struct engine *e)
@@ -224,6 +249,7 @@ int engine_main(const struct conf *conf)
                            .proc_dir = -1,
                            .host_netns = -1,
                            .envd_binary = -1,
+                           .supervisor = {.fd = -1},
                            .instance = {.lock = -1}};
         struct err err = {0};
         int r;

@@ -25,7 +25,7 @@ static int decode_template(const json_t *body, struct create_request *c, struct 
         r = json_field_text(body, "templateID", &text, err);
         if (r < 0)
                 return r;
-        if (!text)
+        if (!text || !text[0])
                 return err_set(err, ERR_INVALID, "validation error: field 'templateID' is required");
         if (template_ref_parse(str_of(text), &c->template, &why) < 0)
                 return err_set(err, ERR_INVALID, "Invalid template reference: %s", why.msg);

@@ -325,6 +325,7 @@ static void bad_requests_are_refused_with_the_contracts_words(void)
         } bad[] = {
                 {"[]", "validation error: the body must be an object"},
                 {"{}", "validation error: field 'templateID' is required"},
+                {"{\"templateID\":\"\"}", "validation error: field 'templateID' is required"},
                 {"{\"templateID\":7}", "validation error: field 'templateID' must be a string"},
                 {"{\"templateID\":\"a b\"}", "Invalid template reference: invalid template ID: a b"},
                 {"{\"templateID\":\"b\",\"timeout\":0}", "Timeout must be greater than 0"},

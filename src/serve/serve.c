@@ -163,6 +163,8 @@ static int on_ready(void *arg, pid_t *ret_child, struct err *err)
         int r;
 
         r = greeting_ready(&s->greeting, &s->opt.conf, err);
+        if (r == 0)
+                s->opt.conf.make_key = false; /* it is in env now: a control that is started again makes no other */
         if (r == 0 && s->opt.notify)
                 greeting_notify(s->opt.notify);
         if (r == 0 && s->opt.check)

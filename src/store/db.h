@@ -10,6 +10,7 @@ enum db_statement {
         DB_BEGIN,
         DB_COMMIT,
         DB_ROLLBACK,
+        DB_PRIME,
         DB_SETTING_GET,
         DB_SETTING_PUT,
         DB_TEAM_ADD,
@@ -27,7 +28,7 @@ enum db_statement {
 struct store {
         sqlite3 *db;                            /* owned */
         sqlite3_stmt *statement[DB_STATEMENTS]; /* owned */
-        bool is_dirty;                          /* written since the last store_tidy() */
+        int log_pages;                          /* of the write-ahead log, at the last commit */
 };
 
 /* Set *err from the connection's last error; returns its negative errno. */

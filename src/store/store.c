@@ -9,8 +9,10 @@
 #include "base/log.h"
 #include "store/db.h"
 
-/* Pages of write-ahead log after which SQLite moves it into the file by itself: only when store_tidy() never came. */
-#define CHECKPOINT_PAGES "8000"
+/* Pages of write-ahead log: from the first number on store_tidy() has something to do, at the second the log is moved in
+ * the middle of the work, because it never came. */
+#define TIDY_PAGES 512
+#define TIDY_PAGES_MAX 8000
 
 /* Exclusive: the lock is taken once, and no second control can write below us.
  * Order matters: in that mode the log's index is kept in memory only if the mode is set before WAL is entered. */
@@ -19,14 +21,14 @@ static const char pragmas[] = "PRAGMA locking_mode = EXCLUSIVE;"
                               "PRAGMA synchronous = NORMAL;"
                               "PRAGMA foreign_keys = ON;"
                               "PRAGMA cache_size = -1024;"
-                              "PRAGMA trusted_schema = OFF;"
-                              "PRAGMA wal_autocheckpoint = " CHECKPOINT_PAGES ";";
+                              "PRAGMA trusted_schema = OFF;";
 
 static const char *const texts[DB_STATEMENTS] = {
         [DB_BEGIN] = "BEGIN IMMEDIATE",
         [DB_COMMIT] = "COMMIT",
         [DB_ROLLBACK] = "ROLLBACK",
         [DB_SETTING_GET] = "SELECT value FROM setting WHERE name = ?",
+        [DB_PRIME] = "INSERT OR REPLACE INTO setting (name, value) VALUES ('primed', randomblob(8))",
         [DB_SETTING_PUT] = "INSERT INTO setting (name, value) VALUES (?, ?)",
         [DB_TEAM_ADD] = "INSERT INTO team (id, slug, name, created_ns) VALUES (?, ?, ?, ?)",
         [DB_TEAM_ALL] = "SELECT no, id, slug, name FROM team ORDER BY no",
@@ -69,7 +71,6 @@ int db_run(struct store *s, enum db_statement which, struct err *err, const char
         if (sqlite3_step(q) != SQLITE_DONE)
                 r = db_fail(s->db, err, what);
         sqlite3_reset(q);
-        s->is_dirty = true;
         return r;
 }
 
@@ -93,6 +94,23 @@ static int make_private(const char *path, struct err *err)
         return 0;
 }
 
+/* After each commit: how long the log is now. */
+static int on_log(void *arg, sqlite3 *db, const char *name, int pages)
+{
+        struct store *s = arg;
+
+        s->log_pages = pages;
+        if (pages >= TIDY_PAGES_MAX)
+                (void)sqlite3_wal_checkpoint_v2(db, name, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+        return SQLITE_OK;
+}
+
+/* The first write to a fresh log waits for the disk: let that be this one, not a client's. */
+static int prime(struct store *s, struct err *err)
+{
+        return db_run(s, DB_PRIME, err, "write");
+}
+
 static void close_p(struct store **s)
 {
         store_close(*s);
@@ -112,9 +130,12 @@ int store_open(const char *path, struct store **ret, struct err *err)
         if (sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK ||
             sqlite3_exec(s->db, pragmas, NULL, NULL, NULL) != SQLITE_OK)
                 return db_fail(s->db, err, "open");
+        (void)sqlite3_wal_hook(s->db, on_log, s);
         r = db_migrate(s->db, DB_SCHEMA_VERSION, err);
         if (r == 0)
                 r = prepare_all(s, err);
+        if (r == 0)
+                r = prime(s, err);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(s);
@@ -149,14 +170,15 @@ void store_rollback(struct store *s)
 
 bool store_wants_tidy(const struct store *s)
 {
-        return s->is_dirty;
+        return s->log_pages >= TIDY_PAGES;
 }
 
 void store_tidy(struct store *s)
 {
-        int frames = 0, moved = 0;
+        struct err err;
 
-        s->is_dirty = false;
-        if (sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &frames, &moved) != SQLITE_OK)
+        if (sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL) != SQLITE_OK)
                 log_debug("store.tidy", "failed=%s", sqlite3_errstr(sqlite3_errcode(s->db)));
+        else if (prime(s, &err) < 0)
+                log_debug("store.tidy", "failed=%s", err.msg);
 }

@@ -23,8 +23,8 @@ int store_begin(struct store *s, struct err *err);
 int store_commit(struct store *s, struct err *err);
 void store_rollback(struct store *s);
 
-bool store_wants_tidy(const struct store *s); /* has the log grown since? */
-void store_tidy(struct store *s);             /* moves it into the file; may wait for the disk */
+bool store_wants_tidy(const struct store *s); /* has the log grown long? */
+void store_tidy(struct store *s);             /* moves it into the file; waits for the disk */
 
 #define STORE_SEED_LEN 32
 /* Random bytes made once per database: what tokens are derived from. */

@@ -3,7 +3,7 @@
  *   engine_create SOCKET LAYER [-n COUNT] [-a ALIVE] [-p PARALLEL]
  *
  * COUNT lives one after the other (create, kill), with ALIVE idle sandboxes around; with -p, PARALLEL creates are under
- * way at a time.  Prints one JSON object: microseconds, p50 and p99, as seen from here and as the engine counts them. */
+ * way at a time.  With ALIVE, memory_kib is what each of them took from the machine's available memory.  Prints one JSON object: microseconds, p50 and p99, as seen from here and as the engine counts them. */
 #include <getopt.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -119,6 +119,20 @@ static uint64_t finish_create(void)
         return us;
 }
 
+static long available_kib(void)
+{
+        FILE *f = fopen("/proc/meminfo", "re");
+        char line[128];
+        long kib = 0;
+
+        while (f && fgets(line, sizeof(line), f))
+                if (sscanf(line, "MemAvailable: %ld", &kib) == 1)
+                        break;
+        if (f)
+                (void)fclose(f);
+        return kib;
+}
+
 static void connect_engine(const char *path)
 {
         struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -183,6 +197,7 @@ int main(int argc, char **argv)
         unsigned count = 200, alive = 0, parallel = 0;
         json_t *out = json_object();
         char(*ids)[SANDBOX_ID_MAX];
+        long before_kib;
         int c;
 
         while ((c = getopt(argc, argv, "n:a:p:")) != -1) {
@@ -197,12 +212,16 @@ int main(int argc, char **argv)
         connect_engine(argv[optind]);
         layer = argv[optind + 1];
         ids = calloc(alive + 1, sizeof(*ids));
+        before_kib = available_kib();
         for (unsigned i = 0; i < alive; i++) {
                 sandbox_id_make(ids[i]);
                 ask_create(ids[i]);
                 (void)finish_create();
         }
         (void)json_object_set_new(out, "alive", json_integer(alive));
+        if (alive)
+                (void)json_object_set_new(out, "memory_kib",
+                                          json_integer((before_kib - available_kib()) / (long)alive));
         if (parallel)
                 in_bursts(count, parallel, out);
         else

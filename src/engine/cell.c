@@ -234,10 +234,6 @@ static int be_born(const struct cell_maker *m, struct cell *c, int cgroup, struc
 {
         int pair[2], r;
 
-        r = make_fs("sysfs", NULL, 0, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC,
-                    &c->fd[CELL_SYS], err);
-        if (r < 0)
-                return r;
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
                 return err_sys(err, -errno, "make socket pair");
         c->fd[CELL_SOCK] = pair[0];
@@ -261,6 +257,10 @@ static int make_in_network(const struct cell_maker *m, struct cell *c, int netns
 
         if (r == 0)
                 r = be_born(m, c, cgroup, err);
+        if (r == 0)
+                r = make_proc(m, c, err);
+        if (r == 0 && netns < 0)
+                r = netslot_set_up(c->fd[CELL_PROC], err);
         if (setns(m->host_netns, CLONE_NEWNET) < 0)
                 return err_sys(err, -errno, "return to the host's network namespace");
         return r;
@@ -270,9 +270,12 @@ static int finish(const struct cell_maker *m, struct cell *c, struct err *err)
 {
         int r;
 
-        if ((r = set_up_process(m, c, err)) < 0 || (r = make_dev(m, c, err)) < 0 || (r = let_go(c, err)) < 0 ||
-            (r = make_proc(m, c, err)) < 0)
+        if ((r = set_up_process(m, c, err)) < 0 || (r = make_dev(m, c, err)) < 0 || (r = let_go(c, err)) < 0)
                 return r;
+        r = sys_clone_tree(m->sys, ""); /* while envd starts */
+        if (r < 0)
+                return err_sys(err, r, "clone /sys");
+        c->fd[CELL_SYS] = r;
         return wait_until_waiting(c, err);
 }
 

@@ -45,6 +45,7 @@ struct cell_maker { /* the nursery's tools */
         int host_netns, host_ipcns;
         int host_netlink; /* -1 without links */
         int dev;          /* devfs.h */
+        int sys;          /* sysfs of an empty network namespace, read-only */
 };
 
 /* netns: the slot's, from its last sandbox; -1: make one.  It is used up in any case. */

@@ -225,26 +225,13 @@ static int write_number(int dir, unsigned slot, const char *file, uint64_t n)
         return write_slot(dir, slot, file, text);
 }
 
-static int limit_v2(const struct cgroups *c, unsigned slot, const struct plan_limits *l)
+static int limit_memory_v2(int dir, unsigned slot, uint64_t bytes)
 {
-        char cpu[48];
-        int r = 0;
+        int r = write_number(dir, slot, "memory.max", bytes);
 
-        if (c->in_v2[CGROUP_MEMORY]) {
-                r = write_number(c->v2, slot, "memory.max", l->memory_bytes);
-                if (r == 0) {
-                        r = write_slot(c->v2, slot, "memory.swap.max", "0");
-                        r = r == -ENOENT ? 0 : r; /* no swap accounting */
-                }
-        }
-        if (r == 0 && c->in_v2[CGROUP_PIDS])
-                r = write_number(c->v2, slot, "pids.max", l->pids);
-        if (r == 0 && c->in_v2[CGROUP_CPU]) {
-                (void)snprintf(cpu, sizeof(cpu), "%llu %u", (unsigned long long)l->cpu_count * CPU_PERIOD_US,
-                               CPU_PERIOD_US);
-                r = write_slot(c->v2, slot, "cpu.max", cpu);
-        }
-        return r;
+        if (r == 0)
+                r = write_slot(dir, slot, "memory.swap.max", "0");
+        return r == -ENOENT ? 0 : r; /* no swap accounting */
 }
 
 /* v1 wants memory <= memory+swap at every moment: growing needs the second raised first, shrinking the other way. */
@@ -260,25 +247,40 @@ static int limit_memory_v1(int dir, unsigned slot, uint64_t bytes)
         return r;
 }
 
-static int limit_v1(const struct cgroups *c, unsigned slot, const struct plan_limits *l)
+/* As many as there are is no limit. */
+static int limit_cpu(const struct cgroups *c, unsigned slot, const struct plan_limits *old, uint32_t count)
+{
+        long online = sysconf(_SC_NPROCESSORS_ONLN);
+        bool is_limit = online < 1 || count < (unsigned long)online;
+        char text[48];
+
+        if (!is_limit && !old)
+                return 0; /* a new group has none */
+        if (c->in_v2[CGROUP_CPU]) {
+                if (is_limit)
+                        (void)snprintf(text, sizeof(text), "%llu %u", (unsigned long long)count * CPU_PERIOD_US,
+                                       CPU_PERIOD_US);
+                else
+                        (void)snprintf(text, sizeof(text), "max %u", CPU_PERIOD_US);
+                return write_slot(c->v2, slot, "cpu.max", text);
+        }
+        if (!is_limit)
+                return write_slot(c->v1[CGROUP_CPU], slot, "cpu.cfs_quota_us", "-1");
+        return write_number(c->v1[CGROUP_CPU], slot, "cpu.cfs_quota_us", (uint64_t)count * CPU_PERIOD_US);
+}
+
+int cgroups_limit(const struct cgroups *c, unsigned slot, const struct plan_limits *old, const struct plan_limits *l,
+                  struct err *err)
 {
         int r = 0;
 
-        if (c->v1[CGROUP_MEMORY] >= 0)
-                r = limit_memory_v1(c->v1[CGROUP_MEMORY], slot, l->memory_bytes);
-        if (r == 0 && c->v1[CGROUP_PIDS] >= 0)
-                r = write_number(c->v1[CGROUP_PIDS], slot, "pids.max", l->pids);
-        if (r == 0 && c->v1[CGROUP_CPU] >= 0)
-                r = write_number(c->v1[CGROUP_CPU], slot, "cpu.cfs_quota_us", (uint64_t)l->cpu_count * CPU_PERIOD_US);
-        return r;
-}
-
-int cgroups_limit(const struct cgroups *c, unsigned slot, const struct plan_limits *l, struct err *err)
-{
-        int r = limit_v1(c, slot, l);
-
-        if (r == 0)
-                r = limit_v2(c, slot, l);
+        if (!old || old->memory_bytes != l->memory_bytes)
+                r = c->in_v2[CGROUP_MEMORY] ? limit_memory_v2(c->v2, slot, l->memory_bytes)
+                                            : limit_memory_v1(c->v1[CGROUP_MEMORY], slot, l->memory_bytes);
+        if (r == 0 && (!old || old->pids != l->pids))
+                r = write_number(c->in_v2[CGROUP_PIDS] ? c->v2 : c->v1[CGROUP_PIDS], slot, "pids.max", l->pids);
+        if (r == 0 && (!old || old->cpu_count != l->cpu_count))
+                r = limit_cpu(c, slot, old, l->cpu_count);
         return r < 0 ? err_sys(err, r, "set limits of slot %u", slot) : 0;
 }
 
@@ -293,7 +295,7 @@ int cgroups_make(const struct cgroups *c, unsigned slot, const struct plan_limit
                 if (mkdirat(fds[i], name, 0755) < 0)
                         r = err_sys(err, -errno, "make cgroup of slot %u", slot);
         if (r == 0)
-                r = cgroups_limit(c, slot, l, err);
+                r = cgroups_limit(c, slot, NULL, l, err);
         if (r == 0 && c->v2 >= 0) {
                 v2 = sys_open_dir(c->v2, name);
                 if (v2 < 0)

@@ -32,7 +32,10 @@ unsigned cgroups_fds(const struct cgroups *c, int out[CGROUPS_FDS_MAX]);
 /* All of a slot's directories, with limits.  *ret_v2 (may come back -1) is the one to be born in.  On failure nothing
  * is left. */
 int cgroups_make(const struct cgroups *c, unsigned slot, const struct plan_limits *l, int *ret_v2, struct err *err);
-int cgroups_limit(const struct cgroups *c, unsigned slot, const struct plan_limits *l, struct err *err);
+/* From limits `old` (NULL: none are set) to l; what does not change is not written, since the kernel goes through all
+ * groups of the machine for some of it. */
+int cgroups_limit(const struct cgroups *c, unsigned slot, const struct plan_limits *old, const struct plan_limits *l,
+                  struct err *err);
 int cgroups_join_v1(const struct cgroups *c, unsigned slot, pid_t pid, struct err *err);
 /* SIGKILL to everything in it, frozen or not, as far as the hierarchies offer it; never waits. */
 void cgroups_kill(const struct cgroups *c, unsigned slot);

@@ -21,22 +21,19 @@ static void make_mac(uint8_t mac[6], const struct instance *in, unsigned slot, u
         memcpy(mac, bytes, 6);
 }
 
-/* Settings of the namespace we are in.  Group numbers are those of the host. */
-static int set_sysctls(int proc_dir, struct err *err)
+int netslot_set_up(int fresh_proc, struct err *err)
 {
         static const struct {
                 const char *path, *value;
-                bool is_optional;
         } settings[] = {
-                {"sys/net/ipv4/ip_unprivileged_port_start", "0", false}, /* anyone inside may listen on port 80 */
-                {"sys/net/ipv4/ping_group_range", "0 2147483647", false},
-                {"sys/net/ipv6/conf/default/disable_ipv6", "1", true}, /* of eth0 to come; lo keeps ::1 */
+                {"sys/net/ipv4/ip_unprivileged_port_start", "0"},  /* anyone inside may listen on port 80 */
+                {"sys/net/ipv4/ping_group_range", "0 2147483647"}, /* group numbers are those of the host */
         };
 
         for (size_t i = 0; i < ARRAY_LEN(settings); i++) {
-                int r = sys_write_at(proc_dir, settings[i].path, settings[i].value);
+                int r = sys_write_at(fresh_proc, settings[i].path, settings[i].value);
 
-                if (r < 0 && !settings[i].is_optional)
+                if (r < 0)
                         return err_sys(err, r, "set %s", settings[i].path);
         }
         return 0;
@@ -50,6 +47,7 @@ static int set_up_inside(int nl, uint32_t addr, const uint8_t host_mac[6])
         if (index < 0)
                 return index;
         out.index = index;
+        (void)netlink_link_no_ip6_address(nl, index); /* a host without IPv6 refuses, and needs it not */
         if ((r = netlink_link_up(nl, index)) < 0 || (r = netlink_address_add(nl, index, addr, 32)) < 0 ||
             (r = netlink_neighbour_add(nl, index, INSTANCE_GATEWAY, host_mac)) < 0)
                 return r;
@@ -64,7 +62,7 @@ static int set_up_outside(int nl, const char *name, uint32_t addr, const uint8_t
         if (index < 0)
                 return index;
         in.index = index;
-        (void)netlink_link_no_ip6_address(nl, index); /* a host without IPv6 refuses, and needs it not */
+        (void)netlink_link_no_ip6_address(nl, index);
         if ((r = netlink_link_up(nl, index)) < 0 || (r = netlink_neighbour_add(nl, index, addr, mac)) < 0)
                 return r;
         return netlink_route_add(nl, &in);
@@ -116,11 +114,11 @@ int netslot_make(const struct instance *in, unsigned slot, bool has_link, int ho
         r = lo < 0 ? lo : netlink_link_up(nl, lo);
         if (r < 0)
                 return err_sys(err, r, "bring loopback up");
-        r = set_sysctls(proc_dir, err);
-        if (r == 0 && has_link)
+        if (has_link) {
                 r = make_link(in, slot, host_netlink, nl, netns, err);
-        if (r < 0)
-                return r;
+                if (r < 0)
+                        return r;
+        }
         *ret_netns = TAKE_FD(netns);
         return 0;
 }

@@ -12,3 +12,6 @@ struct instance;
  * route and permanent neighbours; without, only loopback. */
 int netslot_make(const struct instance *in, unsigned slot, bool has_link, int host_netlink, int proc_dir,
                  int *ret_netns, struct err *err);
+/* Settings of the namespace we are in.  Through a fresh proc: the kernel keeps one directory entry per namespace for each
+ * setting in a proc mount that all use, and walks through all of them for the next. */
+int netslot_set_up(int fresh_proc, struct err *err);

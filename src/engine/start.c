@@ -167,18 +167,11 @@ static int step_send(struct start *st, struct err *err)
 
 /* ------------------------------------------------------------- the steps before it */
 
-static bool same_limits(const struct plan_limits *a, const struct plan_limits *b)
-{
-        return a->memory_bytes == b->memory_bytes && a->cpu_count == b->cpu_count && a->pids == b->pids;
-}
-
 static int step_limits(struct start *st, struct err *err)
 {
         struct engine *e = st->guest->engine;
 
-        if (same_limits(&st->plan.limits, &e->default_limits))
-                return 0; /* every cell has these */
-        return cgroups_limit(&e->cgroups, st->cell.slot, &st->plan.limits, err);
+        return cgroups_limit(&e->cgroups, st->cell.slot, &e->default_limits, &st->plan.limits, err);
 }
 
 static int step_filter(struct start *st, struct err *err)

@@ -17,14 +17,47 @@
 
 #define A "iaaaaaaaaaaaaaaaaaaaa"
 #define B "ibbbbbbbbbbbbbbbbbbbb"
-#define HERE 0xcb007101u    /* 203.0.113.1, our end */
-#define THERE 0xcb007102u   /* 203.0.113.2, the world's, a public server */
-#define ANOTHER 0xcb007103u /* 203.0.113.3, too */
-#define PRIVATE 0x0a636302u /* 10.99.99.2, a server of the operator's */
+
+/* The world: eight addresses set aside for documentation, by our pid, since another run may be under way beside us. */
+static uint32_t net;              /* .. /29 */
+#define HERE (net + 1)            /* our end */
+#define THERE (net + 2)           /* the world's: a public server */
+#define ANOTHER (net + 3)         /* another one */
+static uint32_t private_net;      /* 10.x.y.0/24 */
+#define PRIVATE (private_net + 2) /* a server of the operator's */
 
 static struct rig g;
 static pid_t world;
 static int host_nl;
+
+static void choose_addresses(void)
+{
+        static const uint32_t documentation[] = {0xc6336400u, 0xcb007100u};
+        unsigned n = (unsigned)getpid();
+
+        net = documentation[n % 2] + n / 2 % 32 * 8;
+        private_net = 0x0ac80000u + (n % 0x3000u << 8); /* 10.200.0.0 and up */
+}
+
+static const char *text_of(uint32_t addr)
+{
+        static char text[4][32];
+        static unsigned at;
+        char *out = text[++at % 4];
+
+        (void)snprintf(out, 32, "%u.%u.%u.%u", addr >> 24, addr >> 16 & 255, addr >> 8 & 255, addr & 255);
+        return out;
+}
+
+static const char *net_of(uint32_t addr, unsigned prefix)
+{
+        static char text[4][40];
+        static unsigned at;
+        char *out = text[++at % 4];
+
+        (void)snprintf(out, 40, "%s/%u", text_of(addr), prefix);
+        return out;
+}
 
 static int listen_tcp_port(uint16_t port)
 {
@@ -52,8 +85,8 @@ static _Noreturn void live_in_the_world(int ready, int go)
         index = netlink_link_index(nl, "world");
         (void)netlink_link_up(nl, netlink_link_index(nl, "lo"));
         (void)netlink_link_up(nl, index);
-        (void)netlink_address_add(nl, index, THERE, 24);
-        (void)netlink_address_add(nl, index, ANOTHER, 24);
+        (void)netlink_address_add(nl, index, THERE, 29);
+        (void)netlink_address_add(nl, index, ANOTHER, 29);
         (void)netlink_address_add(nl, index, PRIVATE, 24);
         ln = listen_tcp_port(80);
         (void)!write(ready, "l", 1);
@@ -68,7 +101,7 @@ static bool make_world(void)
 {
         static const uint8_t mac[6] = {2, 0x77, 0, 0, 0, 1}, there_mac[6] = {2, 0x77, 0, 0, 0, 2};
         AUTO_CLOSE int proc = open("/proc", O_PATH | O_CLOEXEC), netns = -1;
-        struct netlink_route private_route = {.dst = PRIVATE & ~255u, .prefix = 24};
+        struct netlink_route private_route = {.dst = private_net, .prefix = 24};
         int ready[2], go[2], index;
         char name[16], c;
 
@@ -93,7 +126,7 @@ static bool make_world(void)
                 return false;
         index = netlink_link_index(host_nl, name);
         private_route.index = index;
-        return netlink_link_up(host_nl, index) == 0 && netlink_address_add(host_nl, index, HERE, 24) == 0 &&
+        return netlink_link_up(host_nl, index) == 0 && netlink_address_add(host_nl, index, HERE, 29) == 0 &&
                netlink_route_add(host_nl, &private_route) == 0;
 }
 
@@ -109,40 +142,40 @@ static void end_world(void)
 
 static json_t *plan_with_net(const char *id, bool internet, const char *allow, const char *deny)
 {
-        json_t *plan = rig_plan(id), *net = json_object_get(plan, "net");
+        json_t *plan = rig_plan(id), *rules = json_object_get(plan, "net");
 
-        (void)json_object_set_new(net, "internet", json_boolean(internet));
+        (void)json_object_set_new(rules, "internet", json_boolean(internet));
         if (allow)
-                (void)json_array_append_new(json_object_get(net, "allow"), json_string(allow));
+                (void)json_array_append_new(json_object_get(rules, "allow"), json_string(allow));
         if (deny)
-                (void)json_array_append_new(json_object_get(net, "deny"), json_string(deny));
+                (void)json_array_append_new(json_object_get(rules, "deny"), json_string(deny));
         return plan;
 }
 
-static const char *connect_from(const char *id, const char *to)
+static const char *connect_from(const char *id, uint32_t to, unsigned port)
 {
         char command[128];
 
-        (void)snprintf(command, sizeof(command), "connect %s", to);
+        (void)snprintf(command, sizeof(command), "connect %s %u", text_of(to), port);
         return rig_run(&g, id, command);
 }
 
 static void reaches_the_world(void)
 {
         CHECK(!rig_create(&g, rig_plan(A)));
-        CHECK_STR(connect_from(A, "203.0.113.2 80"), "connected");
-        CHECK_STR(connect_from(A, "203.0.113.2 81"), "ECONNREFUSED");
+        CHECK_STR(connect_from(A, THERE, 80), "connected");
+        CHECK_STR(connect_from(A, THERE, 81), "ECONNREFUSED");
         CHECK(!rig_kill(&g, A));
 }
 
 static void never_reaches_private_networks(void)
 {
         CHECK(!rig_create(&g, rig_plan(A)));
-        CHECK_STR(connect_from(A, "10.99.99.2 80"), "silence");
-        CHECK_STR(connect_from(A, "169.254.169.254 80"), "silence");
+        CHECK_STR(connect_from(A, PRIVATE, 80), "silence");
+        CHECK_STR(connect_from(A, 0xa9fea9feu, 80), "silence");
         CHECK(!rig_kill(&g, A));
-        CHECK(!rig_create(&g, plan_with_net(A, true, "10.99.99.0/24", NULL))); /* a rule does not open them */
-        CHECK_STR(connect_from(A, "10.99.99.2 80"), "silence");
+        CHECK(!rig_create(&g, plan_with_net(A, true, net_of(private_net, 24), NULL))); /* a rule does not open them */
+        CHECK_STR(connect_from(A, PRIVATE, 80), "silence");
         CHECK(!rig_kill(&g, A));
 }
 
@@ -151,22 +184,18 @@ static void never_reaches_the_host(void)
         AUTO_CLOSE int ln = listen_tcp_port(0);
         struct sockaddr_in at;
         socklen_t len = sizeof(at);
-        char to[64];
 
         CHECK_INT(getsockname(ln, (struct sockaddr *)(void *)&at, &len), ==, 0);
         CHECK(!rig_create(&g, rig_plan(A)));
-        (void)snprintf(to, sizeof(to), "203.0.113.1 %u", ntohs(at.sin_port));
-        CHECK_STR(connect_from(A, to), "silence");
-        (void)snprintf(to, sizeof(to), "198.18.0.1 %u", ntohs(at.sin_port));
-        CHECK_STR(connect_from(A, to), "silence");
-        (void)snprintf(to, sizeof(to), "127.0.0.1 %u", ntohs(at.sin_port));
-        CHECK_STR(connect_from(A, to), "ECONNREFUSED"); /* its own loopback */
+        CHECK_STR(connect_from(A, HERE, ntohs(at.sin_port)), "silence");
+        CHECK_STR(connect_from(A, 0xc6120001u, ntohs(at.sin_port)), "silence");      /* the gateway */
+        CHECK_STR(connect_from(A, 0x7f000001u, ntohs(at.sin_port)), "ECONNREFUSED"); /* its own loopback */
         CHECK(!rig_kill(&g, A));
 }
 
 static void never_reaches_another_sandbox(void)
 {
-        char text[4096], to[64], *at;
+        char text[4096], *at;
         unsigned a = 0, b = 0, c = 0, d = 0;
 
         CHECK(!rig_create(&g, rig_plan(A)));
@@ -176,8 +205,7 @@ static void never_reaches_another_sandbox(void)
         CHECK(at && sscanf(at, "%u.%u.%u.%u", &a, &b, &c, &d) == 4);
         for (char *p = at; p && strncmp(p, "198.18.0.1\n", 11) == 0; p = strstr(p + 1, "198.18."))
                 (void)sscanf(p, "%u.%u.%u.%u", &a, &b, &c, &d);
-        (void)snprintf(to, sizeof(to), "%u.%u.%u.%u 49983", a, b, c, d);
-        CHECK_STR(connect_from(A, to), "silence");
+        CHECK_STR(connect_from(A, a << 24 | b << 16 | c << 8 | d, 49983), "silence");
         CHECK(!rig_kill(&g, A));
         CHECK(!rig_kill(&g, B));
 }
@@ -185,36 +213,36 @@ static void never_reaches_another_sandbox(void)
 static void rules_are_kept(void)
 {
         CHECK(!rig_create(&g, plan_with_net(A, false, NULL, NULL)));
-        CHECK_STR(connect_from(A, "203.0.113.2 80"), "silence");
+        CHECK_STR(connect_from(A, THERE, 80), "silence");
         CHECK(!rig_kill(&g, A));
-        CHECK(!rig_create(&g, plan_with_net(A, true, NULL, "203.0.113.0/24")));
-        CHECK_STR(connect_from(A, "203.0.113.2 80"), "silence");
+        CHECK(!rig_create(&g, plan_with_net(A, true, NULL, net_of(net, 29))));
+        CHECK_STR(connect_from(A, THERE, 80), "silence");
         CHECK(!rig_kill(&g, A));
-        CHECK(!rig_create(&g, plan_with_net(A, true, "203.0.113.3", "0.0.0.0/0")));
-        CHECK_STR(connect_from(A, "203.0.113.2 80"), "silence");
-        CHECK_STR(connect_from(A, "203.0.113.3 80"), "connected");
+        CHECK(!rig_create(&g, plan_with_net(A, true, text_of(ANOTHER), "0.0.0.0/0")));
+        CHECK_STR(connect_from(A, THERE, 80), "silence");
+        CHECK_STR(connect_from(A, ANOTHER, 80), "connected");
         CHECK(!rig_kill(&g, A));
-        CHECK(!rig_create(&g, plan_with_net(A, false, "203.0.113.3", NULL)));
-        CHECK_STR(connect_from(A, "203.0.113.2 80"), "silence");
-        CHECK_STR(connect_from(A, "203.0.113.3 80"), "connected");
+        CHECK(!rig_create(&g, plan_with_net(A, false, text_of(ANOTHER), NULL)));
+        CHECK_STR(connect_from(A, THERE, 80), "silence");
+        CHECK_STR(connect_from(A, ANOTHER, 80), "connected");
         CHECK(!rig_kill(&g, A));
         CHECK(!rig_create(&g, rig_plan(A))); /* and end with the sandbox */
-        CHECK_STR(connect_from(A, "203.0.113.2 80"), "connected");
+        CHECK_STR(connect_from(A, THERE, 80), "connected");
         CHECK(!rig_kill(&g, A));
 }
 
 static void overlapping_rules_are_fine(void)
 {
-        json_t *plan = plan_with_net(A, true, "203.0.113.3", "203.0.113.0/24"), *deny;
+        json_t *plan = plan_with_net(A, true, text_of(ANOTHER), net_of(net, 29)), *deny;
 
         deny = json_object_get(json_object_get(plan, "net"), "deny");
-        (void)json_array_append_new(deny, json_string("203.0.113.0/25"));
-        (void)json_array_append_new(deny, json_string("203.0.113.2"));
-        (void)json_array_append_new(deny, json_string("203.0.113.0/24"));
+        (void)json_array_append_new(deny, json_string(net_of(net, 30)));
+        (void)json_array_append_new(deny, json_string(text_of(THERE)));
+        (void)json_array_append_new(deny, json_string(net_of(net, 29)));
         (void)json_array_append_new(deny, json_string("0.0.0.0/0"));
         CHECK(!rig_create(&g, plan));
-        CHECK_STR(connect_from(A, "203.0.113.2 80"), "silence");
-        CHECK_STR(connect_from(A, "203.0.113.3 80"), "connected");
+        CHECK_STR(connect_from(A, THERE, 80), "silence");
+        CHECK_STR(connect_from(A, ANOTHER, 80), "connected");
         CHECK(!rig_kill(&g, A));
 }
 
@@ -232,16 +260,16 @@ static bool set_net(const char *id, json_t *plan)
 static void rules_can_change_and_survive_a_crash(void)
 {
         CHECK(!rig_create(&g, rig_plan(A)));
-        CHECK_STR(connect_from(A, "203.0.113.2 80"), "connected");
-        CHECK(set_net(A, plan_with_net(A, true, NULL, "203.0.113.2")));
-        CHECK_STR(connect_from(A, "203.0.113.2 80"), "silence");
-        CHECK_STR(connect_from(A, "203.0.113.3 80"), "connected");
+        CHECK_STR(connect_from(A, THERE, 80), "connected");
+        CHECK(set_net(A, plan_with_net(A, true, NULL, text_of(THERE))));
+        CHECK_STR(connect_from(A, THERE, 80), "silence");
+        CHECK_STR(connect_from(A, ANOTHER, 80), "connected");
         rig_crash(&g);
         CHECK(rig_start(&g));
-        CHECK_STR(connect_from(A, "203.0.113.2 80"), "silence");
-        CHECK_STR(connect_from(A, "203.0.113.3 80"), "connected");
+        CHECK_STR(connect_from(A, THERE, 80), "silence");
+        CHECK_STR(connect_from(A, ANOTHER, 80), "connected");
         CHECK(set_net(A, plan_with_net(A, true, NULL, NULL)));
-        CHECK_STR(connect_from(A, "203.0.113.2 80"), "connected");
+        CHECK_STR(connect_from(A, THERE, 80), "connected");
         CHECK(!rig_kill(&g, A));
 }
 
@@ -254,6 +282,7 @@ int main(void)
                 printf("1..0 # SKIP %s\n", rig_reason_to_skip());
                 return 0;
         }
+        choose_addresses();
         if (!rig_open(&g, 2) || !rig_start(&g))
                 return 1;
         info = rig_info(&g);

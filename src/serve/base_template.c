@@ -269,9 +269,9 @@ static int install_manifest(struct build *b, struct err *err)
         int r;
 
         clock_format(clock_real_ns(), when);
-        m = json_pack("{s:s, s:s, s:[s], s:i, s:i, s:i, s:s, s:s, s:s}", "alias", RECIPE_ALIAS, "templateID",
+        m = json_pack("{s:s, s:s, s:[s], s:i, s:i, s:i, s:s, s:s}", "alias", RECIPE_ALIAS, "templateID",
                       RECIPE_TEMPLATE_ID, "layers", b->layer, "cpuCount", 2, "memoryMB", 1024, "diskSizeMB", 10240,
-                      "defaultUser", "user", "defaultWorkdir", "/home/user", "builtAt", when);
+                      "defaultUser", "user", "builtAt", when);
         text = m ? json_dumps(m, JSON_INDENT(2)) : NULL;
         json_decref(m);
         if (!text)

@@ -59,8 +59,8 @@ static int check_way(const char *path, struct err *err)
                 if (!(st.st_mode & S_IXOTH))
                         return err_set(err, ERR_DENIED,
                                        "'%s' is closed to others (mode %04o), so the unprivileged roles cannot reach "
-                                       "the data directory: use --data elsewhere, or chmod o+x it",
-                                       at, st.st_mode & 07777);
+                                       "'%s': keep it elsewhere, or chmod o+x the former",
+                                       at, st.st_mode & 07777, path);
         }
         return 0;
 }

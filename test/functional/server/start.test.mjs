@@ -173,11 +173,11 @@ test('exports are what a shell reads', async () => {
 })
 
 test('a default template that cannot be made: why, and no half of it is left', async () => {
-  const images = path.join(temporaryDir('images'), 'images')
+  const images = temporaryDir('images')
   const { code, log } = await refused({ images, args: ['--mirror', 'http://127.0.0.1:1/debian'] })
   assert.notEqual(code, 0)
   assert.match(log, /template/i)
   const left = fs.existsSync(images) ? fs.readdirSync(images, { recursive: true }).filter((name) => !['layers', 'templates', 'lock'].includes(name)) : []
   assert.deepEqual(left, [])
-  fs.rmSync(path.dirname(images), { recursive: true, force: true })
+  fs.rmSync(images, { recursive: true, force: true })
 })

@@ -1,0 +1,126 @@
+// The command line against a real server: what it prints, what it passes on, what it exits with.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { createHash, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { after, before, test } from 'node:test'
+
+import { binary, sandglass, Server } from '../lib/server.mjs'
+import { until } from '../lib/wait.mjs'
+
+let server
+before(async () => (server = await Server.start()))
+after(() => server.cleanUp())
+
+const cli = (command, args = [], options = {}) => sandglass([command, '--data', server.data, ...args], { input: '', ...options })
+const list = () => JSON.parse(cli('ps', ['--json']).stdout)
+
+/** `sandglass run` in the background, once its sandbox is there: {child, ended, id}. */
+async function running(...command) {
+  const child = spawn(binary, ['run', '--data', server.data, '--', ...command], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const ended = once(child, 'close')
+  await once(child.stdout, 'data')
+  return { child, ended, id: list()[0].sandboxID }
+}
+
+test('run prints what the command prints and ends its sandbox', () => {
+  const r = cli('run', ['--', 'python3', '-c', 'print(1+1)'])
+  assert.deepEqual([r.status, r.stdout, r.stderr], [0, '2\n', ''])
+  assert.deepEqual(list(), [])
+})
+
+test('both outputs and the exit code pass through', () => {
+  const r = cli('run', ['bash', '-c', 'echo out; echo err >&2; exit 7'])
+  assert.deepEqual([r.status, r.stdout, r.stderr], [7, 'out\n', 'err\n'])
+  assert.equal(cli('run', ['--', 'bash', '-c', 'kill -9 $$']).status, 137)
+  assert.equal(cli('run', ['--', 'no-such-command']).status, 127)
+})
+
+test('input passes through, byte by byte, to its end', () => {
+  const bytes = randomBytes(500_000)
+  const r = cli('run', ['--', 'sha256sum'], { input: bytes })
+  assert.equal(r.stdout, `${createHash('sha256').update(bytes).digest('hex')}  -\n`)
+  const back = cli('run', ['--', 'cat'], { input: bytes, encoding: 'buffer', maxBuffer: 1 << 22 })
+  assert.equal(back.status, 0)
+  assert.ok(bytes.equals(back.stdout))
+})
+
+test('variables, directory and user', () => {
+  const r = cli('run', ['-e', 'GREETING=hello', '-w', '/tmp', '-u', 'root', '--', 'bash', '-c', 'echo $GREETING $PWD; id -un'])
+  assert.equal(r.stdout, 'hello /tmp\nroot\n')
+})
+
+test('an unknown template, an unknown sandbox, no server: said in words, exit code 1', () => {
+  const template = cli('run', ['-t', 'nope', '--', 'true'])
+  assert.deepEqual([template.status, template.stderr], [1, "sandglass run: template 'nope' not found\n"])
+  const unknown = cli('exec', [`i${'0'.repeat(20)}`, 'true'])
+  assert.equal(unknown.status, 1)
+  assert.match(unknown.stderr, /doesn't exist/)
+  assert.equal(cli('kill', ['../x']).status, 1)
+  const nobody = sandglass(['ps', '--data', '/nonexistent'])
+  assert.equal(nobody.status, 1)
+  assert.match(nobody.stderr, /no server at/)
+})
+
+test('wrong use: exit code 2 and the usage', () => {
+  for (const args of [['run'], ['run', '--frob'], ['exec', 'i0'], ['kill'], ['ps', 'x'], ['frob'], [], ['run', '--timeout', 'x', 'true']]) {
+    const r = sandglass(args)
+    assert.equal(r.status, 2, args.join(' '))
+    assert.match(r.stderr, /usage:/, args.join(' '))
+  }
+  assert.equal(sandglass(['help']).status, 0)
+  assert.match(sandglass(['run', '--help']).stdout, /^usage: sandglass run/)
+  assert.match(sandglass(['version', '--json']).stdout, /^{"version":"[0-9.]+"}\n$/)
+})
+
+test('exec and kill work on a sandbox that ps shows', async () => {
+  const { ended, id } = await running('bash', '-c', 'echo up; exec sleep 100')
+  assert.match(cli('ps').stdout, new RegExp(`^${id} +base `, 'm'))
+  const r = cli('exec', [id, '--', 'bash', '-c', 'cat; exit 3'], { input: 'through' })
+  assert.deepEqual([r.status, r.stdout], [3, 'through'])
+  assert.equal(cli('kill', [id]).status, 0)
+  const [code] = await ended
+  assert.equal(code, 1)
+  assert.equal(cli('kill', [id]).status, 1)
+})
+
+for (const signal of ['SIGINT', 'SIGTERM'])
+  test(`${signal} ends run and its sandbox`, async () => {
+    const { child, ended } = await running('bash', '-c', 'echo up; exec sleep 100')
+    child.kill(signal)
+    const [code] = await ended
+    assert.equal(code, signal === 'SIGINT' ? 130 : 143)
+    assert.deepEqual(list(), [])
+  })
+
+test('exec passes signals on to the command', async () => {
+  const { child, ended, id } = await running('bash', '-c', 'echo up; exec sleep 100')
+  const inner = spawn(binary, ['exec', '--data', server.data, id, 'bash', '-c', 'trap "exit 9" TERM; echo ready; while :; do sleep 0.1; done'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  await once(inner.stdout, 'data')
+  inner.kill('SIGINT')
+  assert.equal((await once(inner, 'close'))[0], 9)
+  assert.equal(list().length, 1)
+  child.kill('SIGINT')
+  await ended
+})
+
+test('a reader that leaves ends run and its sandbox', async () => {
+  const { child, ended } = await running('yes')
+  child.stdout.destroy()
+  assert.equal((await ended)[0], 141)
+  await until(() => 'no sandbox left', () => list().length === 0)
+})
+
+test('doctor finds everything needed here, and says so as JSON, too', () => {
+  const r = sandglass(['doctor', '--json', '--data', server.data])
+  assert.equal(r.status, 0, r.stdout)
+  const { ok, checks } = JSON.parse(r.stdout)
+  assert.equal(ok, true)
+  for (const name of ['namespaces', 'cgroups', 'overlay', 'idmapped mounts', 'nftables', 'seccomp'])
+    assert.equal(checks.find((check) => check.name === name)?.state, 'ok', name)
+  const plain = sandglass(['doctor'], { uid: 65534, gid: 65534 })
+  assert.equal(plain.status, 1)
+  assert.match(plain.stdout, /fix: /)
+})

@@ -11,9 +11,34 @@
 #include "model/json_field.h"
 #include "model/lifetime.h"
 
+#define HEALTH_TIMEOUT_MS 5000
+#define HEALTH_WAITERS_MAX 64
+
+static void on_engine_up(struct engine_call *call, const json_t *answer, const struct err *err)
+{
+        struct exchange *x = CONTAINER_OF(call, struct exchange, call);
+
+        (void)answer;
+        if (err)
+                answer_err(x, err);
+        else
+                answer_empty(x, 204);
+}
+
+/* Healthy is who can make a sandbox.  While the engine is (re)connecting the answer waits for it: that is how the
+ * supervisor knows, without asking twice, when everything is up.  The route is open, so not everybody may wait. */
 void handle_health(struct exchange *x)
 {
-        answer_empty(x, 204);
+        struct engine_link *engine = &x->control->engine;
+
+        if (engine->state == ENGINE_UP) {
+                answer_empty(x, 204);
+        } else if (engine->call_count >= HEALTH_WAITERS_MAX) {
+                answer_error(x, 503, NULL, "The engine is not connected");
+        } else {
+                x->call.on = on_engine_up;
+                engine_call(engine, &x->call, json_pack("{s:s}", "op", "info"), HEALTH_TIMEOUT_MS);
+        }
 }
 
 void handle_get(struct exchange *x)

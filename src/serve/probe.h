@@ -1,7 +1,7 @@
 /* probe.h - is the server up?  One request through the whole funnel, made by a child.
  *
  * The listening sockets exist before the roles do, so the request waits in the backlog until an edge takes it, and there
- * until control does: the answer is the event, nobody polls.  The supervisor itself reads nothing from anyone. */
+ * until control does, and there until the engine is connected: the answer is the event, nobody polls.  The supervisor itself reads nothing from anyone. */
 #pragma once
 #include <sys/types.h>
 

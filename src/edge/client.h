@@ -1,11 +1,14 @@
-/* client.h - a client's connection: a machine that reads heads, runs one exchange at a time, and ends properly.
+/* client.h - who asks: an HTTP/1.1 connection, one request after the other (h1.h), or one HTTP/2 stream (h2_stream.h).
  *
  *   HEAD ──→ ROUTE (asks control) ─┐        every wait leads back to HEAD: the head is still in `in` and is looked at
  *    ↑ ←──────────────────────────┘        again, now with the answer.  So nothing of a head needs to be copied.
  *    ├────→ DIAL (asks engine) ──→ HEAD
  *    ├────→ EXCHANGE ──→ HEAD (next request, or once more on a fresh connection) | TUNNEL
  *    └────→ REPLY (our own answer)
- *   EXCHANGE, REPLY ──→ DRAIN (the rest of a body nobody wants) ──→ HEAD | LINGER (wait for the client's end) */
+ *   EXCHANGE, REPLY ──→ DRAIN (the rest of a body nobody wants) ──→ HEAD | LINGER (wait for the client's end)
+ *
+ * What becomes of a request is the same for both kinds (request.c, exchange.c); how its bytes come and how an answer is
+ * said is in the kind's table.  TUNNEL, DRAIN and LINGER are HTTP/1.1's only. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,14 +17,12 @@
 #include "edge/answer.h"
 #include "edge/block.h"
 #include "edge/flow.h"
-#include "edge/headscan.h"
 #include "io/loop.h"
-#include "io/stream.h"
 #include "model/ids.h"
 
+struct client;
 struct edge;
 struct sandbox;
-struct tls_context;
 struct upstream;
 
 enum client_state {
@@ -62,25 +63,38 @@ struct exchange { /* one request and its answer */
         char method[16]; /* for the log */
 };
 
+struct client_kind {                     /* how the two differ */
+        const char *name;                /* for the log */
+        void (*step)(struct client *c);  /* HEAD, TUNNEL, REPLY, DRAIN, LINGER: do what can be done now */
+        void (*watch)(struct client *c); /* after the steps: say what it waits for */
+        /* Pass on what is there of the request's body, after `prefix` (may be NULL; emptied), as flow_pump(). */
+        enum flow_step (*push)(struct client *c, struct buf *prefix);
+        /* The answer: interim heads, or the one that switches protocols, or the final one and what is there of its body;
+         * then more of the body.  `flush` is for interim heads that did not go out whole. */
+        enum flow_step (*interim)(struct client *c, const struct http1_head *h);
+        void (*switch_over)(struct client *c, const struct http1_head *h);
+        enum flow_step (*begin)(struct client *c, const struct http1_head *h);
+        enum flow_step (*pull)(struct client *c);
+        enum flow_step (*flush)(struct client *c);
+        int (*say)(struct client *c, const struct answer *a); /* one of our own, whole; negative: cannot */
+        void (*after)(struct client *c);                      /* the answer is out */
+        void (*cut)(struct client *c);     /* client_close() follows: nobody may take it for a proper end */
+        void (*release)(struct client *c); /* from client_close(): let go of the connection, or the stream */
+};
+
 struct client {
-        struct stream stream;
+        const struct client_kind *kind;
         struct edge *edge;
-        struct list node;
-        struct task gone;
         enum client_state state;
-        struct timer timer;
-        enum { TIMER_NONE, TIMER_FIRST, TIMER_HEAD, TIMER_IDLE, TIMER_WAIT, TIMER_END } timer_for;
-        uint64_t idle_since_ms;
+        struct timer wait;
+        bool is_waiting; /* the timer matters: it is left armed when a wait ends early */
         struct block in; /* owned: bytes not dealt with; begins with the current request's head while head_len > 0 */
         size_t head_len;
-        struct head_scan scan; /* of an incomplete head */
-        uint64_t drained_bytes;
-        bool is_ended;  /* the client sends no more */
-        bool is_parked; /* hung up while nobody wants its bytes (tunnel) */
+        bool is_ended; /* the client sends no more */
         struct exchange x;
 };
 
-void client_accept(struct edge *e, int fd, struct tls_context *tls);
+void client_setup(struct client *c, struct edge *e, const struct client_kind *kind);
 void client_go(struct client *c, enum client_state next); /* the only writer of c->state */
 void client_advance(struct client *c);                    /* run steps until nothing more can be done now */
 void client_resume(struct client *c);                     /* what it waited for (ROUTE, DIAL) is there */
@@ -88,14 +102,9 @@ void client_resume(struct client *c);                     /* what it waited for 
 void client_dialled(struct client *c, enum wait_result result, int fd);
 /* Answer by ourselves.  The request's head, if any, is done with. */
 void client_answer(struct client *c, const struct answer *a);
-void client_finish(struct client *c);  /* the answer is out: go on with the connection, or end it */
-ssize_t client_fill(struct client *c); /* one read: > 0 bytes; 0 ended; -EAGAIN; other negative errno */
-void client_want(struct client *c, uint32_t want);
-void client_park(struct client *c); /* hung up while nobody wants its bytes: out of the loop until client_want() */
+void client_finish(struct client *c); /* the answer is out: go on, or end */
 void client_arm_wait(struct client *c, unsigned ms);
 /* End without ceremony: the client left. */
 void client_close(struct client *c);
 /* End so that nobody can take it for a proper end. */
 void client_cut(struct client *c);
-/* The role ends: close what idles, let the others finish. */
-void client_stop(struct client *c);

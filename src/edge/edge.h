@@ -1,6 +1,7 @@
 /* edge.h - one edge process: what its parts share.
  *
- * client.h   a client's connection: reading heads, timeouts, ending       exchange.h  one request and its answer
+ * conn.h     a client's connection, h1.h or h2.h                           client.h    who asks: the machine of a request
+ * request.h  where a request goes                                          exchange.h  one request and its answer
  * routes.h   which sandboxes there are                                     tunnel.h    after 101
  * dial.h     sockets into sandboxes                                        upstream.h  connections kept for reuse */
 #pragma once
@@ -31,7 +32,7 @@ struct edge {
         struct timer stop_timer;
         struct task last;
 
-        struct list clients; /* struct client */
+        struct list conns; /* struct conn */
         size_t client_count, clients_max;
 
         struct link routes_link; /* routes.h */

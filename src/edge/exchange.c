@@ -22,7 +22,7 @@ static void log_exchange(const struct client *c)
         const struct exchange *x = &c->x;
         char method[LOG_ESCAPED_MAX];
 
-        log_debug("exchange", "sandbox=%s port=%u method=%s status=%u in=%llu out=%llu ms=%llu",
+        log_debug("exchange", "proto=%s sandbox=%s port=%u method=%s status=%u in=%llu out=%llu ms=%llu", c->kind->name,
                   x->is_api ? "-" : x->id, x->port, log_escape(str_of(x->method), method), x->status,
                   (unsigned long long)x->up.sent_bytes, (unsigned long long)x->down.sent_bytes,
                   (unsigned long long)((clock_mono_us() - x->started_us) / 1000));
@@ -101,7 +101,7 @@ static void push_request(struct client *c)
 {
         struct exchange *x = &c->x;
 
-        switch (flow_pump(&x->up, &c->edge->blocks, &c->in, &c->head_len, NULL, &x->upstream->stream)) {
+        switch (c->kind->push(c, NULL)) {
         case FLOW_MORE:
         case FLOW_FULL: break;
         case FLOW_DONE: x->request_ended = true; break;
@@ -132,54 +132,19 @@ static void drop_request_head(struct client *c)
 
 static enum flow_step pass_interim(struct client *c, const struct http1_head *h)
 {
-        struct exchange *x = &c->x;
-        struct edge *e = c->edge;
-
-        /* 1.0 knows none; a 100 nobody waits for upsets clients. */
-        if (x->client_minor == 0 || (h->status == 100 && !x->expects_continue))
-                return FLOW_DONE;
-        buf_reset(&e->out);
-        if (rewrite_response(&(struct rewrite_response){.head = h}, &e->out) < 0)
-                return FLOW_DEAD;
-        return flow_say(&x->down, &e->blocks, &e->out, &c->stream);
-}
-
-static void start_tunnel(struct client *c, const struct http1_head *h)
-{
-        struct exchange *x = &c->x;
-        struct edge *e = c->edge;
-
-        buf_reset(&e->out);
-        x->persists = false;
-        if (rewrite_response(&(struct rewrite_response){.head = h, .is_upgrade = true}, &e->out) < 0 ||
-            flow_say(&x->down, &e->blocks, &e->out, &c->stream) == FLOW_DEAD)
-                client_cut(c);
-        else
-                client_go(c, CLIENT_TUNNEL);
+        if (h->status == 100 && !c->x.expects_continue)
+                return FLOW_DONE; /* a 100 nobody waits for upsets clients */
+        return c->kind->interim(c, h);
 }
 
 static enum flow_step start_answer(struct client *c, const struct http1_head *h)
 {
         struct exchange *x = &c->x;
-        struct edge *e = c->edge;
-        size_t none = 0;
-        bool has_unknown_length = h->framing == HTTP1_BODY_CHUNKED || h->framing == HTTP1_BODY_EOF;
-        bool is_chunked = has_unknown_length && x->client_minor >= 1;
 
-        if ((has_unknown_length && !is_chunked) || (x->expects_continue && !x->request_ended) || e->is_stopping)
-                x->persists = false;
         x->has_answer = true;
         x->status = h->status;
         x->upstream_persists = h->keep_alive;
-        buf_reset(&e->out);
-        if (rewrite_response(&(struct rewrite_response){.head = h,
-                                                        .is_chunked = is_chunked,
-                                                        .says_close = !x->persists,
-                                                        .says_persist = x->client_minor == 0},
-                             &e->out) < 0)
-                return FLOW_BAD;
-        flow_init(&x->down, h, is_chunked);
-        return flow_pump(&x->down, &e->blocks, &x->upstream->in, &none, &e->out, &c->stream);
+        return c->kind->begin(c, h);
 }
 
 enum head_step { HEAD_MORE, HEAD_BAD, HEAD_INTERIM, HEAD_SWITCH, HEAD_FINAL };
@@ -213,7 +178,11 @@ static bool pull_head(struct client *c, enum flow_step *ret_step)
         struct upstream *u = x->upstream;
         size_t len;
 
-        while (!x->down.out.len) { /* an interim answer on its way out goes first */
+        if (x->down.out.len && c->kind->flush(c) == FLOW_DEAD) { /* an interim answer on its way out goes first */
+                client_close(c);
+                return false;
+        }
+        while (!x->down.out.len) {
                 enum head_step step = read_answer_head(c, &len);
 
                 if (step == HEAD_MORE) {
@@ -231,7 +200,7 @@ static bool pull_head(struct client *c, enum flow_step *ret_step)
                 /* The head's bytes stay where they are while it is in use: consuming only moves a mark. */
                 block_consume(&u->in, len);
                 if (step == HEAD_SWITCH) {
-                        start_tunnel(c, &c->edge->head);
+                        c->kind->switch_over(c, &c->edge->head);
                         return false;
                 }
                 if (step == HEAD_FINAL) {
@@ -243,35 +212,18 @@ static bool pull_head(struct client *c, enum flow_step *ret_step)
                         return false;
                 }
         }
-        if (flow_flush(&x->down, &c->edge->blocks, &c->stream) == FLOW_DEAD)
-                client_close(c);
         return false;
-}
-
-/* Upstream says no more and the body is not complete: that is its end, or a break. */
-static enum flow_step end_body(struct client *c)
-{
-        struct exchange *x = &c->x;
-
-        if (x->down.body.framing == HTTP1_BODY_EOF && !x->upstream->is_broken)
-                return flow_finish(&x->down, &c->edge->blocks, &c->stream);
-        return FLOW_BAD;
 }
 
 static void pull_answer(struct client *c)
 {
         struct exchange *x = &c->x;
-        enum flow_step step;
-        size_t none = 0;
+        enum flow_step step = FLOW_MORE;
 
-        if (!x->has_answer) {
-                if (!pull_head(c, &step))
-                        return;
-        } else {
-                step = flow_pump(&x->down, &c->edge->blocks, &x->upstream->in, &none, NULL, &c->stream);
-        }
-        if (step == FLOW_MORE && x->upstream->is_ended)
-                step = end_body(c);
+        if (!x->has_answer && !pull_head(c, &step))
+                return;
+        if (step == FLOW_MORE)
+                step = c->kind->pull(c);
         switch (step) {
         case FLOW_MORE:
         case FLOW_FULL: break;

@@ -108,7 +108,7 @@ static void send_request(struct client *c, const struct http1_head *h, struct st
         client_go(c, CLIENT_EXCHANGE);
         if (x->is_api && !link_is_live(&e->routes_link))
                 client_arm_wait(c, c->edge->limits->wait_timeout_ms);
-        switch (flow_pump(&x->up, &e->blocks, &c->in, &c->head_len, &e->out, &x->upstream->stream)) {
+        switch (c->kind->push(c, &e->out)) {
         case FLOW_MORE:
         case FLOW_FULL: break;
         case FLOW_DONE: x->request_ended = true; break;

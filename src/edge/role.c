@@ -10,7 +10,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "edge/client.h"
+#include "edge/conn.h"
 #include "edge/dial.h"
 #include "edge/edge.h"
 #include "edge/routes.h"
@@ -22,14 +22,14 @@
 
 static void on_http(struct listener *ln, int fd)
 {
-        client_accept(ln->arg, fd, NULL);
+        conn_accept(ln->arg, fd, NULL);
 }
 
 static void on_https(struct listener *ln, int fd)
 {
         struct edge *e = ln->arg;
 
-        client_accept(e, fd, e->tls);
+        conn_accept(e, fd, e->tls);
 }
 
 /* A client whose machine vanished is noticed, though nothing has a time limit; accepted sockets inherit it. */
@@ -71,13 +71,21 @@ void edge_check_stopped(struct edge *e)
                 loop_stop(e->loop);
 }
 
+static void cut_all(struct edge *e)
+{
+        LIST_EACH (node, &e->conns) {
+                struct conn *n = LIST_ENTRY(node, struct conn, node);
+
+                n->ops->cut(n);
+        }
+}
+
 static void on_stop_timer(struct timer *t)
 {
         struct edge *e = CONTAINER_OF(t, struct edge, stop_timer);
 
         log_info("edge.cut", "connections=%zu", e->client_count);
-        LIST_EACH (node, &e->clients)
-                client_cut(LIST_ENTRY(node, struct client, node));
+        cut_all(e);
         loop_stop(e->loop);
 }
 
@@ -93,8 +101,11 @@ static void on_signal(int signo, void *arg)
         listener_stop(&e->http);
         listener_stop(&e->https);
         timer_set(e->loop, &e->stop_timer, e->limits->stop_timeout_ms);
-        LIST_EACH (node, &e->clients)
-                client_stop(LIST_ENTRY(node, struct client, node));
+        LIST_EACH (node, &e->conns) {
+                struct conn *n = LIST_ENTRY(node, struct conn, node);
+
+                n->ops->stop(n);
+        }
         edge_check_stopped(e);
 }
 
@@ -153,8 +164,7 @@ static void on_last(struct task *t)
 
 static void edge_end(struct edge *e)
 {
-        LIST_EACH (node, &e->clients)
-                client_cut(LIST_ENTRY(node, struct client, node));
+        cut_all(e);
         if (!e->loop)
                 return;
         listener_stop(&e->http);
@@ -189,7 +199,7 @@ int edge_run(const struct conf *conf, const struct edge_limits *limits)
         e->conf = conf;
         e->limits = limits;
         e->is_logging = conf->log_level && strcmp(conf->log_level, "debug") == 0;
-        list_init(&e->clients);
+        list_init(&e->conns);
         buf_init(&e->out, OUT_MAX);
         r = edge_start(e, &err);
         if (r < 0) {

@@ -2,8 +2,8 @@
 
 #include <errno.h>
 
-#include "edge/client.h"
 #include "edge/edge.h"
+#include "edge/h1.h"
 #include "edge/upstream.h"
 
 enum pass { PASS_FINE, PASS_FAILED };
@@ -38,7 +38,7 @@ static void update_wants(struct client *c)
                 upstream |= EPOLLIN;
         if (c->in.len)
                 upstream |= EPOLLOUT;
-        client_want(c, client);
+        h1_want(h1_of(c), client);
         upstream_want(u, upstream);
         block_tidy(pool, &c->in);
         block_tidy(pool, &u->in);
@@ -48,10 +48,10 @@ void tunnel_step(struct client *c)
 {
         struct exchange *x = &c->x;
         struct upstream *u = x->upstream;
-        enum flow_step step = flow_flush(&x->down, &c->edge->blocks, &c->stream);
+        enum flow_step step = flow_flush(&x->down, &c->edge->blocks, &h1_of(c)->conn.stream);
 
         if (step == FLOW_DEAD || pass_bytes(&c->in, &u->stream, &x->up.sent_bytes) == PASS_FAILED ||
-            (step != FLOW_FULL && pass_bytes(&u->in, &c->stream, &x->down.sent_bytes) == PASS_FAILED)) {
+            (step != FLOW_FULL && pass_bytes(&u->in, &h1_of(c)->conn.stream, &x->down.sent_bytes) == PASS_FAILED)) {
                 client_cut(c);
                 return;
         }
@@ -60,7 +60,7 @@ void tunnel_step(struct client *c)
                 x->tunnel_up_ended = true;
         }
         if (u->is_ended && !u->in.len && !x->down.out.len && !x->tunnel_down_ended) {
-                stream_shutdown_write(&c->stream);
+                stream_shutdown_write(&h1_of(c)->conn.stream);
                 x->tunnel_down_ended = true;
         }
         if (x->tunnel_up_ended && x->tunnel_down_ended)
@@ -77,11 +77,11 @@ void tunnel_on_client(struct client *c, uint32_t events)
                 if (events & EPOLLERR)
                         client_cut(c);
                 else
-                        client_park(c);
+                        h1_park(h1_of(c));
                 return;
         }
         if (events & (EPOLLIN | EPOLLERR | EPOLLHUP)) {
-                ssize_t n = client_fill(c);
+                ssize_t n = h1_fill(h1_of(c));
 
                 if (n < 0 && n != -EAGAIN) {
                         client_cut(c);

@@ -1,4 +1,4 @@
-/* tunnel.h - after 101 Switching Protocols: bytes both ways, each way ending on its own. */
+/* tunnel.h - an HTTP/1.1 connection after 101 Switching Protocols: bytes both ways, each way ending on its own. */
 #pragma once
 #include <stdint.h>
 

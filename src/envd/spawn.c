@@ -8,6 +8,7 @@
 #include <linux/ioprio.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -17,13 +18,16 @@
 #include <unistd.h>
 
 #define CHILD_STACK (64u << 10)
+#define OOM_SCORE_STEP 100
+#define OOM_SCORE_MAX 1000
 
 /* Between clone and exec the child runs in our memory: it calls nothing that allocates, locks or touches stdio, and
  * changes only this struct and its stack.  Credentials change by raw system call: libc's functions would tell all
  * threads of what they take to be this process. */
 struct child {
         const struct spawn *sp;
-        const char *path;        /* PATH of the new environment */
+        const char *path; /* PATH of the new environment */
+        const char *oom_score_adj;
         sigset_t none;           /* the mask it starts with */
         int err;                 /* why it could not even try to exec; 0: it did */
         char file[PATH_MAX + 8]; /* candidate found in PATH */
@@ -60,6 +64,26 @@ static void write_file(const char *path, const char *text)
         (void)close(fd);
 }
 
+/* A hundred more than our own, whatever the engine gave us: when memory runs out a command goes before init does. */
+static const char *oom_score_adj(void)
+{
+        static char text[16];
+        char own[16] = "0";
+        int fd, score;
+
+        if (text[0])
+                return text;
+        fd = open("/proc/self/oom_score_adj", O_RDONLY | O_CLOEXEC);
+        if (fd >= 0 && read(fd, own, sizeof(own) - 1) < 0)
+                own[0] = 0;
+        if (fd >= 0)
+                (void)close(fd);
+        score = (int)strtol(own, NULL, 10);
+        score = score < 0 ? OOM_SCORE_STEP : score + OOM_SCORE_STEP;
+        (void)snprintf(text, sizeof(text), "%d", score > OOM_SCORE_MAX ? OOM_SCORE_MAX : score);
+        return text;
+}
+
 static void reset_signals(const struct child *c)
 {
         struct sigaction dfl = {.sa_handler = SIG_DFL};
@@ -70,9 +94,9 @@ static void reset_signals(const struct child *c)
 }
 
 /* The OOM killer picks it before us; ordinary priorities, limits as we found them. */
-static void set_limits(void)
+static void set_limits(const struct child *c)
 {
-        write_file("/proc/self/oom_score_adj", SPAWN_OOM_SCORE_ADJ); /* best effort: there may be no /proc */
+        write_file("/proc/self/oom_score_adj", c->oom_score_adj); /* best effort: there may be no /proc */
         (void)setpriority(PRIO_PROCESS, 0, 0);
         if (nofile_found.rlim_cur)
                 (void)setrlimit(RLIMIT_NOFILE, &nofile_found);
@@ -163,7 +187,7 @@ static int child_main(void *arg)
         const char *why;
         int err;
 
-        set_limits();
+        set_limits(c);
         c->err = -set_fds(sp);
         if (!c->err)
                 c->err = -set_user(sp->user);
@@ -188,7 +212,7 @@ static int child_main(void *arg)
 pid_t spawn(const struct spawn *sp)
 {
         static _Alignas(16) uint8_t stack[CHILD_STACK];
-        struct child c = {.sp = sp, .path = find_path(sp->env)};
+        struct child c = {.sp = sp, .path = find_path(sp->env), .oom_score_adj = oom_score_adj()};
         AUTO_FREE char **shell_argv = NULL;
         sigset_t all, before;
         size_t argc = 0;

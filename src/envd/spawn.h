@@ -27,5 +27,3 @@ pid_t spawn(const struct spawn *sp);
 
 /* Raise our own limit of open files; children get the one we found. */
 void spawn_raise_nofile(void);
-
-#define SPAWN_OOM_SCORE_ADJ "100"

@@ -107,24 +107,22 @@ static int enter_root(int root, struct err *err)
         return 0;
 }
 
-static int write_marker(const char *path, const char *text, struct err *err)
+static void write_marker(const char *path, const char *text)
 {
         AUTO_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
 
-        if (fd < 0 || write(fd, text, strlen(text)) < 0)
-                return err_sys(err, -errno, "write %s", path);
-        return 0;
+        if (fd >= 0)
+                (void)!write(fd, text, strlen(text));
 }
 
-static int write_markers(const struct settings *s, struct err *err)
+static void write_markers(const struct settings *s)
 {
-        if ((mkdir("/run", 0755) < 0 && errno != EEXIST) || (mkdir("/run/e2b", 0755) < 0 && errno != EEXIST))
-                return err_sys(err, -errno, "make /run/e2b");
-        if (write_marker("/run/e2b/.E2B_SANDBOX", "true", err) < 0 ||
-            write_marker("/run/e2b/.E2B_SANDBOX_ID", s->sandbox_id, err) < 0 ||
-            (s->template_id && write_marker("/run/e2b/.E2B_TEMPLATE_ID", s->template_id, err) < 0))
-                return -1;
-        return 0;
+        (void)mkdir("/run", 0755);
+        (void)mkdir("/run/e2b", 0755);
+        write_marker("/run/e2b/.E2B_SANDBOX", "true");
+        write_marker("/run/e2b/.E2B_SANDBOX_ID", s->sandbox_id);
+        if (s->template_id)
+                write_marker("/run/e2b/.E2B_TEMPLATE_ID", s->template_id);
 }
 
 /* Names resolve without a server: sudo asks for its own host's at every start. */
@@ -153,7 +151,6 @@ static int set_name(const json_t *init, const struct settings *s, struct err *er
                 return err_set(err, ERR_INVALID, "hostname of more than %d characters", HOSTNAME_MAX);
         if (sethostname(name, strlen(name)) < 0)
                 return err_sys(err, -errno, "set the hostname");
-        name_in_hosts(name);
         return 0;
 }
 
@@ -185,9 +182,7 @@ static int become(struct settings *s, const json_t *init, int root, struct err *
                 return err_set(err, ERR_INVALID, "init message: %s", fault_text(&f));
         if (!s->sandbox_id)
                 return err_set(err, ERR_INVALID, "init message: field sandboxID is missing");
-        if (enter_root(root, err) < 0 || open_stdio(err) < 0 || write_markers(s, err) < 0)
-                return -1;
-        if (set_name(init, s, err) < 0)
+        if (enter_root(root, err) < 0 || open_stdio(err) < 0 || set_name(init, s, err) < 0)
                 return -1;
         return drop_admin(err);
 }
@@ -228,4 +223,13 @@ void cell_ready(void)
 
         tell(&ready, 1);
         (void)close(ENVD_CELL_FD);
+}
+
+void cell_furnish(const struct settings *s)
+{
+        char name[HOSTNAME_MAX + 1] = "";
+
+        write_markers(s);
+        if (gethostname(name, sizeof(name)) == 0 && name[0])
+                name_in_hosts(name);
 }

@@ -136,6 +136,7 @@ static int run_cell(struct envd *e, struct err *err)
         if (r <= 0)
                 return r;
         cell_ready();
+        cell_furnish(&e->settings);
         return loop_run(e->loop);
 }
 

@@ -20,6 +20,7 @@
 #include "base/auto.h"
 #include "base/str.h"
 #include "cli/kvm.h"
+#include "engine/probe.h"
 #include "sys/fs.h"
 #include "sys/mnt.h"
 #include "sys/proc.h"
@@ -284,6 +285,26 @@ static void check_seccomp(const struct check_env *env, struct check_result *ret)
                 say(ret, CHECK_MISSING, "use a kernel with CONFIG_SECCOMP_FILTER", "no seccomp filters");
 }
 
+/* Everything the engine itself tries before it starts. */
+static void check_engine(const struct check_env *env, struct check_result *ret)
+{
+        struct probe_result results[PROBES_MAX];
+        const struct probe_result *missing;
+        size_t n;
+
+        (void)env;
+        if (geteuid() != 0) {
+                say(ret, CHECK_NOTE, "run doctor as root", "only root can try this out");
+                return;
+        }
+        n = probe_all(results);
+        missing = probe_find_missing(results, n);
+        if (missing)
+                say(ret, CHECK_MISSING, missing->fix, "%s: %.160s", missing->name, missing->detail);
+        else
+                say(ret, CHECK_OK, NULL, "all %zu features sandboxes are made of", n);
+}
+
 static void check_disk(const struct check_env *env, struct check_result *ret)
 {
         AUTO_FREE char *dir = existing_dir(env->data_dir);
@@ -380,6 +401,7 @@ const struct check checks[] = {
         {"idmapped mounts", check_idmap},
         {"nftables", check_nftables},
         {"seccomp", check_seccomp},
+        {"engine", check_engine},
         {"disk", check_disk},
         {"template", check_tools},
         {"port 3000", check_http_port},

@@ -194,6 +194,20 @@ int filter_create(const struct instance *in, const struct filter_entry *entries,
         return 0;
 }
 
+int filter_check(struct err *err)
+{
+        const struct instance in = {.name = "sandglass-probe", .number = INSTANCES_MAX};
+        struct filter *f;
+        int r = open_filter(&in, &f, err);
+
+        if (r < 0)
+                return r;
+        nft_ctx_set_dry_run(f->nft, true);
+        r = load(f, NULL, 0, err);
+        f = filter_free(f);
+        return r;
+}
+
 struct filter *filter_free(struct filter *f)
 {
         if (!f)

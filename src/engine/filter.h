@@ -27,4 +27,5 @@ struct filter *filter_free(struct filter *f); /* the table stays */
 /* Rules of a slot: from `old` (NULL: none) to `net` (NULL: none), in one transaction. */
 int filter_replace(struct filter *f, unsigned slot, const struct plan_net *old, const struct plan_net *net,
                    struct err *err);
+int filter_check(struct err *err); /* could the table be loaded?  Changes nothing */
 int filter_remove_table(const struct instance *in, struct err *err);

@@ -16,6 +16,7 @@
 #include "engine/engine.h"
 #include "engine/janitor.h"
 #include "engine/leftovers.h"
+#include "engine/probe.h"
 #include "engine/requests.h"
 #include "engine/guest.h"
 #include "sys/fs.h"
@@ -199,6 +200,17 @@ static int watch_supervisor(struct engine *e, struct err *err)
         return r < 0 ? err_sys(err, r, "watch supervisor") : 0;
 }
 
+/* So that what the host lacks is named, not shown as some failed call later. */
+static int check_host(struct err *err)
+{
+        struct probe_result results[PROBES_MAX];
+        const struct probe_result *missing = probe_find_missing(results, probe_all(results));
+
+        if (!missing)
+                return 0;
+        return err_set(err, ERR_UNAVAILABLE, "%s: %s; %s", missing->name, missing->detail, missing->fix);
+}
+
 static int start(struct engine *e, struct err *err)
 {
         static const int signals[] = {SIGTERM, SIGINT, 0};
@@ -257,8 +269,10 @@ int engine_main(const struct conf *conf)
         list_init(&e.controls);
         list_init(&e.edges);
         (void)signal(SIGPIPE, SIG_IGN);
+        r = check_host(&err);
         (void)signal(SIGCHLD, SIG_IGN); /* helpers tell of their end by their sockets */
-        r = start(&e, &err);
+        if (r == 0)
+                r = start(&e, &err);
         if (r < 0) {
                 log_error("engine.failed", "error=\"%s\"", err.msg);
                 return 1;

@@ -3,7 +3,7 @@ BUILD  = build
 PREFIX = /usr/local
 MESON  = meson setup $(BUILD) --prefix=$(PREFIX)
 
-.PHONY: all build run test check asan fuzz bench format install clean help
+.PHONY: all build run test check clang asan fuzz bench format install clean help
 all: build
 
 build: $(BUILD)/build.ninja
@@ -19,12 +19,17 @@ test: build $(BUILD)/.tools-test
 check: build $(BUILD)/.tools-test
 	@meson test -C $(BUILD) --no-rebuild --print-errorlogs --suite unit --suite lint --suite fuzz
 
-asan: $(BUILD)/.tools-test
+# The other compiler: free of warnings, too.
+clang: $(BUILD)/.tools-build $(BUILD)/.tools-test
+	@test -f $(BUILD)-clang/build.ninja || CC=clang meson setup $(BUILD)-clang >/dev/null
+	@ninja -C $(BUILD)-clang --quiet
+
+asan: $(BUILD)/.tools-build $(BUILD)/.tools-test
 	@test -f $(BUILD)-asan/build.ninja || CC=clang meson setup $(BUILD)-asan -Db_sanitize=address,undefined -Db_lundef=false -Dwerror=false
 	@meson test -C $(BUILD)-asan --print-errorlogs --suite unit --suite fuzz
 
 # The libFuzzer programs: $(BUILD)-fuzz/test/fuzz/fuzz_<codec> test/corpus/<codec>
-fuzz: $(BUILD)/.tools-test
+fuzz: $(BUILD)/.tools-build $(BUILD)/.tools-test
 	@test -f $(BUILD)-fuzz/build.ninja || CC=clang meson setup $(BUILD)-fuzz -Dfuzz=true
 	@ninja -C $(BUILD)-fuzz --quiet
 
@@ -39,7 +44,7 @@ install: build
 	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --quiet
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-fuzz
+	rm -rf $(BUILD) $(BUILD)-clang $(BUILD)-asan $(BUILD)-fuzz
 
 help:
 	@sed -n 's/^\([a-z][a-z]*\):.*/make \1/p' Makefile

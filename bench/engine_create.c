@@ -201,7 +201,7 @@ int main(int argc, char **argv)
         int c;
 
         while ((c = getopt(argc, argv, "n:a:p:")) != -1) {
-                uint32_t v;
+                uint32_t v = 0;
 
                 if (!optarg || parse_u32(str_of(optarg), 0, 1000000, &v) < 0)
                         die("usage: engine_create SOCKET LAYER [-n COUNT] [-a ALIVE] [-p PARALLEL]");

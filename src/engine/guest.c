@@ -205,7 +205,7 @@ static void on_death(struct io *io, uint32_t events)
 
         (void)events;
         switch (s->state) {
-        case GUEST_WAITING: assert(!"a waiting sandbox has no process"); break;
+        case GUEST_WAITING: assert(0 && "a waiting sandbox has no process"); break;
         case GUEST_STARTING:
                 (void)err_set(&err, ERR_INTERNAL, "envd ended while starting");
                 guest_fail(s, &err); /* and once more through here */

@@ -48,6 +48,6 @@ void rig_wait_pool(struct rig *g); /* until it is full */
 struct leak_count {
         long processes, mounts, cgroups, links, fds, files;
 };
-/* Of this rig.  Waits until it is what `want` says, a few seconds at most; NULL: at once. */
+/* Of this rig.  Waits until it is no more than `want` says, a few seconds at most; NULL: at once. */
 struct leak_count rig_count(struct rig *g, const struct leak_count *want);
-bool leak_equal(const struct leak_count *a, const struct leak_count *b); /* prints what differs */
+bool leak_none(const struct leak_count *after, const struct leak_count *before); /* else it is printed */

@@ -28,7 +28,7 @@ static struct rig g;
                 after_ = rig_count(&g, &before_);                                                                      \
                 after_.fds = after_.fds <= before_.fds + 4 ? before_.fds : after_.fds; /* kept networks */             \
                 after_.links = after_.links <= before_.links + 4 ? before_.links : after_.links;                       \
-                CHECK(leak_equal(&after_, &before_));                                                                  \
+                CHECK(leak_none(&after_, &before_));                                                                   \
         } while (0)
 
 static bool starts(const char *text, const char *with)
@@ -137,8 +137,12 @@ static void leave_while_creating(void)
 
 static void what_nobody_waits_for_is_ended(void)
 {
+        const char *why = "conflict";
+
         CHECK_NO_LEAK(leave_while_creating);
-        CHECK(!rig_create(&g, rig_plan(A)));
+        for (int i = 0; why && strncmp(why, "conflict", 8) == 0 && i < 10000; i++)
+                why = rig_create(&g, rig_plan(A)); /* until the engine has heard of the hang-up */
+        CHECK(!why);
         CHECK(!rig_kill(&g, A));
 }
 

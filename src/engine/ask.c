@@ -54,6 +54,11 @@ void client_orphan_asks(struct client *c)
 {
         struct list *node;
 
-        while ((node = list_pop_front(&c->asks)))
-                LIST_ENTRY(node, struct ask, node)->client = NULL;
+        while ((node = list_pop_front(&c->asks))) {
+                struct ask *a = LIST_ENTRY(node, struct ask, node);
+
+                a->client = NULL;
+                if (a->on_orphan)
+                        a->on_orphan(a);
+        }
 }

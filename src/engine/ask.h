@@ -19,13 +19,11 @@ struct ask {
         struct list node;
         struct client *client; /* NULL: the asker is gone */
         json_int_t req;
+        void (*on_orphan)(struct ask *a); /* NULL: whoever holds it does not care; called once */
+        void *arg;                        /* theirs */
 };
 
 struct ask *ask_create(struct client *c, json_int_t req); /* NULL out of memory */
-static inline bool ask_is_orphan(const struct ask *a)
-{
-        return a->client == NULL;
-}
 /* Answer and release; NULL asks are fine.  body's members become the answer's (it is used up; may be NULL); the fd rides
  * along when >= 0 and stays the caller's. */
 void ask_ok(struct ask *a, json_t *body, int fd);

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -160,6 +161,7 @@ static int clone_child(const struct cell_maker *m, struct cell *c, int cgroup, i
                 cell_child(sock, &m->filter);
         }
         r = sys_set_eids(0, 0);
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* forgotten whenever credentials change */
         if (pid < 0)
                 return pid;
         c->pid = pid;

@@ -138,6 +138,8 @@ static void answer_at_end(struct guest *s, struct ask *a, const struct err *err)
 {
         struct end_wait *w = a ? calloc(1, sizeof(*w)) : NULL;
 
+        if (a)
+                a->on_orphan = NULL;
         if (!w) {
                 answer_one(a, err); /* out of memory: a little early */
                 return;

@@ -51,13 +51,6 @@ static void start_done(struct start *st)
         struct guest *s = st->guest;
         uint64_t us = clock_mono_us() - st->began_us;
 
-        if (ask_is_orphan(st->ask)) { /* nobody knows of it, nobody would ever end it */
-                struct err err = {0};
-
-                (void)err_set(&err, ERR_CONFLICT, "who asked for it is gone");
-                guest_fail(st->guest, &err);
-                return;
-        }
         guest_go(s, GUEST_RUNNING);
         s->engine->alive++;
         ask_ok(TAKE_PTR(st->ask), json_pack("{s:i,s:I}", "pid", (int)s->record.pid, "create_us", (json_int_t)us), -1);
@@ -252,6 +245,16 @@ static void on_no_cell(struct pool_waiter *w, const struct err *err)
         guest_fail(CONTAINER_OF(w, struct start, waiter)->guest, err);
 }
 
+/* Nobody would know of it, and nobody would ever end it. */
+static void on_orphan(struct ask *a)
+{
+        struct start *st = a->arg;
+        struct err err = {0};
+
+        (void)err_set(&err, ERR_CONFLICT, "who asked for it is gone");
+        guest_fail(st->guest, &err);
+}
+
 void start_begin(struct guest *s, struct plan_create *plan, struct ask *a)
 {
         struct start *st = calloc(1, sizeof(*st));
@@ -271,6 +274,8 @@ void start_begin(struct guest *s, struct plan_create *plan, struct ask *a)
         rootfs_init(&st->rootfs);
         st->waiter.on_cell = on_cell;
         st->waiter.on_fail = on_no_cell;
+        a->on_orphan = on_orphan;
+        a->arg = st;
         s->start = st;
         if (pool_take(&s->engine->pool, &c))
                 start_with(st, &c);

@@ -131,7 +131,7 @@ static void one_being_made_can_be_killed(void)
 
 static void leave_while_creating(void)
 {
-        rig_send(&g, json_pack("{s:s,s:o}", "op", "create", "plan", rig_plan(A)));
+        rig_send(&g, json_pack("{s:s,s:o}", "op", "create", "plan", plan_with_init("test-hang")));
         rig_reconnect(&g);
 }
 

@@ -22,17 +22,30 @@ struct filter {
         "0.0.0.0/8, 10.0.0.0/8, 100.64.0.0/10, 127.0.0.0/8, 169.254.0.0/16, 172.16.0.0/12, 192.168.0.0/16, "           \
         "198.18.0.0/15, 224.0.0.0/4, 240.0.0.0/4"
 
-/* %1$s: table, %2$u: instance number, %3$s: its addresses */
+/* A connection of a sandbox has an entry in the host's table of connections, as everyone's has: no sandbox may fill it,
+ * neither with open ones nor by opening and closing. */
+#define FLOWS_MAX "4096"
+#define NEW_FLOWS "500/second burst 2000 packets"
+
+/* %1$s: table, %2$u: instance number, %3$s: its addresses.  Nobody connects from the host to a sandbox's link: the
+ * engine dials inside, and a local user would get past the tokens. */
 static const char table_text[] = "add table inet %1$s\n"
                                  "delete table inet %1$s\n"
                                  "table inet %1$s {\n"
                                  "  set closed { type ipv4_addr; }\n"
                                  "  set allow { type ipv4_addr . ipv4_addr; flags interval; }\n"
                                  "  set deny { type ipv4_addr . ipv4_addr; flags interval; }\n"
+                                 "  set flows { type ipv4_addr; size 65535; flags dynamic; }\n"
+                                 "  set rates { type ipv4_addr; size 65535; flags dynamic,timeout; timeout 1m; }\n"
                                  "  chain input {\n"
                                  "    type filter hook input priority filter; policy accept;\n"
                                  "    iifname \"sg%2$u-*\" ct state established,related accept\n"
                                  "    iifname \"sg%2$u-*\" drop\n"
+                                 "  }\n"
+                                 "  chain output {\n"
+                                 "    type filter hook output priority filter; policy accept;\n"
+                                 "    oifname \"sg%2$u-*\" ct state established,related accept\n"
+                                 "    oifname \"sg%2$u-*\" drop\n"
                                  "  }\n"
                                  "  chain forward {\n"
                                  "    type filter hook forward priority filter; policy accept;\n"
@@ -43,7 +56,10 @@ static const char table_text[] = "add table inet %1$s\n"
                                  "  chain egress {\n"
                                  "    meta nfproto != ipv4 drop\n"
                                  "    fib saddr . iif oif missing drop\n"
+                                 "    ct state invalid drop\n"
                                  "    ip daddr { " NEVER " } drop\n"
+                                 "    ct state new update @rates { ip saddr limit rate over " NEW_FLOWS " } drop\n"
+                                 "    ct state new add @flows { ip saddr ct count over " FLOWS_MAX " } drop\n"
                                  "    ip saddr . ip daddr @allow accept\n"
                                  "    ip saddr @closed drop\n"
                                  "    ip saddr . ip daddr @deny drop\n"

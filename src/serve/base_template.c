@@ -153,6 +153,7 @@ static int run_tool(struct build *b, const char *const *argv, const char *root, 
 static int bootstrap(struct build *b, struct err *err)
 {
         AUTO_FREE char *include = NULL, *source = NULL;
+        int r;
 
         if (asprintf(&include, "--include=%s", recipe_packages) < 0 ||
             asprintf(&source, "deb %s %s main", b->mirror, RECIPE_SUITE) < 0)
@@ -172,7 +173,13 @@ static int bootstrap(struct build *b, struct err *err)
                                     source,
                                     NULL};
 
-        return run_tool(b, argv, NULL, err);
+        /* apt's own user downloads, and must get there; others would have to guess the name. */
+        if (fchmod(b->layers, 0711) < 0)
+                return err_sys(err, -errno, "open '%s' to apt", b->layers_path);
+        r = run_tool(b, argv, NULL, err);
+        if (fchmod(b->layers, 0700) < 0 && r == 0)
+                r = err_sys(err, -errno, "close '%s'", b->layers_path);
+        return r;
 }
 
 static int put_file(int root, const struct recipe_file *f)

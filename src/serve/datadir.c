@@ -76,7 +76,7 @@ int images_prepare(const char *images_dir, struct err *err)
         if (r == 0)
                 r = dir_with(images_dir, 0755, 0, err);
         if (r == 0)
-                r = dir_with(layers, 0755, 0, err);
+                r = dir_with(layers, 0700, 0, err); /* its programs with setuid bits are root's, but only inside */
         return r < 0 ? r : dir_with(templates, 0755, 0, err);
 }
 
@@ -125,7 +125,7 @@ int datadir_lock(const struct conf *c, int *ret_fd, struct err *err)
         AUTO_FREE char *path = conf_path(c, "lock");
         AUTO_CLOSE int fd = -1;
 
-        fd = path ? open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644) : -1;
+        fd = path ? open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600) : -1;
         if (fd < 0)
                 return err_sys(err, -errno, "open '%s'", path);
         if (flock(fd, LOCK_EX | LOCK_NB) < 0) {

@@ -18,6 +18,9 @@
 
 #define BIT(cap) (1ull << (cap))
 #define PROGRAM_FD (ENVD_CELL_FD + 1)
+/* The host's core_pattern decides what becomes of a crash, and may name a program that the kernel runs as the host's
+ * root.  That happens with a limit of 0, too; with 1 it does not.  syscalls.c sees to it that 1 stays. */
+#define CORE_NEVER 1u
 #define NOFILE_SOFT 1024u /* what programs expect; they may raise it to the hard limit */
 
 /* What root inside may do to its own files, processes and users.  Kept for init alone: SYS_ADMIN, with which it hangs up
@@ -57,7 +60,9 @@ static int set_limits(void)
                 return -errno;
         if (files.rlim_cur > NOFILE_SOFT)
                 files.rlim_cur = NOFILE_SOFT;
-        core.rlim_cur = 0;
+        if (core.rlim_max > CORE_NEVER)
+                core.rlim_max = CORE_NEVER;
+        core.rlim_cur = core.rlim_max;
         return setrlimit(RLIMIT_NOFILE, &files) < 0 || setrlimit(RLIMIT_CORE, &core) < 0 ? -errno : 0;
 }
 

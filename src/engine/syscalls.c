@@ -2,11 +2,13 @@
 
 #include <errno.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -16,6 +18,8 @@
 
 /* Numbers newer than the library's tables; the same on every architecture. */
 #define NR_OPEN_TREE_ATTR 467
+#define IPPROTO_L2TP_NR 115
+#define IPPROTO_SMC_NR 256
 #define NAMESPACE_FLAGS                                                                                                \
         (CLONE_NEWNS | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
 #define CLONE_NEWTIME_FLAG 0x80
@@ -51,6 +55,7 @@ static const struct {
         {"io_uring_setup", 0, ENOSYS},
         {"io_uring_enter", 0, ENOSYS},
         {"io_uring_register", 0, ENOSYS},
+        {"io_setup", 0, ENOSYS}, /* and its contexts are counted for the whole machine */
         {"bpf", 0, EPERM},
         {"perf_event_open", 0, EPERM},
         {"userfaultfd", 0, EPERM},
@@ -142,6 +147,33 @@ static int deny_socket_families(scmp_filter_ctx ctx)
         return r < 0 ? r : deny(ctx, EAFNOSUPPORT, SCMP_SYS(socket), 2, not_route);
 }
 
+/* Protocols for which the kernel would load a module that hardly anybody else uses. */
+static int deny_rare_protocols(scmp_filter_ctx ctx)
+{
+        static const uint64_t rare[] = {IPPROTO_DCCP, IPPROTO_L2TP_NR, IPPROTO_SCTP, IPPROTO_SMC_NR};
+
+        for (size_t i = 0; i < ARRAY_LEN(rare); i++) {
+                struct scmp_arg_cmp is = SCMP_CMP(2, SCMP_CMP_MASKED_EQ, 0xffffffffu, rare[i]);
+                int r = deny(ctx, EPROTONOSUPPORT, SCMP_SYS(socket), 1, &is);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* cell_child.c says why.  It is said to have worked, since programs that hide secrets from dumps (sudo) insist on it, and
+ * there is no dump. */
+static int keep_core_limit(scmp_filter_ctx ctx)
+{
+        struct scmp_arg_cmp set = SCMP_CMP(0, SCMP_CMP_MASKED_EQ, 0xffffffffu, RLIMIT_CORE);
+        struct scmp_arg_cmp change[] = {SCMP_CMP(1, SCMP_CMP_MASKED_EQ, 0xffffffffu, RLIMIT_CORE),
+                                        SCMP_CMP(2, SCMP_CMP_NE, 0)};
+        int r = deny(ctx, 0, SCMP_SYS(setrlimit), 1, &set);
+
+        return r < 0 ? r : deny(ctx, 0, SCMP_SYS(prlimit64), 2, change);
+}
+
 /* Typing into someone else's terminal. */
 static int deny_terminal_injection(scmp_filter_ctx ctx)
 {
@@ -197,6 +229,10 @@ int syscalls_compile(struct sock_fprog *ret, struct err *err)
                 r = deny_namespaces(ctx);
         if (r == 0)
                 r = deny_socket_families(ctx);
+        if (r == 0)
+                r = deny_rare_protocols(ctx);
+        if (r == 0)
+                r = keep_core_limit(ctx);
         if (r == 0)
                 r = deny_terminal_injection(ctx);
         if (r == 0)

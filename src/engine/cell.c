@@ -25,6 +25,7 @@
 #define WAITING_MS 10000 /* from start to ENVD_CELL_WAITING */
 #define DEATH_MS 5000
 #define TTY_GROUP 5u
+#define PTYS_MAX "256"      /* the machine's are counted, see machine.c: no sandbox may take them all */
 #define OOM_SCORE_ADJ "300" /* when the host runs out, a sandbox goes before the host's own programs */
 
 void cell_init(struct cell *c)
@@ -90,7 +91,7 @@ static int add_pts(struct cell *c, struct err *err)
 {
         AUTO_CLOSE int pts = -1;
         char gid[16];
-        const struct fs_option options[] = {{"gid", gid}, {"mode", "620"}, {"ptmxmode", "666"}};
+        const struct fs_option options[] = {{"gid", gid}, {"mode", "620"}, {"ptmxmode", "666"}, {"max", PTYS_MAX}};
         int r;
 
         (void)snprintf(gid, sizeof(gid), "%u", c->uid_base + TTY_GROUP);

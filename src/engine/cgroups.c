@@ -12,6 +12,7 @@
 #include "sys/fs.h"
 
 #define CPU_PERIOD_US 100000u
+#define SOCKETS_SHARE 4u /* of the memory limit, on top of it */
 
 static const char *const control_names[CGROUP_CONTROLS] = {"memory", "pids", "cpu", "freezer"};
 
@@ -234,6 +235,15 @@ static int limit_memory_v2(int dir, unsigned slot, uint64_t bytes)
         return r == -ENOENT ? 0 : r; /* no swap accounting */
 }
 
+/* v1 counts what waits in sockets apart, and only once it is limited; without, one sandbox could take all the memory the
+ * machine has for sockets. */
+static int limit_sockets_v1(int dir, unsigned slot, uint64_t bytes)
+{
+        int r = write_number(dir, slot, "memory.kmem.tcp.limit_in_bytes", bytes / SOCKETS_SHARE);
+
+        return r == -ENOENT || r == -EOPNOTSUPP ? 0 : r; /* a kernel without it */
+}
+
 /* v1 wants memory <= memory+swap at every moment: growing needs the second raised first, shrinking the other way. */
 static int limit_memory_v1(int dir, unsigned slot, uint64_t bytes)
 {
@@ -244,7 +254,7 @@ static int limit_memory_v1(int dir, unsigned slot, uint64_t bytes)
                 swap = write_number(dir, slot, "memory.memsw.limit_in_bytes", bytes);
         if (r == 0 && swap < 0 && swap != -ENOENT && swap != -EOPNOTSUPP)
                 r = swap;
-        return r;
+        return r < 0 ? r : limit_sockets_v1(dir, slot, bytes);
 }
 
 /* As many as there are is no limit. */

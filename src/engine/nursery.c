@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <string.h>
 #include <unistd.h>
@@ -83,6 +84,8 @@ static int set_up(const struct nursery_conf *c, struct cell_maker *m, struct err
         r = enter_tiny_root();
         if (r == 0)
                 r = sys_keep_caps(true);
+        if (r == 0)
+                r = sys_use_cap(CAP_SYS_RESOURCE, true);
         return r < 0 ? err_sys(err, r, "enter empty root") : 0;
 }
 

@@ -16,6 +16,7 @@
 #include "engine/engine.h"
 #include "engine/janitor.h"
 #include "engine/leftovers.h"
+#include "engine/machine.h"
 #include "engine/probe.h"
 #include "engine/requests.h"
 #include "engine/guest.h"
@@ -25,7 +26,7 @@
 
 /* Namespaces and mounts (SYS_ADMIN), links and filter (NET_ADMIN), identities of cells (SETUID, SETGID, SETPCAP, KILL),
  * their namespaces by /proc (SYS_PTRACE), /dev (MKNOD); and, since overlayfs works with the rights of its maker, what
- * root may do to files.  SYS_RESOURCE, where there is one, for limits and OOM scores. */
+ * root may do to files.  SYS_RESOURCE, where there is one, for limits and OOM scores: used by the nursery only. */
 static const uint64_t caps_needed =
         BIT(CAP_SYS_ADMIN) | BIT(CAP_NET_ADMIN) | BIT(CAP_SETUID) | BIT(CAP_SETGID) | BIT(CAP_SETPCAP) | BIT(CAP_KILL) |
         BIT(CAP_SYS_PTRACE) | BIT(CAP_MKNOD) | BIT(CAP_CHOWN) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_DAC_READ_SEARCH) |
@@ -51,7 +52,7 @@ static int open_layers(struct engine *e, struct err *err)
                 images = open(e->conf->images_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (images < 0)
                 return err_sys(err, -errno, "open %s", e->conf->images_dir);
-        return open_or_make(images, "layers", 0755, &e->layers_dir, err);
+        return open_or_make(images, "layers", 0700, &e->layers_dir, err);
 }
 
 static int open_dirs(struct engine *e, struct err *err)
@@ -106,6 +107,8 @@ static int drop_privileges(struct err *err)
         r = sys_keep_only_caps(caps_needed);
         if (r == 0)
                 r = sys_keep_caps(true); /* while file system ids change for an overlay */
+        if (r == 0) /* what an overlay's maker has, a write to it has: with this one, to the blocks reserved for root */
+                r = sys_use_cap(CAP_SYS_RESOURCE, false);
         return r < 0 ? err_sys(err, r, "drop capabilities") : 0;
 }
 
@@ -226,6 +229,7 @@ static int start(struct engine *e, struct err *err)
             (r = instance_take(e->data_dir, &e->instance, err)) < 0 ||
             (r = cgroups_open(e->instance.name, &e->cgroups, err)) < 0 || (r = drop_privileges(err)) < 0)
                 return r;
+        machine_raise_limits(e->proc_dir);
         pool_init(&e->pool, e->loop, &e->instance, c->pool_size);
         r = adopt_all(e, err);
         if (r < 0)

@@ -200,6 +200,20 @@ int sys_keep_only_caps(uint64_t keep)
         return syscall(SYS_capset, &h, d) < 0 ? -errno : 0;
 }
 
+int sys_use_cap(unsigned cap, bool use)
+{
+        struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
+        struct __user_cap_data_struct d[2];
+        uint32_t bit = 1u << (cap % 32);
+
+        if (syscall(SYS_capget, &h, d) < 0)
+                return -errno;
+        d[cap / 32].effective &= ~bit;
+        if (use)
+                d[cap / 32].effective |= d[cap / 32].permitted & bit;
+        return syscall(SYS_capset, &h, d) < 0 ? -errno : 0;
+}
+
 int sys_raise_nofile(void)
 {
         struct rlimit l, more = {1u << 20, 1u << 20};

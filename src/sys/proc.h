@@ -38,4 +38,5 @@ int sys_become_root(void);            /* all uids, gids and groups to 0 of our u
 int sys_drop_bounding(uint64_t drop /* bit per CAP_* */);
 /* Permitted and effective sets become what they are now without everything outside `keep`; inheritable is emptied. */
 int sys_keep_only_caps(uint64_t keep);
-int sys_raise_nofile(void); /* soft limit up to the hard one, the hard one up to a million where allowed */
+int sys_use_cap(unsigned cap, bool use); /* in or out of the effective set; nothing where it is not permitted anyway */
+int sys_raise_nofile(void);              /* soft limit up to the hard one, the hard one up to a million where allowed */

@@ -126,13 +126,13 @@ const idleNetworks = 144
 /** Connections between edge and control, and to the engine, are kept open for the next request. */
 const keptAlive = { edge: 12, control: 12, engine: 4 }
 
-export function differences(before, after) {
+export function differences(before, after, kept = keptAlive) {
   const a = flatten(before)
   const b = flatten(after)
   const found = Object.keys(a).filter((k) => a[k] !== b[k]).map((k) => `${k}: ${a[k]} -> ${b[k]}`)
   for (const k of ['netns', 'links']) if (after[k] > before[k] + idleNetworks) found.push(`${k}: ${before[k]} -> ${after[k]}`)
   for (const role of Object.keys(after.fds)) {
-    const slack = keptAlive[role] ?? 0
+    const slack = kept[role] ?? 0
     if (after.fds[role] > before.fds[role] + slack) found.push(`fds of ${role}: ${before.fds[role]} -> ${after.fds[role]}`)
   }
   return found
@@ -157,10 +157,10 @@ export async function settled(server, deadlineMs = 15_000) {
 }
 
 /** The counts come back to `before`, or the assertion says which did not. */
-export async function returned(server, before, deadlineMs = 15_000) {
+export async function returned(server, before, { deadlineMs = 15_000, kept = keptAlive } = {}) {
   let found = []
   try {
-    await until('', () => (found = differences(before, take(server))).length === 0, deadlineMs)
+    await until('', () => (found = differences(before, take(server), kept)).length === 0, deadlineMs)
   } catch (e) {
     if (!(e instanceof Late)) throw e
     assert.fail(`left behind: ${found.join('; ')}\n${server.log.slice(-2000)}`)

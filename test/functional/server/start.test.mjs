@@ -172,6 +172,14 @@ test('exports are what a shell reads', async () => {
   }
 })
 
+test('directories that the unprivileged roles could not reach: which, and what to do', async () => {
+  const closed = temporaryDir('closed')
+  const { code, log } = await refused({ data: path.join(closed, 'data') })
+  assert.notEqual(code, 0)
+  assert.ok(log.includes(closed) && /chmod/.test(log), log)
+  fs.rmSync(closed, { recursive: true, force: true })
+})
+
 test('a default template that cannot be made: why, and no half of it is left', async () => {
   const images = temporaryDir('images')
   const { code, log } = await refused({ images, args: ['--mirror', 'http://127.0.0.1:1/debian'] })

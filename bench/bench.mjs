@@ -28,10 +28,21 @@ function machine() {
   return { kernel: os.release(), cpus: cpu.length, cpu: cpu[0]?.model, memoryMB: Math.round(os.totalmem() / 2 ** 20) }
 }
 
-/** Run one of our programs to its end; its last line is the result. */
-function measure(program, args) {
-  const r = spawnSync(path.join(programs, program), args, { encoding: 'utf8', timeout: 600_000, maxBuffer: 1 << 26 })
-  if (r.status !== 0) throw new Error(`${program} ${args.join(' ')}: ${r.stderr || r.error?.message || r.signal}`)
+/** Run a program to its end while we go on reading the server's log: {status, stdout, stderr}. */
+function execute(argv) {
+  const child = spawn(argv[0], argv.slice(1), { stdio: ['ignore', 'pipe', 'pipe'] })
+  const text = { stdout: '', stderr: '' }
+  for (const name of Object.keys(text)) child[name].setEncoding('utf8').on('data', (piece) => (text[name] += piece))
+  return new Promise((done) => {
+    child.once('error', (e) => done({ status: -1, stdout: '', stderr: e.message }))
+    child.once('close', (code, signal) => done({ status: code ?? signal, ...text }))
+  })
+}
+
+/** One of our own; its last line is the result. */
+async function measure(program, args) {
+  const r = await execute([path.join(programs, program), ...args])
+  if (r.status !== 0) throw new Error(`${program} ${args.join(' ')}: ${r.stderr || r.status}`)
   return JSON.parse(r.stdout.trim().split('\n').at(-1))
 }
 
@@ -56,21 +67,21 @@ function baseLayer(server) {
   return manifest.layers.map((id) => path.join(server.images, 'layers', id))
 }
 
-function measureFloor(server) {
+async function measureFloor(server) {
   const work = temporaryDir('floor')
-  const create = measure('floor', ['create', '-n', few(200), '-r', baseLayer(server)[0], '-w', work, '-a', path.join(programs, 'floor_agent')])
+  const create = await measure('floor', ['create', '-n', few(200), '-r', baseLayer(server)[0], '-w', work, '-a', path.join(programs, 'floor_agent')])
   fs.rmSync(work, { recursive: true, force: true })
-  return { ...create, ...measure('floor', ['spawn', '-n', few(300)]), ...measure('floor', ['http', '-n', few(300)]) }
+  return { ...create, ...(await measure('floor', ['spawn', '-n', few(300)])), ...(await measure('floor', ['http', '-n', few(300)])) }
 }
 
 /** Times the engine itself took, from its log lines. */
 const engineTimes = (server) => [...server.log.matchAll(/create_us=(\d+)/g)].map((m) => Number(m[1]))
 const median = (list) => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)]
 
-function measureLife(server, floor) {
+async function measureLife(server, floor) {
   const seen = engineTimes(server).length
-  const life = client(server, 'life', '-n', few(200))
-  const exec = client(server, 'exec', '-n', few(300)).exec
+  const life = await client(server, 'life', '-n', few(200))
+  const { exec } = await client(server, 'exec', '-n', few(300))
   const inside = engineTimes(server).slice(seen)
   result.figures.life = { ...life, execOneSandbox: exec, engineCreate: inside.length ? median(inside) : undefined }
   if (inside.length) rows.push(row('create → ready, in the engine', median(inside), 'us', { floor: floor?.ready.p50, ratioAtMost: 2 }))
@@ -115,14 +126,14 @@ async function measureClient(server, floor) {
   )
 }
 
-function measureParallel(server) {
-  const r = client(server, 'parallel', '-c', '100')
+async function measureParallel(server) {
+  const r = await client(server, 'parallel', '-c', '100')
   result.figures.parallel100 = r
   rows.push(row('100 creates at once, all answered', r.wall, 'us', { note: `each p50 ${(r.each.p50 / 1000).toFixed(0)} ms, max ${(r.each.max / 1000).toFixed(0)} ms` }))
 }
 
-function measureLives(server) {
-  const r = client(server, 'lives', '-c', '4', '-s', quick ? '3' : '8')
+async function measureLives(server) {
+  const r = await client(server, 'lives', '-c', '4', '-s', quick ? '3' : '8')
   result.figures.lives = r
   rows.push(row('full lives (create, exec, kill)', r.per_second, 'rate', { atLeast: 150 }))
 }
@@ -132,26 +143,26 @@ async function measureMany(server) {
   const file = path.join(server.data, 'bench-ids')
   const steps = quick ? [200] : [1000, 3000]
   const before = meminfo()
-  client(server, 'many', '-n', '10', '-f', file)
-  const probe = () => {
+  await client(server, 'many', '-n', '10', '-f', file)
+  const probe = async () => {
     const p = path.join(server.data, 'bench-probe')
     fs.rmSync(p, { force: true })
-    const r = client(server, 'many', '-n', few(50), '-f', p)
-    client(server, 'kill', '-c', '1', '-f', p)
+    const r = await client(server, 'many', '-n', few(50), '-f', p)
+    await client(server, 'kill', '-c', '1', '-f', p)
     return r.create.p50
   }
   await quiet(server)
-  const at10 = probe()
+  const at10 = await probe()
   result.figures.many = { at10 }
   let alive = 10
   for (const target of steps) {
-    const made = client(server, 'many', '-n', String(target - alive), '-f', file)
+    const made = await client(server, 'many', '-n', String(target - alive), '-f', file)
     alive = target
     await quiet(server)
     const now = meminfo()
     const kib = (before.MemAvailable - now.MemAvailable) / alive
     const slab = (now.Slab - before.Slab) / alive
-    const at = probe()
+    const at = await probe()
     const idle = await idleCpu(server, quick ? 3 : 8)
     result.figures.many[target] = { kibEach: kib, slabEach: slab, createRate: made.per_second, createP50: at, idleCpuPercent: idle }
     rows.push(
@@ -161,7 +172,7 @@ async function measureMany(server) {
       row(`idle CPU of the server, ${target} alive`, idle, 'percent', { atMost: target === 1000 ? 1 : undefined }),
     )
   }
-  const gone = client(server, 'kill', '-c', '4', '-f', file)
+  const gone = await client(server, 'kill', '-c', '4', '-f', file)
   result.figures.many.killRate = gone.per_second
   rows.push(row(`kill rate, ${alive} alive`, gone.per_second, 'rate'))
 }
@@ -197,8 +208,8 @@ async function idleCpu(server, seconds) {
   return used / seconds // ticks are hundredths of a second
 }
 
-function measureFiles(server) {
-  const r = client(server, 'files', '-n', few(5), '-m', '100')
+async function measureFiles(server) {
+  const r = await client(server, 'files', '-n', few(5), '-m', '100')
   const bytes = Buffer.alloc(100 << 20, 120)
   const file = path.join(server.data, 'bench-file')
   const copy = []
@@ -227,7 +238,7 @@ async function measureProxy(server) {
   const route = [`E2b-Sandbox-Id: ${sandbox.sandboxID}`, 'E2b-Sandbox-Port: 8080']
   const ask = () => fetch(`${server.apiUrl}/`, { headers: Object.fromEntries(route.map((h) => h.split(': '))) })
   await until('the server inside', async () => (await ask()).status === 200)
-  const edge = load(server.port, ...route)
+  const edge = await load(server.port, ...route)
   await killRaw(server, sandbox.sandboxID)
   const direct = await withHello((port) => load(port))
   const nginx = has('nginx') ? await withHello((port) => withNginx(port, (front) => load(front))) : undefined
@@ -286,14 +297,14 @@ http { access_log off; ${temp} upstream u { server 127.0.0.1:${upstream}; keepal
 }
 
 /** The same file system under other tools. */
-function measureOthers(server, life) {
+async function measureOthers(server, life) {
   const [layer] = baseLayer(server)
-  const time = (argv, n) => {
+  const time = async (argv, n) => {
     const list = []
     for (let i = 0; i < n; i++) {
       const t = performance.now()
-      const r = spawnSync(argv[0], argv.slice(1), { encoding: 'utf8' })
-      if (r.status !== 0) return { error: (r.stderr || r.error?.message || `exit ${r.status}`).trim().split('\n').at(-1) }
+      const r = await execute(argv)
+      if (r.status !== 0) return { error: (r.stderr || `exit ${r.status}`).trim().split('\n').at(-1) }
       list.push((performance.now() - t) * 1000)
     }
     return { p50: median(list) }
@@ -301,13 +312,13 @@ function measureOthers(server, life) {
   const own = life?.first_output.p50
   if (has('podman')) {
     const limits = '--ulimit nofile=4096:4096 --ulimit nproc=4096:4096' // it would raise them, which not every root may
-    const podman = time(['unshare', '-m', 'sh', '-c', `${hideUnified}exec podman run --rm --network=none ${limits} --rootfs ${layer}:O /bin/echo hello`], quick ? 3 : 10)
+    const podman = await time(['unshare', '-m', 'sh', '-c', `${hideUnified}exec podman run --rm --network=none ${limits} --rootfs ${layer}:O /bin/echo hello`], quick ? 3 : 10)
     result.figures.podman = podman
     if (podman.p50 && own) rows.push(row('podman run, same file system', podman.p50, 'us', { floor: own, floorName: 'ours, create → output', ratioAtLeast: 30 }))
     else if (podman.error) rows.push(row('podman run, same file system', undefined, 'us', { note: podman.error }))
   }
   if (has('crun')) {
-    const crun = withBundle(layer, (bundle) => time(['unshare', '-m', 'sh', '-c', hideUnified + `exec crun run --bundle ${bundle} sandglass-bench-$$`], quick ? 5 : 20))
+    const crun = await withBundle(layer, (bundle) => time(['unshare', '-m', 'sh', '-c', hideUnified + `exec crun run --bundle ${bundle} sandglass-bench-$$`], quick ? 5 : 20))
     result.figures.crun = crun
     if (crun.p50 && own) rows.push(row('crun run, same file system', crun.p50, 'us', { floor: own, floorName: 'ours, create → output', ratioAtLeast: 1 }))
     else if (crun.error) rows.push(row('crun run, same file system', undefined, 'us', { note: crun.error }))
@@ -317,7 +328,7 @@ function measureOthers(server, life) {
 // crun refuses a machine with cgroup v1 and v2 side by side: it is shown v1 only, in a mount namespace of its own
 const hideUnified = 'if [ -d /sys/fs/cgroup/unified ]; then umount /sys/fs/cgroup/unified; fi; '
 
-function withBundle(layer, body) {
+async function withBundle(layer, body) {
   const dir = temporaryDir('bundle')
   const spec = spawnSync('crun', ['spec', '--bundle', dir], { cwd: dir, encoding: 'utf8' })
   try {
@@ -326,7 +337,7 @@ function withBundle(layer, body) {
     config.root = { path: layer, readonly: true }
     Object.assign(config.process, { terminal: false, args: ['/bin/echo', 'hello'] })
     fs.writeFileSync(path.join(dir, 'config.json'), JSON.stringify(config))
-    return body(dir)
+    return await body(dir)
   } finally {
     fs.rmSync(dir, { recursive: true, force: true })
   }
@@ -348,7 +359,7 @@ async function measureMemory(server) {
 
 async function main() {
   const config = path.join(temporaryDir('bench'), 'config.json')
-  fs.writeFileSync(config, JSON.stringify({ sandboxes_max: 10_000, log_level: 'debug' }))
+  fs.writeFileSync(config, JSON.stringify({ sandboxes_max: 10_000, log_level: 'info' }))
   const started = performance.now()
   const server = await Server.start({ args: ['--config', config] })
   rows.push(row('server start until ready', (performance.now() - started) * 1000, 'us', { atMost: 2e6 }))

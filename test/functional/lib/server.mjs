@@ -183,6 +183,7 @@ export class Server {
 
 const late = (ms) => new Promise((done) => setTimeout(done, ms, null).unref())
 
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => process.exit(1))
 process.once('exit', () => {
   for (const server of running) {
     sandglass(['down', '--data', server.data])

@@ -1,9 +1,10 @@
 /* engine_create.c - create and kill through the engine's own socket: what a sandbox costs before HTTP comes into it.
  *
- *   engine_create SOCKET LAYER [-n COUNT] [-a ALIVE] [-p PARALLEL]
+ *   engine_create SOCKET LAYER [-n COUNT] [-a ALIVE] [-p PARALLEL] [-g GAP_MS]
  *
- * COUNT lives one after the other (create, kill), with ALIVE idle sandboxes around; with -p, PARALLEL creates are under
- * way at a time.  With ALIVE, memory_kib is what each of them took from the machine's available memory.  Prints one JSON object: microseconds, p50 and p99, as seen from here and as the engine counts them. */
+ * COUNT lives one after the other (create, kill), GAP_MS apart (long enough, and the pool is full each time), with ALIVE
+ * idle sandboxes around; with -p, PARALLEL creates are under way at a time.  Prints one JSON object: microseconds, as seen
+ * from here and as the engine counts them; and memory_kib, what each idle one took from the machine's available memory. */
 #include <getopt.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -143,8 +145,10 @@ static void connect_engine(const char *path)
                 die("cannot connect");
 }
 
-static void one_by_one(unsigned count, json_t *out)
+static void one_by_one(unsigned count, unsigned gap_ms, json_t *out)
 {
+        const struct timespec gap = {.tv_sec = gap_ms / 1000, .tv_nsec = gap_ms % 1000 * 1000000l};
+
         struct samples seen = {0}, counted = {0}, ended = {0};
 
         for (unsigned i = 0; i < count; i++) {
@@ -160,6 +164,8 @@ static void one_by_one(unsigned count, json_t *out)
                 ask_kill(id);
                 json_decref(answer());
                 samples_add(&ended, (double)(clock_mono_us() - t1));
+                if (gap_ms)
+                        (void)nanosleep(&gap, NULL);
         }
         (void)json_object_set_new(out, "create_us", samples_json(&counted));
         (void)json_object_set_new(out, "create_seen_us", samples_json(&seen));
@@ -194,21 +200,21 @@ static void in_bursts(unsigned count, unsigned parallel, json_t *out)
 
 int main(int argc, char **argv)
 {
-        unsigned count = 200, alive = 0, parallel = 0;
+        unsigned count = 200, alive = 0, parallel = 0, gap_ms = 0;
         json_t *out = json_object();
         char(*ids)[SANDBOX_ID_MAX];
         long before_kib;
         int c;
 
-        while ((c = getopt(argc, argv, "n:a:p:")) != -1) {
+        while ((c = getopt(argc, argv, "n:a:p:g:")) != -1) {
                 uint32_t v = 0;
 
                 if (!optarg || parse_u32(str_of(optarg), 0, 1000000, &v) < 0)
-                        die("usage: engine_create SOCKET LAYER [-n COUNT] [-a ALIVE] [-p PARALLEL]");
-                *(c == 'n' ? &count : c == 'a' ? &alive : &parallel) = v;
+                        die("usage: engine_create SOCKET LAYER [-n COUNT] [-a ALIVE] [-p PARALLEL] [-g GAP_MS]");
+                *(c == 'n' ? &count : c == 'a' ? &alive : c == 'p' ? &parallel : &gap_ms) = v;
         }
         if (argc - optind != 2)
-                die("usage: engine_create SOCKET LAYER [-n COUNT] [-a ALIVE] [-p PARALLEL]");
+                die("usage: engine_create SOCKET LAYER [-n COUNT] [-a ALIVE] [-p PARALLEL] [-g GAP_MS]");
         connect_engine(argv[optind]);
         layer = argv[optind + 1];
         ids = calloc(alive + 1, sizeof(*ids));
@@ -225,7 +231,7 @@ int main(int argc, char **argv)
         if (parallel)
                 in_bursts(count, parallel, out);
         else
-                one_by_one(count, out);
+                one_by_one(count, gap_ms, out);
         for (unsigned i = 0; i < alive; i++) {
                 ask_kill(ids[i]);
                 json_decref(answer());

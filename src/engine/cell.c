@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,13 +15,11 @@
 #include "engine/cell_child.h"
 #include "engine/devfs.h"
 #include "engine/netslot.h"
-#include "model/envd_init.h"
 #include "sys/fs.h"
 #include "sys/mnt.h"
 #include "sys/proc.h"
 #include "sys/scm.h"
 
-#define WAITING_MS 10000 /* from start to ENVD_CELL_WAITING */
 #define DEATH_MS 5000
 #define TTY_GROUP 5u
 #define PTYS_MAX "256"      /* the machine's are counted, see machine.c: no sandbox may take them all */
@@ -187,8 +184,7 @@ static int set_up_process(const struct cell_maker *m, struct cell *c, struct err
         (void)snprintf(map, sizeof(map), "0 %u %u", c->uid_base, UID_RANGE);
         if ((r = write_proc(m, c->pid, "uid_map", map, err)) < 0 ||
             (r = write_proc(m, c->pid, "gid_map", map, err)) < 0 ||
-            (r = write_proc(m, c->pid, "oom_score_adj", OOM_SCORE_ADJ, err)) < 0 ||
-            (r = cgroups_join_v1(m->cgroups, c->slot, c->pid, err)) < 0)
+            (r = write_proc(m, c->pid, "oom_score_adj", OOM_SCORE_ADJ, err)) < 0)
                 return r;
         r = sys_ns_open(m->proc_dir, c->pid, "user");
         if (r < 0)
@@ -209,27 +205,6 @@ static int let_go(struct cell *c, struct err *err)
                 return err_sys(err, -errno, "open envd");
         n = scm_send(c->fd[CELL_SOCK], "g", 1, fds, 2);
         return n < 0 ? err_sys(err, (int)n, "start cell") : 0;
-}
-
-static int wait_until_waiting(struct cell *c, struct err *err)
-{
-        struct pollfd p = {.fd = c->fd[CELL_SOCK], .events = POLLIN};
-        char text[201];
-        ssize_t n;
-
-        do
-                n = poll(&p, 1, WAITING_MS);
-        while (n < 0 && errno == EINTR);
-        if (n == 0)
-                return err_set(err, ERR_TIMEOUT, "envd did not start in %d ms", WAITING_MS);
-        n = recv(c->fd[CELL_SOCK], text, sizeof(text) - 1, MSG_DONTWAIT);
-        if (n == 1 && text[0] == ENVD_CELL_WAITING)
-                return 0;
-        if (n > 1 && text[0] == ENVD_CELL_FAILED) {
-                text[n] = '\0';
-                return err_set(err, ERR_INTERNAL, "envd: %s", text + 1);
-        }
-        return err_set(err, ERR_INTERNAL, "envd ended before it was ready");
 }
 
 /* In the slot's network namespace: what must be born in it. */
@@ -269,7 +244,12 @@ static int make_in_network(const struct cell_maker *m, struct cell *c, int netns
         return r;
 }
 
-static int finish(const struct cell_maker *m, struct cell *c, struct err *err)
+int cell_join(const struct cell_maker *m, struct cell *c, struct err *err)
+{
+        return cgroups_join_v1(m->cgroups, c->slot, c->pid, err);
+}
+
+int cell_finish(const struct cell_maker *m, struct cell *c, struct err *err)
 {
         int r;
 
@@ -279,42 +259,33 @@ static int finish(const struct cell_maker *m, struct cell *c, struct err *err)
         if (r < 0)
                 return err_sys(err, r, "clone /sys");
         c->fd[CELL_SYS] = r;
-        return wait_until_waiting(c, err);
+        return 0;
 }
 
-static void undo(const struct cell_maker *m, struct cell *c)
+void cell_undo(const struct cell_maker *m, struct cell *c)
 {
         if (c->fd[CELL_PIDFD] >= 0) {
                 (void)sys_pidfd_kill(c->fd[CELL_PIDFD], SIGKILL);
                 (void)sys_pidfd_wait(c->fd[CELL_PIDFD], DEATH_MS);
         }
         cell_close(c);
-        (void)cgroups_remove(m->cgroups, c->slot); /* still busy: the engine's next start finds it */
+        (void)cgroups_remove(m->cgroups, c->slot); /* still busy: the janitor tries again */
 }
 
-int cell_make(const struct cell_maker *m, unsigned slot, uint32_t uid_base, int netns, struct cell *ret,
-              struct err *err)
+int cell_begin(const struct cell_maker *m, unsigned slot, uint32_t uid_base, int netns, struct cell *ret,
+               struct err *err)
 {
         AUTO_CLOSE int cgroup = -1;
-        struct cell c;
         int r;
 
-        cell_init(&c);
-        c.slot = slot;
-        c.uid_base = uid_base;
+        cell_init(ret);
+        ret->slot = slot;
+        ret->uid_base = uid_base;
         (void)cgroups_remove(m->cgroups, slot); /* of a cell that failed half way */
         r = cgroups_make(m->cgroups, slot, &m->limits, &cgroup, err);
         if (r < 0) {
                 close_fd(&netns);
                 return r;
         }
-        r = make_in_network(m, &c, netns, cgroup, err);
-        if (r == 0)
-                r = finish(m, &c, err);
-        if (r < 0) {
-                undo(m, &c);
-                return r;
-        }
-        *ret = c;
-        return 0;
+        return make_in_network(m, ret, netns, cgroup, err);
 }

@@ -2,7 +2,7 @@
  *
  * A cell is a process in namespaces of its own, in its slot's cgroups and network, that runs `envd --cell` in an empty
  * root and waits for one message (model/envd_init.h); and the mounts that its root will need, detached.
- * cell_make() runs in the nursery and blocks. */
+ * Making one runs in the nursery and blocks. */
 #pragma once
 #include <linux/filter.h>
 #include <stdbool.h>
@@ -48,6 +48,15 @@ struct cell_maker { /* the nursery's tools */
         int sys;          /* sysfs of an empty network namespace, read-only */
 };
 
-/* netns: the slot's, from its last sandbox; -1: make one.  It is used up in any case. */
-int cell_make(const struct cell_maker *m, unsigned slot, uint32_t uid_base, int netns, struct cell *ret,
-              struct err *err);
+/* The three steps, in this order; after a failure cell_undo() takes back what was done.  When several cells are made at a
+ * time, the second step of all goes together: the first process to join a v1 cgroup pays for a grace period (8 ms), those
+ * right behind it do not.
+ *
+ * begin: a process in its namespaces, which waits.  netns: the slot's, from its last sandbox; -1: make one.  It is used up
+ * in any case. */
+int cell_begin(const struct cell_maker *m, unsigned slot, uint32_t uid_base, int netns, struct cell *ret,
+               struct err *err);
+int cell_join(const struct cell_maker *m, struct cell *c, struct err *err);
+/* Its mounts; and off it goes: ENVD_CELL_WAITING will come on its socket. */
+int cell_finish(const struct cell_maker *m, struct cell *c, struct err *err);
+void cell_undo(const struct cell_maker *m, struct cell *c);

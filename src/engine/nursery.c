@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <poll.h>
 #include <sched.h>
 #include <string.h>
 #include <unistd.h>
@@ -91,35 +92,71 @@ static int set_up(const struct nursery_conf *c, struct cell_maker *m, struct err
 
 static int answer(int sock, struct nursery_answer *a, const struct err *err, const int *fds, size_t nfds)
 {
-        if (err) {
+        ssize_t r;
+
+        if (err->kind != ERR_NONE) {
                 a->pid = 0;
                 a->kind = (int32_t)err->kind;
                 memcpy(a->why, err->msg, sizeof(a->why));
         }
-        return (int)scm_send(sock, a, sizeof(*a), fds, nfds);
+        r = scm_send(sock, a, sizeof(*a), fds, nfds);
+        return r < 0 ? (int)r : 0;
 }
 
-static int serve_one(const struct cell_maker *m, int sock)
-{
+struct job { /* one cell being made */
         struct nursery_ask ask;
-        struct nursery_answer a = {0};
-        struct err err = {0};
-        int netns = -1, r;
-        size_t nfds = 0;
-        struct cell c;
-        ssize_t n;
+        int netns;
+        struct cell cell;
+        struct err err; /* ERR_NONE: fine so far */
+};
 
-        n = scm_recv(sock, &ask, sizeof(ask), &netns, 1, &nfds);
-        if (n != (ssize_t)sizeof(ask))
-                return -EPIPE; /* the engine is gone */
-        a.slot = ask.slot;
-        a.uid_base = ask.uid_base;
-        r = cell_make(m, ask.slot, ask.uid_base, nfds == 1 ? netns : -1, &c, &err);
-        if (r < 0)
-                return answer(sock, &a, &err, NULL, 0);
-        a.pid = c.pid;
-        r = answer(sock, &a, NULL, c.fd, CELL_FDS);
-        cell_close(&c);
+/* Wait for one ask, and take those that are there already along: 0 when the engine is gone. */
+static size_t receive_jobs(int sock, struct job *jobs)
+{
+        size_t n = 0;
+
+        while (n < NURSERY_BATCH) {
+                struct pollfd p = {.fd = sock, .events = POLLIN};
+                struct job *j = &jobs[n];
+                size_t nfds = 0;
+
+                if (n > 0 && poll(&p, 1, 0) != 1)
+                        break;
+                *j = (struct job){.netns = -1};
+                if (scm_recv(sock, &j->ask, sizeof(j->ask), &j->netns, 1, &nfds) != (ssize_t)sizeof(j->ask))
+                        return 0;
+                n++;
+        }
+        return n;
+}
+
+static int finish_job(const struct cell_maker *m, int sock, struct job *j)
+{
+        struct nursery_answer a = {.slot = j->ask.slot, .uid_base = j->ask.uid_base, .pid = j->cell.pid};
+        bool is_made = j->err.kind == ERR_NONE && cell_finish(m, &j->cell, &j->err) == 0;
+        int r;
+
+        if (!is_made)
+                cell_undo(m, &j->cell);
+        r = answer(sock, &a, &j->err, j->cell.fd, is_made ? CELL_FDS : 0);
+        cell_close(&j->cell); /* with nobody to take it, it ends */
+        return r;
+}
+
+static int serve_some(const struct cell_maker *m, int sock)
+{
+        struct job jobs[NURSERY_BATCH];
+        size_t n = receive_jobs(sock, jobs);
+        int r = n == 0 ? -EPIPE : 0;
+
+        for (size_t i = 0; i < n; i++)
+                (void)cell_begin(m, jobs[i].ask.slot, jobs[i].ask.uid_base, jobs[i].netns, &jobs[i].cell, &jobs[i].err);
+        for (size_t i = 0; i < n; i++)
+                if (jobs[i].err.kind == ERR_NONE)
+                        (void)cell_join(m, &jobs[i].cell, &jobs[i].err);
+        for (size_t i = 0; i < n; i++)
+                if (finish_job(m, sock, &jobs[i]) < 0)
+                        r = -EPIPE;
         return r;
 }
 
@@ -132,9 +169,9 @@ static _Noreturn void run(const struct nursery_conf *c, int sock)
 
         r = set_up(c, &m, &err);
         (void)close(c->envd_binary);
-        r = answer(sock, &hello, r < 0 ? &err : NULL, NULL, 0) < 0 ? -EPIPE : r;
+        r = answer(sock, &hello, &err, NULL, 0) < 0 ? -EPIPE : r;
         while (r >= 0)
-                r = serve_one(&m, sock);
+                r = serve_some(&m, sock);
         _exit(r == -EPIPE ? 0 : 1);
 }
 

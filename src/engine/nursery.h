@@ -7,6 +7,8 @@
 
 struct err;
 
+#define NURSERY_BATCH 8 /* cells made at a time */
+
 struct nursery_ask { /* engine -> nursery; one fd rides along when the slot has a network namespace already */
         uint32_t slot, uid_base;
 };

@@ -5,13 +5,16 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/err.h"
 #include "base/log.h"
 #include "engine/janitor.h"
+#include "model/envd_init.h"
 #include "sys/proc.h"
 
-#define ASKED_MAX 4u        /* in the nursery's hands at a time */
+#define ASKED_MAX NURSERY_BATCH
+#define WARM_MS 10000u      /* from a cell's start until envd waits */
 #define WAITING_MAX 4096u   /* creates that wait for a cell */
 #define IDLE_NETNS_MAX 128u /* kept beyond the pool's target; each costs a quarter of a MiB */
 #define RETRY_MIN_MS 100u
@@ -20,17 +23,19 @@
 #define TO(s) (1u << (s))
 static const unsigned slot_may[] = {
         [SLOT_FREE] = TO(SLOT_ASKED) | TO(SLOT_USED) | TO(SLOT_DIRTY),
-        [SLOT_ASKED] = TO(SLOT_READY) | TO(SLOT_DIRTY),
+        [SLOT_ASKED] = TO(SLOT_WARMING) | TO(SLOT_DIRTY),
+        [SLOT_WARMING] = TO(SLOT_READY) | TO(SLOT_DIRTY),
         [SLOT_READY] = TO(SLOT_USED) | TO(SLOT_DIRTY),
         [SLOT_USED] = TO(SLOT_DIRTY),
         [SLOT_DIRTY] = TO(SLOT_FREE),
 };
 
-struct ready_cell {
+struct pooled { /* a cell nobody has taken yet */
         struct list node;
         struct pool *pool;
         struct cell cell;
-        struct io watch; /* of its socket: it closes when the cell dies */
+        struct io watch; /* of its socket: envd says once that it waits; it closes when the cell dies */
+        struct timer deadline;
         struct task free_task;
 };
 
@@ -44,29 +49,34 @@ static void slot_go(struct pool *p, unsigned slot, enum slot_state next)
 
 /* ------------------------------------------------------------- slots */
 
-static void keep_netns(struct pool *p, unsigned slot, int netns)
+static void push(struct slot_stack *s, unsigned slot)
 {
-        p->slots[slot].netns = netns;
-        if (netns >= 0)
-                p->idle_netns++;
+        s->at[s->count++] = (uint16_t)slot;
 }
 
-static int take_netns(struct pool *p, unsigned slot)
+static bool remove_slot(struct slot_stack *s, unsigned slot)
 {
-        if (p->slots[slot].netns >= 0)
-                p->idle_netns--;
-        return TAKE_FD(p->slots[slot].netns);
+        for (unsigned i = 0; i < s->count; i++)
+                if (s->at[i] == slot) {
+                        s->at[i] = s->at[--s->count];
+                        return true;
+                }
+        return false;
+}
+
+static unsigned free_count(const struct pool *p)
+{
+        return p->networked.count + p->bare.count;
 }
 
 static void slot_is_clean(struct pool *p, unsigned slot)
 {
-        slot_go(p, slot, SLOT_FREE);
-        if (p->idle_netns > p->target + IDLE_NETNS_MAX) {
-                int netns = take_netns(p, slot);
+        int *netns = &p->slots[slot].netns;
 
-                pool_close_later(p, &netns, 1);
-        }
-        p->free[p->free_count++] = (uint16_t)slot;
+        slot_go(p, slot, SLOT_FREE);
+        if (*netns >= 0 && p->networked.count >= p->target + IDLE_NETNS_MAX)
+                pool_close_later(p, netns, 1);
+        push(*netns >= 0 ? &p->networked : &p->bare, slot);
 }
 
 static void clean_slot(struct pool *p, unsigned slot)
@@ -83,33 +93,22 @@ static void clean_slot(struct pool *p, unsigned slot)
 void pool_return(struct pool *p, unsigned slot, int netns)
 {
         slot_go(p, slot, SLOT_DIRTY);
-        keep_netns(p, slot, netns);
+        p->slots[slot].netns = netns;
         clean_slot(p, slot);
-}
-
-static void remove_from_free(struct pool *p, unsigned slot)
-{
-        for (unsigned i = 0; i < p->free_count; i++)
-                if (p->free[i] == slot) {
-                        p->free[i] = p->free[--p->free_count];
-                        return;
-                }
 }
 
 bool pool_mark_used(struct pool *p, unsigned slot)
 {
-        if (p->slots[slot].state != SLOT_FREE)
+        if (p->slots[slot].state != SLOT_FREE || !remove_slot(&p->bare, slot))
                 return false;
-        remove_from_free(p, slot);
         slot_go(p, slot, SLOT_USED);
         return true;
 }
 
 void pool_mark_dirty(struct pool *p, unsigned slot)
 {
-        if (p->slots[slot].state != SLOT_FREE)
+        if (p->slots[slot].state != SLOT_FREE || !remove_slot(&p->bare, slot))
                 return;
-        remove_from_free(p, slot);
         slot_go(p, slot, SLOT_DIRTY);
         clean_slot(p, slot);
 }
@@ -151,88 +150,12 @@ static void on_cleaned(struct helper *h, const void *msg, size_t n, int *fds, si
 
 /* ------------------------------------------------------------- cells */
 
-static void free_ready(struct task *t)
+static void pause_asking(struct pool *p)
 {
-        free(CONTAINER_OF(t, struct ready_cell, free_task));
-}
+        uint64_t ms = (uint64_t)RETRY_MIN_MS << (p->failures < 10 ? p->failures : 10);
 
-/* Out of the pool; what is in rc->cell is then the caller's. */
-static void unhook_ready(struct ready_cell *rc)
-{
-        struct pool *p = rc->pool;
-
-        loop_del(&rc->watch);
-        list_remove(&rc->node);
-        p->ready_count--;
-        rc->free_task.run = free_ready;
-        loop_post(p->loop, &rc->free_task);
-}
-
-static void drop_cell(struct pool *p, struct cell *c)
-{
-        int netns = TAKE_FD(c->fd[CELL_NETNS]);
-
-        (void)sys_pidfd_kill(c->fd[CELL_PIDFD], SIGKILL); /* if it is not dead yet */
-        pool_close_later(p, c->fd, CELL_FDS);
-        pool_return(p, c->slot, netns);
-}
-
-static void on_ready_died(struct io *io, uint32_t events)
-{
-        struct ready_cell *rc = CONTAINER_OF(io, struct ready_cell, watch);
-
-        (void)events;
-        log_warn("cell.died", "slot=%u pid=%d, making another", rc->cell.slot, rc->cell.pid);
-        unhook_ready(rc);
-        drop_cell(rc->pool, &rc->cell);
-        pool_refill(rc->pool);
-}
-
-static int add_ready(struct pool *p, struct cell *c)
-{
-        struct ready_cell *rc = calloc(1, sizeof(*rc));
-        int r;
-
-        if (!rc)
-                return -ENOMEM;
-        rc->pool = p;
-        rc->cell = *c;
-        rc->watch = (struct io){.fd = c->fd[CELL_SOCK], .on = on_ready_died};
-        r = loop_add(p->loop, &rc->watch, EPOLLIN); /* a waiting cell says nothing: anything is its end */
-        if (r < 0) {
-                free(rc);
-                return r;
-        }
-        slot_go(p, c->slot, SLOT_READY);
-        list_push_back(&p->ready, &rc->node);
-        p->ready_count++;
-        return 0;
-}
-
-bool pool_take(struct pool *p, struct cell *ret)
-{
-        struct ready_cell *rc;
-
-        if (list_is_empty(&p->ready)) {
-                p->misses++;
-                return false;
-        }
-        rc = LIST_ENTRY(p->ready.next, struct ready_cell, node);
-        unhook_ready(rc);
-        slot_go(p, rc->cell.slot, SLOT_USED);
-        *ret = rc->cell;
-        p->hits++;
-        return true;
-}
-
-static void hand_over(struct pool *p, struct cell *c)
-{
-        struct pool_waiter *w = LIST_ENTRY(list_pop_front(&p->waiting), struct pool_waiter, node);
-
-        p->waiting_count--;
-        slot_go(p, c->slot, SLOT_READY);
-        slot_go(p, c->slot, SLOT_USED);
-        w->on_cell(w, c);
+        p->failures++;
+        timer_set(p->loop, &p->retry, ms > RETRY_MAX_MS ? RETRY_MAX_MS : ms);
 }
 
 static void fail_waiting(struct pool *p, const struct err *err)
@@ -247,11 +170,151 @@ static void fail_waiting(struct pool *p, const struct err *err)
         }
 }
 
+static void free_pooled(struct task *t)
+{
+        free(CONTAINER_OF(t, struct pooled, free_task));
+}
+
+/* Out of the pool; what is in its cell is then the caller's. */
+static void unhook(struct pooled *c)
+{
+        struct pool *p = c->pool;
+
+        loop_del(&c->watch);
+        timer_clear(&c->deadline);
+        list_remove(&c->node);
+        if (p->slots[c->cell.slot].state == SLOT_READY)
+                p->ready_count--;
+        else
+                p->warming_count--;
+        c->free_task.run = free_pooled;
+        loop_post(p->loop, &c->free_task);
+}
+
+static void drop_cell(struct pool *p, struct cell *c)
+{
+        int netns = TAKE_FD(c->fd[CELL_NETNS]);
+
+        (void)sys_pidfd_kill(c->fd[CELL_PIDFD], SIGKILL); /* if it is not dead yet */
+        pool_close_later(p, c->fd, CELL_FDS);
+        pool_return(p, c->slot, netns);
+}
+
+static void hand_over(struct pool *p, struct pooled *c)
+{
+        struct pool_waiter *w = LIST_ENTRY(list_pop_front(&p->waiting), struct pool_waiter, node);
+
+        p->waiting_count--;
+        unhook(c);
+        slot_go(p, c->cell.slot, SLOT_USED);
+        w->on_cell(w, &c->cell);
+}
+
+static void on_warm(struct pooled *c)
+{
+        struct pool *p = c->pool;
+
+        timer_clear(&c->deadline);
+        list_remove(&c->node);
+        slot_go(p, c->cell.slot, SLOT_READY);
+        p->warming_count--;
+        p->ready_count++;
+        list_push_back(&p->ready, &c->node);
+        p->failures = 0;
+        if (!list_is_empty(&p->waiting))
+                hand_over(p, c);
+}
+
+static void on_warming_failed(struct pooled *c, const char *why)
+{
+        struct pool *p = c->pool;
+        char clean[LOG_ESCAPED_MAX];
+        struct err err = {0};
+
+        (void)err_set(&err, ERR_UNAVAILABLE, "make cell: %s", log_escape(str_of(why), clean));
+        log_error("cell.failed", "slot=%u error=\"%s\"", c->cell.slot, err.msg);
+        unhook(c);
+        drop_cell(p, &c->cell);
+        pause_asking(p);
+        fail_waiting(p, &err);
+}
+
+static void on_ready_died(struct pooled *c)
+{
+        log_warn("cell.died", "slot=%u pid=%d, making another", c->cell.slot, c->cell.pid);
+        unhook(c);
+        drop_cell(c->pool, &c->cell);
+        pool_refill(c->pool);
+}
+
+static void on_pooled(struct io *io, uint32_t events)
+{
+        struct pooled *c = CONTAINER_OF(io, struct pooled, watch);
+        char text[201];
+        ssize_t n;
+
+        (void)events;
+        if (c->pool->slots[c->cell.slot].state == SLOT_READY) {
+                on_ready_died(c); /* a waiting cell says nothing: anything is its end */
+                return;
+        }
+        n = recv(io->fd, text, sizeof(text) - 1, MSG_DONTWAIT);
+        text[n > 0 ? n : 0] = '\0';
+        if (n == 1 && text[0] == ENVD_CELL_WAITING)
+                on_warm(c);
+        else
+                on_warming_failed(c, n > 1 && text[0] == ENVD_CELL_FAILED ? text + 1 : "envd ended");
+}
+
+static void on_too_slow(struct timer *t)
+{
+        on_warming_failed(CONTAINER_OF(t, struct pooled, deadline), "envd did not start in time");
+}
+
+static int add_warming(struct pool *p, const struct cell *cell)
+{
+        struct pooled *c = calloc(1, sizeof(*c));
+        int r;
+
+        if (!c)
+                return -ENOMEM;
+        c->pool = p;
+        c->cell = *cell;
+        c->watch = (struct io){.fd = cell->fd[CELL_SOCK], .on = on_pooled};
+        c->deadline.on = on_too_slow;
+        r = loop_add(p->loop, &c->watch, EPOLLIN);
+        if (r < 0) {
+                free(c);
+                return r;
+        }
+        timer_set(p->loop, &c->deadline, WARM_MS);
+        slot_go(p, cell->slot, SLOT_WARMING);
+        list_push_back(&p->warming, &c->node);
+        p->warming_count++;
+        return 0;
+}
+
+bool pool_take(struct pool *p, struct cell *ret)
+{
+        struct pooled *c;
+
+        if (list_is_empty(&p->ready)) {
+                p->misses++;
+                return false;
+        }
+        c = LIST_ENTRY(p->ready.next, struct pooled, node);
+        unhook(c);
+        slot_go(p, c->cell.slot, SLOT_USED);
+        *ret = c->cell;
+        p->hits++;
+        return true;
+}
+
 int pool_wait(struct pool *p, struct pool_waiter *w, struct err *err)
 {
         if (p->waiting_count >= WAITING_MAX)
                 return err_set(err, ERR_UNAVAILABLE, "%u sandboxes are waiting to be made already", WAITING_MAX);
-        if (p->free_count == 0 && p->asked_count == 0)
+        if (free_count(p) + p->asked_count + p->warming_count == 0)
                 return err_set(err, ERR_LIMIT, "all %u slots of this server are in use", SLOTS_MAX - SLOT_FIRST);
         list_push_back(&p->waiting, &w->node);
         p->waiting_count++;
@@ -268,14 +331,6 @@ void pool_cancel(struct pool *p, struct pool_waiter *w)
 }
 
 /* ------------------------------------------------------------- the nursery */
-
-static void pause_asking(struct pool *p)
-{
-        uint64_t ms = (uint64_t)RETRY_MIN_MS << (p->failures < 10 ? p->failures : 10);
-
-        p->failures++;
-        timer_set(p->loop, &p->retry, ms > RETRY_MAX_MS ? RETRY_MAX_MS : ms);
-}
 
 static void cell_failed(struct pool *p, const struct nursery_answer *a)
 {
@@ -305,21 +360,17 @@ static void on_answer(struct helper *h, const void *msg, size_t n, int *fds, siz
                 cell_failed(p, &a);
                 return;
         }
-        p->failures = 0;
         c = (struct cell){.slot = a.slot, .uid_base = a.uid_base, .pid = a.pid};
         memcpy(c.fd, fds, sizeof(c.fd));
-        if (p->is_stopped)
-                drop_cell(p, &c);
-        else if (!list_is_empty(&p->waiting))
-                hand_over(p, &c);
-        else if (add_ready(p, &c) < 0)
+        if (p->is_stopped || add_warming(p, &c) < 0)
                 drop_cell(p, &c);
         pool_refill(p);
 }
 
 static bool ask_for_cell(struct pool *p)
 {
-        unsigned slot = p->free[p->free_count - 1];
+        struct slot_stack *from = p->networked.count > 0 ? &p->networked : &p->bare;
+        unsigned slot = from->at[from->count - 1];
         struct nursery_ask ask = {.slot = slot};
         struct err err = {0};
         AUTO_CLOSE int netns = -1;
@@ -330,9 +381,9 @@ static bool ask_for_cell(struct pool *p)
                 fail_waiting(p, &err);
                 return false;
         }
-        p->free_count--;
+        from->count--;
         slot_go(p, slot, SLOT_ASKED);
-        netns = take_netns(p, slot);
+        netns = TAKE_FD(p->slots[slot].netns);
         p->asked_count++;
         if (helper_send(&p->nursery, &ask, sizeof(ask), &netns, netns >= 0) == 0)
                 return true;
@@ -345,8 +396,8 @@ void pool_refill(struct pool *p)
 {
         if (!helper_is_running(&p->nursery) || timer_is_armed(&p->retry) || p->is_stopped)
                 return;
-        while (p->asked_count < ASKED_MAX && p->ready_count + p->asked_count < p->target + p->waiting_count &&
-               p->free_count > 0)
+        while (p->asked_count < ASKED_MAX && free_count(p) > 0 &&
+               p->ready_count + p->warming_count + p->asked_count < p->target + p->waiting_count)
                 if (!ask_for_cell(p))
                         return;
 }
@@ -422,12 +473,13 @@ static void on_retry(struct timer *t)
 void pool_init(struct pool *p, struct loop *l, struct instance *in, unsigned target)
 {
         *p = (struct pool){.loop = l, .instance = in, .target = target};
+        list_init(&p->warming);
         list_init(&p->ready);
         list_init(&p->waiting);
         for (unsigned slot = 0; slot < SLOTS_MAX; slot++)
                 p->slots[slot].netns = -1;
         for (unsigned slot = SLOTS_MAX - 1; slot >= SLOT_FIRST; slot--)
-                p->free[p->free_count++] = (uint16_t)slot;
+                push(&p->bare, slot);
         p->nursery.on_message = on_answer;
         p->nursery.on_gone = on_nursery_gone;
         p->janitor.on_message = on_cleaned;
@@ -444,19 +496,26 @@ int pool_start(struct pool *p, const struct nursery_conf *conf, struct err *err)
         return r < 0 ? r : start_janitor(p, err);
 }
 
+static void end_all(struct list *cells)
+{
+        while (!list_is_empty(cells)) {
+                struct pooled *c = LIST_ENTRY(cells->next, struct pooled, node);
+
+                loop_del(&c->watch);
+                timer_clear(&c->deadline);
+                list_remove(&c->node);
+                (void)sys_pidfd_kill(c->cell.fd[CELL_PIDFD], SIGKILL);
+                cell_close(&c->cell);
+                free(c);
+        }
+}
+
 void pool_done(struct pool *p)
 {
         p->is_stopped = true;
         timer_clear(&p->retry);
-        while (!list_is_empty(&p->ready)) {
-                struct ready_cell *rc = LIST_ENTRY(p->ready.next, struct ready_cell, node);
-
-                loop_del(&rc->watch);
-                list_remove(&rc->node);
-                (void)sys_pidfd_kill(rc->cell.fd[CELL_PIDFD], SIGKILL);
-                cell_close(&rc->cell);
-                free(rc);
-        }
+        end_all(&p->warming);
+        end_all(&p->ready);
         helper_stop(&p->nursery);
         helper_stop(&p->janitor);
         for (unsigned slot = 0; slot < SLOTS_MAX; slot++)

@@ -2,9 +2,9 @@
  *
  * A slot is a number that stands for a uid range, an address, cgroup names and (once made) a network namespace.  Its way:
  *
- *     FREE --ask--> ASKED --cell arrives--> READY --take--> USED --its processes are dead--> DIRTY --cleaned--> FREE
+ *     FREE --ask--> ASKED --cell comes--> WARMING --envd waits--> READY --take--> USED --all dead--> DIRTY --cleaned--> FREE
  *
- * ASKED and READY may also turn DIRTY (the cell failed or died).  Invariant: a slot is used again only after all its
+ * ASKED, WARMING and READY may also turn DIRTY (the cell failed or died).  Invariant: a slot is used again only after all its
  * processes are dead and its cgroups are gone. */
 #pragma once
 #include <stdbool.h>
@@ -17,7 +17,7 @@
 
 struct err;
 
-enum slot_state { SLOT_FREE, SLOT_ASKED, SLOT_READY, SLOT_USED, SLOT_DIRTY };
+enum slot_state { SLOT_FREE, SLOT_ASKED, SLOT_WARMING, SLOT_READY, SLOT_USED, SLOT_DIRTY };
 
 struct pool_waiter { /* someone who wants a cell; embedded */
         struct list node;
@@ -36,10 +36,12 @@ struct pool {
         struct nursery_conf conf;
         struct helper nursery, janitor;
         struct slot slots[SLOTS_MAX];
-        uint16_t free[SLOTS_MAX]; /* a stack: the slot used last is used next */
-        unsigned free_count, idle_netns;
-        struct list ready; /* struct ready_cell */
-        unsigned ready_count, asked_count;
+        struct slot_stack {
+                uint16_t at[SLOTS_MAX];
+                unsigned count;
+        } networked, bare;          /* free slots with a network and without; the one used last is used next */
+        struct list warming, ready; /* struct pooled */
+        unsigned warming_count, ready_count, asked_count;
         struct list waiting; /* struct pool_waiter, oldest first */
         unsigned waiting_count;
         unsigned target;

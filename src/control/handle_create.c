@@ -18,7 +18,8 @@
 static json_t *make_init(const struct control *c, const struct create_request *want, const struct template *t,
                          const struct sandbox *s)
 {
-        json_t *init = json_pack("{s:s,s:s}", "sandboxID", s->id, "templateID", s->template_id);
+        json_t *init = json_pack("{s:s,s:s,s:I}", "sandboxID", s->id, "templateID", s->template_id, "memoryMB",
+                                 (json_int_t)t->memory_mb);
         char token[TOKEN_MAX];
 
         if (s->is_secured) {

@@ -20,6 +20,7 @@ void control_envs(struct envd *e, struct http_request *rq)
 
 void control_metrics(struct envd *e, struct http_request *rq)
 {
+        e->metrics.memory_max_bytes = (uint64_t)e->settings.memory_mb << 20;
         answer_json(rq, 200, metrics_read(&e->metrics));
 }
 

@@ -19,7 +19,7 @@
 #include "version.h"
 
 #define CONNS_MAX 4096
-#define HEAD_TIMEOUT_MS 60000
+#define HEAD_TIMEOUT_MS 120000 /* also between pieces of a body: longer than clients' keepalives */
 #define IDLE_TIMEOUT_MS 640000
 
 static const char usage[] = "usage: sandglass-envd --cell\n"

@@ -1,10 +1,11 @@
 #include "envd/metrics.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <stdio.h>
 #include <sys/statvfs.h>
-#include <sys/sysinfo.h>
-#include <time.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -42,28 +43,70 @@ static bool number_of(struct str text, const char *name, uint64_t *ret)
         return false;
 }
 
-static bool number_in(const char *path, uint64_t *ret)
-{
-        AUTO_BUF struct buf b = BUF_INIT(256);
-        struct str text = slurp(path, &b), line;
+struct usage {
+        uint64_t cpu_us, memory_bytes;
+};
 
-        (void)str_cut(&text, '\n', &line);
-        return parse_u64(line, 0, UINT64_MAX, ret) == 0;
+/* The nth field (from 1) after the command's name, which may hold anything, in /proc/PID/stat. */
+static uint64_t stat_field(struct str text, int nth)
+{
+        const char *end = text.n ? memrchr(text.p, ')', text.n) : NULL;
+        struct str field = {0};
+        uint64_t v = 0;
+
+        if (!end || (size_t)(end - text.p) + 2 > text.n)
+                return 0;
+        text = (struct str){end + 2, text.n - (size_t)(end - text.p) - 2};
+        while (nth-- > 0)
+                (void)str_cut(&text, ' ', &field);
+        return parse_u64(field, 0, UINT64_MAX, &v) < 0 ? 0 : v;
 }
 
-/* CPU time used: of our cgroup when it shows, otherwise of the machine. */
-static uint64_t cpu_used_us(void)
+static void add_process(const char *pid, struct usage *sum)
+{
+        AUTO_BUF struct buf b = BUF_INIT(4096);
+        char path[64];
+        struct str text;
+        uint64_t ticks = 0;
+
+        (void)snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
+        text = slurp(path, &b);
+        for (int nth = 12; nth <= 15; nth++) /* utime, stime, and those of its children that have ended */
+                ticks += stat_field(text, nth);
+        sum->cpu_us += ticks * (1000000 / (uint64_t)sysconf(_SC_CLK_TCK));
+        sum->memory_bytes += stat_field(text, 22) * (uint64_t)sysconf(_SC_PAGESIZE);
+        (void)snprintf(path, sizeof(path), "/proc/%.20s/statm", pid); /* size resident shared ... */
+        text = slurp(path, &b);
+        for (int i = 0; i < 3; i++) {
+                struct str field;
+                uint64_t shared;
+
+                (void)str_cut(&text, ' ', &field);
+                if (i == 2 && parse_u64(field, 0, UINT64_MAX, &shared) == 0)
+                        sum->memory_bytes -= shared * (uint64_t)sysconf(_SC_PAGESIZE);
+        }
+}
+
+static struct usage usage_of_processes(void)
+{
+        struct usage sum = {0};
+        const struct dirent *e;
+        DIR *dir = opendir("/proc");
+
+        while (dir && (e = readdir(dir)))
+                if (e->d_name[0] >= '1' && e->d_name[0] <= '9')
+                        add_process(e->d_name, &sum);
+        if (dir)
+                (void)closedir(dir);
+        return sum;
+}
+
+static uint64_t cpu_of_machine_us(void)
 {
         AUTO_BUF struct buf b = BUF_INIT(64u << 10);
-        struct str text, field;
+        struct str text = slurp("/proc/stat", &b), field; /* cpu  user nice system idle iowait irq softirq steal */
         uint64_t v, busy = 0;
 
-        if (number_of(slurp("/sys/fs/cgroup/cpu.stat", &b), "usage_usec", &v))
-                return v;
-        if (number_in("/sys/fs/cgroup/cpuacct/cpuacct.usage", &v) ||
-            number_in("/sys/fs/cgroup/cpu,cpuacct/cpuacct.usage", &v))
-                return v / 1000;
-        text = slurp("/proc/stat", &b); /* cpu  user nice system idle iowait irq softirq steal */
         (void)str_cut(&text, '\n', &field);
         text = field;
         for (int i = -1; str_cut(&text, ' ', &field) && i < 8;) {
@@ -73,7 +116,7 @@ static uint64_t cpu_used_us(void)
                         busy += v;
                 i++;
         }
-        return busy * 10000; /* ticks of 1/100 s */
+        return busy * (1000000 / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
 static int cpu_count(void)
@@ -99,32 +142,15 @@ static struct memory memory_of_machine(void)
         return (struct memory){total * 1024, (total > available ? total - available : 0) * 1024, cached * 1024};
 }
 
-/* Our cgroup's limit and use, where they show and a limit is set. */
-static void memory_of_cgroup(struct memory *m)
+static double cpu_percent(struct metrics *m, int cpus, uint64_t used_us)
 {
-        AUTO_BUF struct buf b = BUF_INIT(64u << 10);
-        uint64_t limit, used, file = 0;
-
-        if (number_in("/sys/fs/cgroup/memory.max", &limit) && number_in("/sys/fs/cgroup/memory.current", &used))
-                (void)number_of(slurp("/sys/fs/cgroup/memory.stat", &b), "file ", &file);
-        else if (number_in("/sys/fs/cgroup/memory/memory.limit_in_bytes", &limit) &&
-                 number_in("/sys/fs/cgroup/memory/memory.usage_in_bytes", &used))
-                (void)number_of(slurp("/sys/fs/cgroup/memory/memory.stat", &b), "cache ", &file);
-        else
-                return;
-        if (limit < m->total)
-                *m = (struct memory){limit, used > file ? used - file : 0, file};
-}
-
-static double cpu_percent(struct metrics *m, int cpus)
-{
-        uint64_t now = clock_mono_us(), used = cpu_used_us();
-        uint64_t span = (now - m->at_us) * (uint64_t)cpus;
+        uint64_t now = clock_mono_us(), span = (now - m->at_us) * (uint64_t)cpus;
         double pct = 0;
 
-        if (m->at_us && span && used >= m->cpu_us)
-                pct = 100.0 * (double)(used - m->cpu_us) / (double)span;
-        *m = (struct metrics){.cpu_us = used, .at_us = now};
+        if (m->at_us && span && used_us >= m->cpu_us)
+                pct = 100.0 * (double)(used_us - m->cpu_us) / (double)span;
+        m->cpu_us = used_us;
+        m->at_us = now;
         if (pct > 100)
                 pct = 100;
         return (double)(int)(pct * 100 + 0.5) / 100;
@@ -134,14 +160,26 @@ json_t *metrics_read(struct metrics *m)
 {
         struct memory mem = memory_of_machine();
         struct statvfs fs = {0};
+        struct usage own;
+        uint64_t cpu_us;
         int cpus = cpu_count();
 
-        memory_of_cgroup(&mem);
+        if (getpid() == 1) {
+                own = usage_of_processes();
+                cpu_us = own.cpu_us;
+                mem.used = own.memory_bytes;
+                mem.cache = 0;
+        } else {
+                cpu_us = cpu_of_machine_us();
+        }
+        if (m->memory_max_bytes && m->memory_max_bytes < mem.total)
+                mem.total = m->memory_max_bytes;
         (void)statvfs("/", &fs);
         return json_pack("{s:I, s:i, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "ts",
-                         (json_int_t)(clock_real_ms() / 1000), "cpu_count", cpus, "cpu_used_pct", cpu_percent(m, cpus),
-                         "mem_total_mib", (json_int_t)(mem.total / MIB), "mem_used_mib", (json_int_t)(mem.used / MIB),
-                         "mem_total", (json_int_t)mem.total, "mem_used", (json_int_t)mem.used, "mem_cache",
-                         (json_int_t)mem.cache, "disk_used", (json_int_t)((fs.f_blocks - fs.f_bavail) * fs.f_frsize),
-                         "disk_total", (json_int_t)(fs.f_blocks * fs.f_frsize));
+                         (json_int_t)(clock_real_ms() / 1000), "cpu_count", cpus, "cpu_used_pct",
+                         cpu_percent(m, cpus, cpu_us), "mem_total_mib", (json_int_t)(mem.total / MIB), "mem_used_mib",
+                         (json_int_t)(mem.used / MIB), "mem_total", (json_int_t)mem.total, "mem_used",
+                         (json_int_t)mem.used, "mem_cache", (json_int_t)mem.cache, "disk_used",
+                         (json_int_t)((fs.f_blocks - fs.f_bavail) * fs.f_frsize), "disk_total",
+                         (json_int_t)(fs.f_blocks * fs.f_frsize));
 }

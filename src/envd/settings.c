@@ -32,6 +32,7 @@ struct init {
         const char *token, *user, *workdir, *sandbox_id, *template_id, *timestamp;
         json_t *vars;
         int64_t at_ns;
+        uint32_t memory_mb;
 };
 
 static int check_vars(json_t *vars, struct fault *f)
@@ -57,8 +58,8 @@ static int decode(const json_t *obj, struct init *in, struct fault *f)
             field_text(obj, "defaultWorkdir", &in->workdir, f) < 0 ||
             field_text(obj, "sandboxID", &in->sandbox_id, f) < 0 ||
             field_text(obj, "templateID", &in->template_id, f) < 0 ||
-            field_text(obj, "timestamp", &in->timestamp, f) < 0 || field_text_map(obj, "envVars", &in->vars, f) < 0 ||
-            check_vars(in->vars, f) < 0)
+            field_text(obj, "timestamp", &in->timestamp, f) < 0 || field_u32(obj, "memoryMB", &in->memory_mb, f) < 0 ||
+            field_text_map(obj, "envVars", &in->vars, f) < 0 || check_vars(in->vars, f) < 0)
                 return -1;
         if (in->token && !in->token[0])
                 return fault_set(f, CONNECT_INVALID_ARGUMENT, "field accessToken is empty");
@@ -101,6 +102,8 @@ int settings_apply(struct settings *s, const json_t *obj, struct fault *f)
                 json_decref(s->vars);
                 s->vars = json_incref(in.vars);
         }
+        if (in.memory_mb)
+                s->memory_mb = in.memory_mb;
         if (in.timestamp)
                 s->newest_ns = in.at_ns;
         return 0;

@@ -11,6 +11,7 @@ struct settings {
         char *default_workdir;          /* NULL: the user's home */
         char *sandbox_id, *template_id; /* NULL: unknown (standalone) */
         json_t *vars;                   /* the user's variables: {name: text}, owned */
+        uint32_t memory_mb;             /* 0: not told */
         int64_t newest_ns;              /* newest timestamp seen by settings_apply(); older calls change nothing */
 };
 

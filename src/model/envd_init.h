@@ -16,7 +16,8 @@
  *   accessToken             text        absent: envd is open
  *   envVars                 {name:text} default environment of every process
  *   defaultUser             text        default "root"
- *   defaultWorkdir          text        default: the user's home */
+ *   defaultWorkdir          text        default: the user's home
+ *   memoryMB                number      what the sandbox may use, for its own metrics; default: the machine's */
 #pragma once
 
 #define ENVD_CELL_FD 3

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -12,7 +13,9 @@
 #include "base/log.h"
 #include "engine/cgroups.h"
 #include "engine/helper.h"
+#include "engine/instance.h"
 #include "sys/fs.h"
+#include "sys/netlink.h"
 #include "sys/scm.h"
 
 #define BUSY_TRIES 12u /* 1, 2, 4 ... ms: four seconds in all */
@@ -33,7 +36,38 @@ static int remove_cgroups(const struct cgroups *cg, unsigned slot)
         return r;
 }
 
-static _Noreturn void run_janitor(const struct cgroups *cg, int sock)
+/* Anything but a readable zero. */
+static bool has_sent(const struct instance *in, unsigned slot)
+{
+        char name[INSTANCE_LINK_MAX], path[96], text[32];
+
+        instance_link_name(in, slot, name);
+        (void)snprintf(path, sizeof(path), "/sys/class/net/%s/statistics/rx_packets", name);
+        return sys_read_at(AT_FDCWD, path, text, sizeof(text)) < 0 || strcmp(text, "0\n") != 0;
+}
+
+/* The host remembers a sandbox's connections for minutes, and longer when the other side goes on sending: the next one
+ * with its address would get what was meant for it, and find its share of connections used up. */
+static void forget_flows(const struct instance *in, unsigned slot)
+{
+        AUTO_CLOSE int nl = netlink_open_netfilter();
+        int r = nl < 0 ? nl : netlink_flows_forget(nl, instance_address(in, slot));
+
+        if (r < 0 && r != -ENOENT)
+                log_warn("flows.left", "slot=%u error=\"%s\"", slot, strerror(-r));
+}
+
+static struct janitor_done clean(const struct cgroups *cg, const struct instance *in, unsigned slot)
+{
+        struct janitor_done done = {.slot = slot, .was_online = in && has_sent(in, slot)};
+
+        if (done.was_online)
+                forget_flows(in, slot);
+        done.r = remove_cgroups(cg, slot);
+        return done;
+}
+
+static _Noreturn void run_janitor(const struct cgroups *cg, const struct instance *in, int sock)
 {
         struct janitor_job job;
         int fds[HELPER_FDS_MAX];
@@ -43,7 +77,7 @@ static _Noreturn void run_janitor(const struct cgroups *cg, int sock)
                 for (size_t i = 0; i < nfds; i++)
                         (void)close(fds[i]);
                 if (job.slot) {
-                        struct janitor_done done = {job.slot, remove_cgroups(cg, job.slot)};
+                        struct janitor_done done = clean(cg, in, job.slot);
 
                         if (scm_send(sock, &done, sizeof(done), NULL, 0) < 0)
                                 break;
@@ -53,7 +87,7 @@ static _Noreturn void run_janitor(const struct cgroups *cg, int sock)
         _exit(0);
 }
 
-int janitor_fork(const struct cgroups *cg, int *ret_sock, struct err *err)
+int janitor_fork(const struct cgroups *cg, const struct instance *in, int *ret_sock, struct err *err)
 {
         int keep[CGROUPS_FDS_MAX], sock = -1;
         unsigned n = cgroups_fds(cg, keep);
@@ -62,7 +96,7 @@ int janitor_fork(const struct cgroups *cg, int *ret_sock, struct err *err)
         if (pid < 0)
                 return err_sys(err, pid, "fork janitor");
         if (pid == 0)
-                run_janitor(cg, sock);
+                run_janitor(cg, in, sock);
         *ret_sock = sock;
         return 0;
 }

@@ -1,21 +1,25 @@
 /* janitor.h - two helper processes that clean up what would make the engine wait.
  *
- * One takes away cgroups and closes mounts (each an RCU wait), one removes directory trees.  Apart, so that a large tree
+ * One takes away cgroups and what the host's network remembers of a slot, and closes mounts (each an RCU wait); one
+ * removes directory trees.  Apart, so that a large tree
  * does not keep slots from being used again. */
 #pragma once
 #include <stdint.h>
 
 struct err;
 struct cgroups;
+struct instance;
 
 struct janitor_job {   /* engine -> janitor; fds that ride along are closed there */
         uint32_t slot; /* whose cgroups to remove; 0: none */
 };
 struct janitor_done { /* janitor -> engine, for jobs with a slot */
         uint32_t slot;
-        int32_t r; /* 0, or the negative errno that did not go away */
+        int32_t r;           /* 0, or the negative errno that did not go away */
+        uint32_t was_online; /* it sent packets: its network namespace knows to whom, and is not for another */
 };
 
-int janitor_fork(const struct cgroups *cg, int *ret_sock, struct err *err);
+/* in: whose links to look at; NULL: there are none. */
+int janitor_fork(const struct cgroups *cg, const struct instance *in, int *ret_sock, struct err *err);
 /* Removes everything below the trash directory now, and again each time it gets a message. */
 int sweeper_fork(int trash_dir, int *ret_sock, struct err *err);

@@ -69,12 +69,12 @@ static unsigned free_count(const struct pool *p)
         return p->networked.count + p->bare.count;
 }
 
-static void slot_is_clean(struct pool *p, unsigned slot)
+static void slot_is_clean(struct pool *p, unsigned slot, bool was_online)
 {
         int *netns = &p->slots[slot].netns;
 
         slot_go(p, slot, SLOT_FREE);
-        if (*netns >= 0 && p->networked.count >= p->target + IDLE_NETNS_MAX)
+        if (*netns >= 0 && (was_online || p->networked.count >= p->target + IDLE_NETNS_MAX))
                 pool_close_later(p, netns, 1);
         push(*netns >= 0 ? &p->networked : &p->bare, slot);
 }
@@ -144,7 +144,7 @@ static void on_cleaned(struct helper *h, const void *msg, size_t n, int *fds, si
                           strerror(-done->r));
                 return;
         }
-        slot_is_clean(p, done->slot);
+        slot_is_clean(p, done->slot, done->was_online);
         pool_refill(p);
 }
 
@@ -417,7 +417,7 @@ static int start_janitor(struct pool *p, struct err *err)
 {
         int sock, r;
 
-        r = janitor_fork(p->conf.cgroups, &sock, err);
+        r = janitor_fork(p->conf.cgroups, p->conf.has_link ? p->conf.instance : NULL, &sock, err);
         if (r < 0)
                 return r;
         r = helper_start(&p->janitor, p->loop, sock);

@@ -5,6 +5,8 @@
 #include <linux/if_addr.h>
 #include <linux/if_link.h>
 #include <linux/neighbour.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter/nfnetlink_conntrack.h>
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
 #include <net/if.h>
@@ -110,10 +112,10 @@ static int transact(int nl, struct message *m, void *ret_body, size_t body_len)
         return 0;
 }
 
-int netlink_open(void)
+static int open_family(int family)
 {
         struct sockaddr_nl self = {.nl_family = AF_NETLINK};
-        AUTO_CLOSE int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+        AUTO_CLOSE int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, family);
 
         if (fd < 0)
                 return -errno;
@@ -121,6 +123,16 @@ int netlink_open(void)
             connect(fd, (struct sockaddr *)(void *)&self, sizeof(self)) < 0)
                 return -errno;
         return TAKE_FD(fd);
+}
+
+int netlink_open(void)
+{
+        return open_family(NETLINK_ROUTE);
+}
+
+int netlink_open_netfilter(void)
+{
+        return open_family(NETLINK_NETFILTER);
 }
 
 int netlink_link_index(int nl, const char *name)
@@ -243,5 +255,25 @@ int netlink_neighbour_add(int nl, int index, uint32_t addr, const uint8_t mac[6]
         message_start(&m, RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE, &nd, sizeof(nd));
         put_addr(&m, NDA_DST, addr);
         (void)put(&m, NDA_LLADDR, mac, 6);
+        return transact(nl, &m, NULL, 0);
+}
+
+#define BY_SOURCE 1u /* the kernel's CTA_FILTER_F_CTA_IP_SRC */
+
+int netlink_flows_forget(int nl, uint32_t addr)
+{
+        struct nfgenmsg gen = {.nfgen_family = AF_INET, .version = NFNETLINK_V0};
+        struct rtattr *tuple, *ip, *filter;
+        struct message m;
+
+        message_start(&m, NFNL_SUBSYS_CTNETLINK << 8 | IPCTNL_MSG_CT_DELETE, 0, &gen, sizeof(gen));
+        tuple = nest(&m, CTA_TUPLE_ORIG | NLA_F_NESTED);
+        ip = nest(&m, CTA_TUPLE_IP | NLA_F_NESTED);
+        put_addr(&m, CTA_IP_V4_SRC, addr);
+        unnest(&m, ip);
+        unnest(&m, tuple);
+        filter = nest(&m, CTA_FILTER | NLA_F_NESTED);
+        put_u32(&m, CTA_FILTER_ORIG_FLAGS, BY_SOURCE);
+        unnest(&m, filter);
         return transact(nl, &m, NULL, 0);
 }

@@ -31,3 +31,7 @@ struct netlink_route {
 };
 int netlink_route_add(int nl, const struct netlink_route *route);
 int netlink_neighbour_add(int nl, int index, uint32_t addr, const uint8_t mac[6]); /* permanent */
+
+int netlink_open_netfilter(void);
+/* Connections that began at addr, out of the namespace's table of connections.  nl: from netlink_open_netfilter(). */
+int netlink_flows_forget(int nl, uint32_t addr);

@@ -19,6 +19,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -232,6 +233,58 @@ static void do_inotify(const char *count) /* and hold them until the connection 
                 ;
 }
 
+static void do_ptys(const char *count)
+{
+        unsigned want = (unsigned)strtoul(count, NULL, 10), have = 0;
+
+        while (have < want && open("/dev/pts/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC) >= 0)
+                have++;
+        say("%u", have);
+}
+
+static void do_stuff(const char *mib) /* fill sockets nobody reads from: how much of it goes in */
+{
+        size_t want = (size_t)strtoul(mib, NULL, 10) << 20, have = 0;
+        struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+        socklen_t len = sizeof(a);
+        int ln = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        static const char bytes[65536];
+
+        if (bind(ln, (struct sockaddr *)(void *)&a, sizeof(a)) < 0 || listen(ln, 512) < 0 ||
+            getsockname(ln, (struct sockaddr *)(void *)&a, &len) < 0) {
+                say("%s", strerrorname_np(errno));
+                return;
+        }
+        for (unsigned i = 0; i < 200 && have < want; i++) {
+                int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), size = 4 << 20;
+                ssize_t n;
+
+                (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+                if (connect(fd, (struct sockaddr *)(void *)&a, sizeof(a)) < 0)
+                        break;
+                while (have < want && (n = send(fd, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0)
+                        have += (size_t)n;
+        }
+        say("%zu", have >> 20);
+}
+
+static void do_datagrams(char *rest) /* ADDR COUNT: each to another port, from another */
+{
+        char *addr = strsep(&rest, " ");
+        unsigned count = (unsigned)strtoul(rest, NULL, 10), fds = 0;
+        struct sockaddr_in to = {.sin_family = AF_INET};
+        int from[8];
+
+        (void)inet_pton(AF_INET, addr, &to.sin_addr);
+        while (fds < 8)
+                from[fds++] = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        for (unsigned i = 0; i < count; i++) {
+                to.sin_port = htons((uint16_t)(1024 + i / fds));
+                (void)sendto(from[i % fds], "x", 1, 0, (struct sockaddr *)(void *)&to, sizeof(to));
+        }
+        say("sent");
+}
+
 static void do_listen6(const char *port) /* on ::1 only, for one connection */
 {
         struct sockaddr_in6 a = {.sin6_family = AF_INET6,
@@ -247,6 +300,20 @@ static void do_listen6(const char *port) /* on ::1 only, for one connection */
         (void)shutdown(1, SHUT_RDWR);
         conn = accept(fd, NULL, NULL);
         (void)dprintf(conn, "six");
+}
+
+static long escape_chroot(void)
+{
+        int top = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        if (top < 0 || chroot("/tmp") < 0 || fchdir(top) < 0)
+                return -1;
+        for (int i = 0; i < 16; i++)
+                if (chdir("..") < 0)
+                        return -1;
+        if (chroot(".") < 0)
+                return -1;
+        return access("/tmp", F_OK) == 0 && access("/proc/self", F_OK) == 0 ? (errno = ENOTEMPTY, -1) : 0;
 }
 
 static long try_syscall(const char *name)
@@ -267,6 +334,12 @@ static long try_syscall(const char *name)
                 return setns(-1, 0);
         if (strcmp(name, "io_uring") == 0)
                 return syscall(SYS_io_uring_setup, 1, NULL);
+        if (strcmp(name, "aio") == 0)
+                return syscall(SYS_io_setup, 1, &(unsigned long){0});
+        if (strcmp(name, "x32") == 0)
+                return syscall(0x40000000 | SYS_mount, "none", "/tmp", "tmpfs", 0, NULL);
+        if (strcmp(name, "chroot-out") == 0) /* by the root's own descriptor: there is nothing above it */
+                return escape_chroot();
         if (strcmp(name, "bpf") == 0)
                 return syscall(SYS_bpf, 0, NULL, 0);
         if (strcmp(name, "keyctl") == 0)
@@ -285,6 +358,10 @@ static long try_syscall(const char *name)
                 return socket(AF_PACKET, SOCK_RAW, 0);
         if (strcmp(name, "socket-raw") == 0)
                 return socket(AF_INET, SOCK_RAW, IPPROTO_ICMP);
+        if (strcmp(name, "socket-sctp") == 0)
+                return socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
+        if (strcmp(name, "core-limit") == 0)
+                return setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
         if (strcmp(name, "socket-vsock") == 0)
                 return socket(40, SOCK_STREAM, 0);
         if (strcmp(name, "socket-garbage") == 0)
@@ -320,6 +397,12 @@ static void run_command(char *line)
                 do_forks(rest);
         else if (strcmp(name, "inotify") == 0)
                 do_inotify(rest);
+        else if (strcmp(name, "ptys") == 0)
+                do_ptys(rest);
+        else if (strcmp(name, "stuff") == 0)
+                do_stuff(rest);
+        else if (strcmp(name, "datagrams") == 0)
+                do_datagrams(rest);
         else if (strcmp(name, "listen6") == 0)
                 do_listen6(rest);
         else if (strcmp(name, "exit") == 0)

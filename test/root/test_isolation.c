@@ -130,6 +130,9 @@ static void is_refused_dangerous_calls(void)
                 {"clone3", "ENOSYS"},
                 {"setns", "EPERM"},
                 {"io_uring", "ENOSYS"},
+                {"aio", "ENOSYS"},
+                {"x32", ""}, /* killed */
+                {"chroot-out", "ENOTEMPTY"},
                 {"bpf", "EPERM"},
                 {"keyctl", "ENOSYS"},
                 {"settime", "EPERM"},
@@ -138,6 +141,7 @@ static void is_refused_dangerous_calls(void)
                 {"socket-packet", "EAFNOSUPPORT"},
                 {"socket-vsock", "EAFNOSUPPORT"},
                 {"socket-garbage", "EAFNOSUPPORT"},
+                {"socket-sctp", "EPROTONOSUPPORT"},
                 {"socket-raw", "EPERM"},
                 {"netlink-route", "ok"},
                 {"netlink-audit", "EAFNOSUPPORT"},
@@ -195,6 +199,31 @@ static void user_limits_count_per_sandbox(void)
         }
 }
 
+static void takes_its_share_of_terminals_only(void)
+{
+        CHECK_STR(rig_run(&g, A, "ptys 400"), "256");
+}
+
+/* What waits in sockets is memory, too: at most a quarter of the 256 MiB, beside them or (cgroup v2) in them. */
+static void socket_buffers_are_limited(void)
+{
+        unsigned mib = 0;
+
+        CHECK_INT(sscanf(rig_run(&g, A, "stuff 600"), "%u", &mib), ==, 1);
+        CHECK_INT(mib, >, 0);
+        CHECK_INT(mib, <=, 256);
+}
+
+/* 1, and it stays: with 0 the kernel would still start the host's helper, were there a pipe in core_pattern. */
+static void crashes_are_no_matter_of_the_host(void)
+{
+        static const char line[] = "Max core file size        1                    1 ";
+
+        CHECK(strstr(rig_run(&g, A, "read /proc/self/limits"), line));
+        CHECK_STR(rig_run(&g, A, "try core-limit"), "ok"); /* it says */
+        CHECK(strstr(rig_run(&g, A, "read /proc/1/limits"), line));
+}
+
 static void knows_its_own_cgroup_as_root(void)
 {
         const char *text = rig_run(&g, A, "read /proc/self/cgroup");
@@ -221,6 +250,9 @@ int main(void)
         RUN(memory_limit_holds);
         RUN(pids_limit_holds);
         RUN(user_limits_count_per_sandbox);
+        RUN(takes_its_share_of_terminals_only);
+        RUN(socket_buffers_are_limited);
+        RUN(crashes_are_no_matter_of_the_host);
         RUN(knows_its_own_cgroup_as_root);
         rig_close(&g);
         return tap_done();

@@ -1,13 +1,17 @@
 /* What a sandbox can reach: a "world" in a network namespace of the test's own stands for the internet. */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <tap.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/auto.h"
@@ -193,21 +197,90 @@ static void never_reaches_the_host(void)
         CHECK(!rig_kill(&g, A));
 }
 
-static void never_reaches_another_sandbox(void)
+static uint32_t address_of(const char *id)
 {
         char text[4096], *at;
         unsigned a = 0, b = 0, c = 0, d = 0;
 
+        (void)snprintf(text, sizeof(text), "%.4000s", rig_run(&g, id, "read /proc/net/fib_trie"));
+        for (at = strstr(text, "198.18."); at && strncmp(at, "198.18.0.1\n", 11) == 0; at = strstr(at + 1, "198.18."))
+                ;
+        if (at)
+                (void)sscanf(at, "%u.%u.%u.%u", &a, &b, &c, &d);
+        return a << 24 | b << 16 | c << 8 | d;
+}
+
+static void never_reaches_another_sandbox(void)
+{
         CHECK(!rig_create(&g, rig_plan(A)));
         CHECK(!rig_create(&g, rig_plan(B)));
-        (void)snprintf(text, sizeof(text), "%.4000s", rig_run(&g, B, "read /proc/net/fib_trie"));
-        at = strstr(text, "198.18.");
-        CHECK(at && sscanf(at, "%u.%u.%u.%u", &a, &b, &c, &d) == 4);
-        for (char *p = at; p && strncmp(p, "198.18.0.1\n", 11) == 0; p = strstr(p + 1, "198.18."))
-                (void)sscanf(p, "%u.%u.%u.%u", &a, &b, &c, &d);
-        CHECK_STR(connect_from(A, a << 24 | b << 16 | c << 8 | d, 49983), "silence");
+        CHECK(address_of(B) != 0);
+        CHECK_STR(connect_from(A, address_of(B), 49983), "silence");
         CHECK(!rig_kill(&g, A));
         CHECK(!rig_kill(&g, B));
+}
+
+/* Any local user could: what listens inside is the edge's, which asks for tokens. */
+static void nobody_connects_to_it_from_the_host(void)
+{
+        struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(80)};
+        AUTO_CLOSE int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        struct pollfd p = {.fd = fd, .events = POLLOUT};
+
+        CHECK(!rig_create(&g, rig_plan(A)));
+        to.sin_addr.s_addr = htonl(address_of(A));
+        CHECK(to.sin_addr.s_addr != 0);
+        CHECK(connect(fd, (struct sockaddr *)(void *)&to, sizeof(to)) < 0 && errno == EINPROGRESS);
+        CHECK_INT(poll(&p, 1, 500), ==, 0); /* not even a refusal */
+        CHECK(!rig_kill(&g, A));
+}
+
+/* How many connections from that address the host knows; -1: it does not say. */
+static long count_flows(uint32_t from)
+{
+        FILE *f = fopen("/proc/net/nf_conntrack", "re");
+        char line[1024], want[48], *src;
+        long n = 0;
+
+        if (!f)
+                return -1;
+        (void)snprintf(want, sizeof(want), "src=%s ", text_of(from));
+        while (fgets(line, sizeof(line), f)) {
+                src = strstr(line, "src=");
+                n += src && strncmp(src, want, strlen(want)) == 0;
+        }
+        (void)fclose(f);
+        return n;
+}
+
+static void the_next_of_its_slot_inherits_no_connection(void)
+{
+        const struct timespec pause = {.tv_nsec = 10000000};
+        uint32_t addr;
+
+        CHECK(!rig_create(&g, rig_plan(A)));
+        addr = address_of(A);
+        CHECK(addr != 0);
+        CHECK_STR(connect_from(A, THERE, 80), "connected");
+        CHECK(count_flows(addr) != 0);
+        CHECK(!rig_kill(&g, A));
+        for (int i = 0; i < 500 && count_flows(addr) > 0; i++) /* a closed one would stay for two minutes */
+                (void)nanosleep(&pause, NULL);
+        CHECK_INT(count_flows(addr), <=, 0);
+}
+
+static void cannot_fill_the_table_of_connections(void)
+{
+        char command[64];
+        long flows;
+
+        CHECK(!rig_create(&g, rig_plan(A)));
+        (void)snprintf(command, sizeof(command), "datagrams %s 20000", text_of(THERE));
+        CHECK_STR(rig_run(&g, A, command), "sent");
+        flows = count_flows(address_of(A));
+        CHECK(flows != 0);
+        CHECK_INT(flows, <=, 4096);
+        CHECK(!rig_kill(&g, A));
 }
 
 static void rules_are_kept(void)
@@ -297,6 +370,9 @@ int main(void)
         RUN(never_reaches_private_networks);
         RUN(never_reaches_the_host);
         RUN(never_reaches_another_sandbox);
+        RUN(nobody_connects_to_it_from_the_host);
+        RUN(the_next_of_its_slot_inherits_no_connection);
+        RUN(cannot_fill_the_table_of_connections);
         RUN(rules_are_kept);
         RUN(overlapping_rules_are_fine);
         RUN(rules_can_change_and_survive_a_crash);

@@ -54,7 +54,8 @@ void answer(struct http_request *rq, unsigned status, const char *content_type, 
 
 void answer_json(struct http_request *rq, unsigned status, json_t *body)
 {
-        AUTO_FREE char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+        /* 15 digits: 49.37 stays 49.37 */
+        AUTO_FREE char *text = body ? json_dumps(body, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
         struct headers h;
 
         json_decref(body);

@@ -65,7 +65,7 @@ static int take_over(struct engine *e, struct record *r, int *pidfd, struct err 
 
         if (netns < 0)
                 return err_sys(err, netns, "open network namespace");
-        if (!pool_mark_used(&e->pool, r->slot))
+        if (!slots_mark_used(&e->pool.slots, r->slot))
                 return err_set(err, ERR_CONFLICT, "slot %u is another's", r->slot);
         x = guest_add(e, r->id, &s, err);
         if (x < 0)

@@ -192,7 +192,7 @@ void guest_bury(struct guest *s)
                 log_error("filter.stale", "sandbox=%s error=\"%s\"", s->record.id, err.msg);
         move_to_trash(s);
         if (s->record.slot)
-                pool_return(&e->pool, s->record.slot, TAKE_FD(s->netns));
+                slots_return(&e->pool.slots, s->record.slot, TAKE_FD(s->netns));
         (void)map_remove(&e->sandboxes, str_of(s->record.id));
         answer_waiting(s);
         record_done(&s->record);

@@ -1,8 +1,7 @@
 /* janitor.h - two helper processes that clean up what would make the engine wait.
  *
  * One takes away cgroups and what the host's network remembers of a slot, and closes mounts (each an RCU wait); one
- * removes directory trees.  Apart, so that a large tree
- * does not keep slots from being used again. */
+ * removes directory trees.  Apart, so that a large tree does not keep slots from being used again. */
 #pragma once
 #include <stdint.h>
 

@@ -12,11 +12,11 @@ static void return_one(unsigned slot, void *arg)
 {
         struct engine *e = arg;
 
-        if (slot < SLOT_FIRST || slot >= SLOTS_MAX || e->pool.slots[slot].state != SLOT_FREE)
+        if (slot < SLOT_FIRST || slot >= SLOTS_MAX || e->pool.slots.state[slot] != SLOT_FREE)
                 return;
         log_info("slot.leftover", "slot=%u", slot);
         cgroups_kill(&e->cgroups, slot);
-        pool_mark_dirty(&e->pool, slot);
+        slots_mark_dirty(&e->pool.slots, slot);
 }
 
 void leftovers_return(struct engine *e)
@@ -62,7 +62,7 @@ static bool is_used(unsigned slot, void *arg)
 {
         const struct engine *e = arg;
 
-        return slot < SLOTS_MAX && e->pool.slots[slot].state == SLOT_USED;
+        return slot < SLOTS_MAX && e->pool.slots.state[slot] == SLOT_USED;
 }
 
 void leftovers_remove(struct engine *e)

@@ -1,6 +1,5 @@
 #include "engine/pool.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -9,7 +8,6 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "engine/janitor.h"
 #include "model/envd_init.h"
 #include "sys/proc.h"
 
@@ -20,16 +18,6 @@
 #define RETRY_MIN_MS 100u
 #define RETRY_MAX_MS 5000u
 
-#define TO(s) (1u << (s))
-static const unsigned slot_may[] = {
-        [SLOT_FREE] = TO(SLOT_ASKED) | TO(SLOT_USED) | TO(SLOT_DIRTY),
-        [SLOT_ASKED] = TO(SLOT_WARMING) | TO(SLOT_DIRTY),
-        [SLOT_WARMING] = TO(SLOT_READY) | TO(SLOT_DIRTY),
-        [SLOT_READY] = TO(SLOT_USED) | TO(SLOT_DIRTY),
-        [SLOT_USED] = TO(SLOT_DIRTY),
-        [SLOT_DIRTY] = TO(SLOT_FREE),
-};
-
 struct pooled { /* a cell nobody has taken yet */
         struct list node;
         struct pool *pool;
@@ -38,115 +26,6 @@ struct pooled { /* a cell nobody has taken yet */
         struct timer deadline;
         struct task free_task;
 };
-
-static void slot_go(struct pool *p, unsigned slot, enum slot_state next)
-{
-        struct slot *s = &p->slots[slot];
-
-        assert(slot_may[s->state] & TO(next));
-        s->state = next;
-}
-
-/* ------------------------------------------------------------- slots */
-
-static void push(struct slot_stack *s, unsigned slot)
-{
-        s->at[s->count++] = (uint16_t)slot;
-}
-
-static bool remove_slot(struct slot_stack *s, unsigned slot)
-{
-        for (unsigned i = 0; i < s->count; i++)
-                if (s->at[i] == slot) {
-                        s->at[i] = s->at[--s->count];
-                        return true;
-                }
-        return false;
-}
-
-static unsigned free_count(const struct pool *p)
-{
-        return p->networked.count + p->bare.count;
-}
-
-static void slot_is_clean(struct pool *p, unsigned slot, bool was_online)
-{
-        int *netns = &p->slots[slot].netns;
-
-        slot_go(p, slot, SLOT_FREE);
-        if (*netns >= 0 && (was_online || p->networked.count >= p->target + IDLE_NETNS_MAX))
-                pool_close_later(p, netns, 1);
-        push(*netns >= 0 ? &p->networked : &p->bare, slot);
-}
-
-static void clean_slot(struct pool *p, unsigned slot)
-{
-        struct janitor_job job = {slot};
-        int r = helper_send(&p->janitor, &job, sizeof(job), NULL, 0);
-
-        if (r == -EPIPE)
-                return; /* the next janitor gets all that are dirty */
-        if (r < 0)
-                log_error("slot.lost", "slot=%u error=\"%s\", until the engine starts again", slot, strerror(-r));
-}
-
-void pool_return(struct pool *p, unsigned slot, int netns)
-{
-        slot_go(p, slot, SLOT_DIRTY);
-        p->slots[slot].netns = netns;
-        clean_slot(p, slot);
-}
-
-bool pool_mark_used(struct pool *p, unsigned slot)
-{
-        if (p->slots[slot].state != SLOT_FREE || !remove_slot(&p->bare, slot))
-                return false;
-        slot_go(p, slot, SLOT_USED);
-        return true;
-}
-
-void pool_mark_dirty(struct pool *p, unsigned slot)
-{
-        if (p->slots[slot].state != SLOT_FREE || !remove_slot(&p->bare, slot))
-                return;
-        slot_go(p, slot, SLOT_DIRTY);
-        clean_slot(p, slot);
-}
-
-void pool_close_later(struct pool *p, int *fds, size_t n)
-{
-        struct janitor_job none = {0};
-        int some[HELPER_FDS_MAX];
-        size_t have = 0;
-
-        for (size_t i = 0; i < n; i++) {
-                if (fds[i] >= 0)
-                        some[have++] = TAKE_FD(fds[i]);
-                if (have == 0 || (have < HELPER_FDS_MAX && i + 1 < n))
-                        continue;
-                (void)helper_send(&p->janitor, &none, sizeof(none), some, have); /* else we pay the wait here */
-                while (have > 0)
-                        (void)close(some[--have]);
-        }
-}
-
-static void on_cleaned(struct helper *h, const void *msg, size_t n, int *fds, size_t nfds)
-{
-        struct pool *p = CONTAINER_OF(h, struct pool, janitor);
-        const struct janitor_done *done = msg;
-
-        for (size_t i = 0; i < nfds; i++)
-                close_fd(&fds[i]);
-        if (n != sizeof(*done) || done->slot >= SLOTS_MAX || p->slots[done->slot].state != SLOT_DIRTY)
-                return;
-        if (done->r < 0) {
-                log_error("slot.lost", "slot=%u error=\"%s\", until the engine starts again", done->slot,
-                          strerror(-done->r));
-                return;
-        }
-        slot_is_clean(p, done->slot, done->was_online);
-        pool_refill(p);
-}
 
 /* ------------------------------------------------------------- cells */
 
@@ -183,7 +62,7 @@ static void unhook(struct pooled *c)
         loop_del(&c->watch);
         timer_clear(&c->deadline);
         list_remove(&c->node);
-        if (p->slots[c->cell.slot].state == SLOT_READY)
+        if (p->slots.state[c->cell.slot] == SLOT_READY)
                 p->ready_count--;
         else
                 p->warming_count--;
@@ -196,8 +75,8 @@ static void drop_cell(struct pool *p, struct cell *c)
         int netns = TAKE_FD(c->fd[CELL_NETNS]);
 
         (void)sys_pidfd_kill(c->fd[CELL_PIDFD], SIGKILL); /* if it is not dead yet */
-        pool_close_later(p, c->fd, CELL_FDS);
-        pool_return(p, c->slot, netns);
+        slots_close_later(&p->slots, c->fd, CELL_FDS);
+        slots_return(&p->slots, c->slot, netns);
 }
 
 static void hand_over(struct pool *p, struct pooled *c)
@@ -206,7 +85,7 @@ static void hand_over(struct pool *p, struct pooled *c)
 
         p->waiting_count--;
         unhook(c);
-        slot_go(p, c->cell.slot, SLOT_USED);
+        slots_go(&p->slots, c->cell.slot, SLOT_USED);
         w->on_cell(w, &c->cell);
 }
 
@@ -216,7 +95,7 @@ static void on_warm(struct pooled *c)
 
         timer_clear(&c->deadline);
         list_remove(&c->node);
-        slot_go(p, c->cell.slot, SLOT_READY);
+        slots_go(&p->slots, c->cell.slot, SLOT_READY);
         p->warming_count--;
         p->ready_count++;
         list_push_back(&p->ready, &c->node);
@@ -254,7 +133,7 @@ static void on_pooled(struct io *io, uint32_t events)
         ssize_t n;
 
         (void)events;
-        if (c->pool->slots[c->cell.slot].state == SLOT_READY) {
+        if (c->pool->slots.state[c->cell.slot] == SLOT_READY) {
                 on_ready_died(c); /* a waiting cell says nothing: anything is its end */
                 return;
         }
@@ -288,7 +167,7 @@ static int add_warming(struct pool *p, const struct cell *cell)
                 return r;
         }
         timer_set(p->loop, &c->deadline, WARM_MS);
-        slot_go(p, cell->slot, SLOT_WARMING);
+        slots_go(&p->slots, cell->slot, SLOT_WARMING);
         list_push_back(&p->warming, &c->node);
         p->warming_count++;
         return 0;
@@ -304,7 +183,7 @@ bool pool_take(struct pool *p, struct cell *ret)
         }
         c = LIST_ENTRY(p->ready.next, struct pooled, node);
         unhook(c);
-        slot_go(p, c->cell.slot, SLOT_USED);
+        slots_go(&p->slots, c->cell.slot, SLOT_USED);
         *ret = c->cell;
         p->hits++;
         return true;
@@ -314,7 +193,7 @@ int pool_wait(struct pool *p, struct pool_waiter *w, struct err *err)
 {
         if (p->waiting_count >= WAITING_MAX)
                 return err_set(err, ERR_UNAVAILABLE, "%u sandboxes are waiting to be made already", WAITING_MAX);
-        if (free_count(p) + p->asked_count + p->warming_count == 0)
+        if (slots_free_count(&p->slots) + p->asked_count + p->warming_count == 0)
                 return err_set(err, ERR_LIMIT, "all %u slots of this server are in use", SLOTS_MAX - SLOT_FIRST);
         list_push_back(&p->waiting, &w->node);
         p->waiting_count++;
@@ -338,7 +217,7 @@ static void cell_failed(struct pool *p, const struct nursery_answer *a)
 
         (void)snprintf(err.msg, sizeof(err.msg), "make cell: %.200s", a->why);
         log_error("cell.failed", "slot=%u error=\"%.200s\"", a->slot, a->why);
-        pool_return(p, a->slot, -1);
+        slots_return(&p->slots, a->slot, -1);
         pause_asking(p);
         fail_waiting(p, &err);
 }
@@ -350,7 +229,7 @@ static void on_answer(struct helper *h, const void *msg, size_t n, int *fds, siz
         struct cell c;
 
         if (n != sizeof(a) || (memcpy(&a, msg, sizeof(a)), a.slot >= SLOTS_MAX) ||
-            p->slots[a.slot].state != SLOT_ASKED || (a.pid != 0 && nfds != CELL_FDS)) {
+            p->slots.state[a.slot] != SLOT_ASKED || (a.pid != 0 && nfds != CELL_FDS)) {
                 for (size_t i = 0; i < nfds; i++)
                         close_fd(&fds[i]);
                 return;
@@ -369,26 +248,23 @@ static void on_answer(struct helper *h, const void *msg, size_t n, int *fds, siz
 
 static bool ask_for_cell(struct pool *p)
 {
-        struct slot_stack *from = p->networked.count > 0 ? &p->networked : &p->bare;
-        unsigned slot = from->at[from->count - 1];
-        struct nursery_ask ask = {.slot = slot};
-        struct err err = {0};
         AUTO_CLOSE int netns = -1;
+        struct nursery_ask ask = {.slot = slots_take(&p->slots, &netns)};
+        struct err err = {0};
+        int r = instance_uid_base(p->instance, ask.slot, &ask.uid_base, &err);
 
-        if (instance_uid_base(p->instance, slot, &ask.uid_base, &err) < 0) {
-                log_error("cell.failed", "slot=%u error=\"%s\"", slot, err.msg);
-                pause_asking(p);
-                fail_waiting(p, &err);
-                return false;
-        }
-        from->count--;
-        slot_go(p, slot, SLOT_ASKED);
-        netns = TAKE_FD(p->slots[slot].netns);
-        p->asked_count++;
-        if (helper_send(&p->nursery, &ask, sizeof(ask), &netns, netns >= 0) == 0)
+        if (r == 0)
+                r = helper_send(&p->nursery, &ask, sizeof(ask), &netns, netns >= 0);
+        if (r == 0) {
+                p->asked_count++;
                 return true;
-        p->asked_count--;
-        pool_return(p, slot, -1);
+        }
+        slots_return(&p->slots, ask.slot, TAKE_FD(netns));
+        if (err.kind == ERR_NONE)
+                (void)err_sys(&err, r, "ask for a cell");
+        log_error("cell.failed", "slot=%u error=\"%s\"", ask.slot, err.msg);
+        pause_asking(p);
+        fail_waiting(p, &err);
         return false;
 }
 
@@ -396,10 +272,16 @@ void pool_refill(struct pool *p)
 {
         if (!helper_is_running(&p->nursery) || timer_is_armed(&p->retry) || p->is_stopped)
                 return;
-        while (p->asked_count < ASKED_MAX && free_count(p) > 0 &&
+        while (p->asked_count < ASKED_MAX && slots_free_count(&p->slots) > 0 &&
                p->ready_count + p->warming_count + p->asked_count < p->target + p->waiting_count)
                 if (!ask_for_cell(p))
                         return;
+}
+
+static int start_janitor(struct pool *p, struct err *err)
+{
+        return slots_start_janitor(&p->slots, p->loop, p->conf.cgroups, p->conf.has_link ? p->conf.instance : NULL,
+                                   err);
 }
 
 static int start_nursery(struct pool *p, struct err *err)
@@ -413,17 +295,6 @@ static int start_nursery(struct pool *p, struct err *err)
         return r < 0 ? err_sys(err, r, "watch nursery") : 0;
 }
 
-static int start_janitor(struct pool *p, struct err *err)
-{
-        int sock, r;
-
-        r = janitor_fork(p->conf.cgroups, p->conf.has_link ? p->conf.instance : NULL, &sock, err);
-        if (r < 0)
-                return r;
-        r = helper_start(&p->janitor, p->loop, sock);
-        return r < 0 ? err_sys(err, r, "watch janitor") : 0;
-}
-
 /* Cells it was making end with it; their slots are cleaned and used again. */
 static void on_nursery_gone(struct helper *h)
 {
@@ -433,15 +304,15 @@ static void on_nursery_gone(struct helper *h)
                 return;
         log_error("nursery.died", "asked=%u, starting another", p->asked_count);
         for (unsigned slot = SLOT_FIRST; slot < SLOTS_MAX; slot++)
-                if (p->slots[slot].state == SLOT_ASKED)
-                        pool_return(p, slot, -1);
+                if (p->slots.state[slot] == SLOT_ASKED)
+                        slots_return(&p->slots, slot, -1);
         p->asked_count = 0;
         pause_asking(p);
 }
 
-static void on_janitor_gone(struct helper *h)
+static void on_janitor_gone(struct slots *s)
 {
-        struct pool *p = CONTAINER_OF(h, struct pool, janitor);
+        struct pool *p = CONTAINER_OF(s, struct pool, slots);
 
         if (p->is_stopped)
                 return;
@@ -449,41 +320,41 @@ static void on_janitor_gone(struct helper *h)
         pause_asking(p);
 }
 
+static void on_slot_free(struct slots *s)
+{
+        pool_refill(CONTAINER_OF(s, struct pool, slots));
+}
+
 static void on_retry(struct timer *t)
 {
         struct pool *p = CONTAINER_OF(t, struct pool, retry);
         struct err err = {0};
+        int r = 0;
 
-        if (!helper_is_running(&p->janitor)) {
-                if (start_janitor(p, &err) == 0)
-                        for (unsigned slot = SLOT_FIRST; slot < SLOTS_MAX; slot++)
-                                if (p->slots[slot].state == SLOT_DIRTY)
-                                        clean_slot(p, slot);
-        }
-        if (!helper_is_running(&p->nursery) && start_nursery(p, &err) < 0)
-                fail_waiting(p, &err);
-        if (err.kind != ERR_NONE) {
-                log_error("helper.failed", "error=\"%s\"", err.msg);
-                pause_asking(p);
+        if (!helper_is_running(&p->slots.janitor))
+                r = start_janitor(p, &err);
+        if (r == 0 && !helper_is_running(&p->nursery))
+                r = start_nursery(p, &err);
+        if (r == 0) {
+                pool_refill(p);
                 return;
         }
-        pool_refill(p);
+        log_error("helper.failed", "error=\"%s\"", err.msg);
+        pause_asking(p);
+        fail_waiting(p, &err);
 }
 
 void pool_init(struct pool *p, struct loop *l, struct instance *in, unsigned target)
 {
         *p = (struct pool){.loop = l, .instance = in, .target = target};
+        slots_init(&p->slots, target + IDLE_NETNS_MAX);
+        p->slots.on_free = on_slot_free;
+        p->slots.on_janitor_gone = on_janitor_gone;
         list_init(&p->warming);
         list_init(&p->ready);
         list_init(&p->waiting);
-        for (unsigned slot = 0; slot < SLOTS_MAX; slot++)
-                p->slots[slot].netns = -1;
-        for (unsigned slot = SLOTS_MAX - 1; slot >= SLOT_FIRST; slot--)
-                push(&p->bare, slot);
         p->nursery.on_message = on_answer;
         p->nursery.on_gone = on_nursery_gone;
-        p->janitor.on_message = on_cleaned;
-        p->janitor.on_gone = on_janitor_gone;
         p->retry.on = on_retry;
 }
 
@@ -517,7 +388,5 @@ void pool_done(struct pool *p)
         end_all(&p->warming);
         end_all(&p->ready);
         helper_stop(&p->nursery);
-        helper_stop(&p->janitor);
-        for (unsigned slot = 0; slot < SLOTS_MAX; slot++)
-                close_fd(&p->slots[slot].netns);
+        slots_done(&p->slots);
 }

@@ -34,8 +34,8 @@ struct start *start_free(struct start *st)
         timer_clear(&st->deadline);
         loop_del(&st->sock);
         close_fd(&st->rootfs.mount);
-        pool_close_later(p, st->rootfs.later, st->rootfs.later_count);
-        pool_close_later(p, st->cell.fd, CELL_FDS);
+        slots_close_later(&p->slots, st->rootfs.later, st->rootfs.later_count);
+        slots_close_later(&p->slots, st->cell.fd, CELL_FDS);
         close_fd(&st->dir);
         buf_done(&st->out);
         plan_done(&st->plan);

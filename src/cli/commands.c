@@ -12,6 +12,7 @@
 #include "cli/api.h"
 #include "cli/options.h"
 #include "cli/process.h"
+#include "sys/proc.h"
 
 #define RUN_TIMEOUT_S 3600u
 
@@ -34,12 +35,8 @@ static int fail(const char *command, const struct err *err)
 /* From here on they arrive as events, so that what was made is also ended; -> an fd that is readable when one came. */
 static int take_signals(void)
 {
-        sigset_t set;
+        sigset_t set = sys_signals_to_end();
 
-        (void)sigemptyset(&set);
-        (void)sigaddset(&set, SIGINT);
-        (void)sigaddset(&set, SIGTERM);
-        (void)sigaddset(&set, SIGHUP);
         (void)sigprocmask(SIG_BLOCK, &set, NULL);
         (void)signal(SIGPIPE, SIG_IGN);
         return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "sys/proc.h"
 #include "wire/base64.h"
 #include "wire/connect.h"
 
@@ -352,12 +353,8 @@ int process_run(const struct process_options *opt, struct err *err)
                             .reads_stdin = has_input(),
                             .code = -1,
                             .err = err};
-        sigset_t set;
+        sigset_t set = sys_signals_to_end();
 
-        (void)sigemptyset(&set);
-        (void)sigaddset(&set, SIGINT);
-        (void)sigaddset(&set, SIGTERM);
-        (void)sigaddset(&set, SIGHUP);
         p.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
         if (p.signals < 0)
                 return err_sys(err, -errno, "prepare for signals");

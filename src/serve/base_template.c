@@ -19,6 +19,7 @@
 #include "serve/datadir.h"
 #include "serve/recipe.h"
 #include "sys/fs.h"
+#include "sys/proc.h"
 #include "wire/sha256.h"
 
 #define DPKG_STATUS_MAX (16u << 20)
@@ -337,16 +338,12 @@ static int build_init(struct build *b, const char *images_dir, struct err *err)
  * ending there is clean. */
 static int build_lock(const struct build *b, struct err *err)
 {
-        sigset_t set, old;
+        sigset_t set = sys_signals_to_end(), old;
         int r;
 
         if (flock(b->layers, LOCK_EX | LOCK_NB) == 0)
                 return 0;
         say(b, "another build is running, waiting for it");
-        (void)sigemptyset(&set);
-        (void)sigaddset(&set, SIGINT);
-        (void)sigaddset(&set, SIGTERM);
-        (void)sigaddset(&set, SIGHUP);
         (void)sigprocmask(SIG_UNBLOCK, &set, &old);
         r = flock(b->layers, LOCK_EX) < 0 ? -errno : 0;
         (void)sigprocmask(SIG_SETMASK, &old, NULL);

@@ -91,13 +91,9 @@ int command_run(const struct command *c, struct err *err)
 {
         AUTO_CLOSE int out = -1, in = -1, signals = -1;
         int r, status, ends[2];
-        sigset_t set;
+        sigset_t set = sys_signals_to_end();
         pid_t pid;
 
-        (void)sigemptyset(&set);
-        (void)sigaddset(&set, SIGINT);
-        (void)sigaddset(&set, SIGTERM);
-        (void)sigaddset(&set, SIGHUP);
         signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
         if (signals < 0 || pipe2(ends, O_CLOEXEC) < 0)
                 return err_sys(err, -errno, "start %s", c->argv[0]);

@@ -26,6 +26,7 @@
 #include "serve/sockets.h"
 #include "serve/supervisor.h"
 #include "version.h"
+#include "sys/proc.h"
 
 const char serve_usage[] =
         "usage: sandglass serve [--data DIR] [options]\n"
@@ -199,7 +200,7 @@ int serve_main(int argc, char **argv)
 {
         struct serve s = {.lock = -1};
         struct err err = {0};
-        sigset_t set;
+        sigset_t set = sys_signals_to_end();
         int r;
 
         if (serve_options_parse(argc, argv, &s.opt, &err) < 0) {
@@ -213,11 +214,7 @@ int serve_main(int argc, char **argv)
         }
         log_setup("serve", LOG_INFO);
         sockets_init(&s.sockets);
-        (void)sigemptyset(&set);
         (void)sigaddset(&set, SIGCHLD);
-        (void)sigaddset(&set, SIGTERM);
-        (void)sigaddset(&set, SIGINT);
-        (void)sigaddset(&set, SIGHUP);
         (void)sigprocmask(SIG_BLOCK, &set, NULL);
         (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
         r = run(&s, &err);

@@ -15,6 +15,7 @@
 #include "serve/probe.h"
 #include "serve/role.h"
 #include "serve/sockets.h"
+#include "sys/proc.h"
 
 #define PROBE_S 30u
 #define PROBE_PAUSE_MS 200u   /* after an answer that was not "up" */
@@ -274,14 +275,10 @@ static int wait_signal(const struct supervisor *s)
         uint64_t due = next_due(s), now = clock_mono_ms();
         uint64_t ms = due == UINT64_MAX ? 3600000u : due > now ? due - now : 0;
         const struct timespec limit = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
-        sigset_t set;
+        sigset_t set = sys_signals_to_end();
         int signo;
 
-        (void)sigemptyset(&set);
         (void)sigaddset(&set, SIGCHLD);
-        (void)sigaddset(&set, SIGTERM);
-        (void)sigaddset(&set, SIGINT);
-        (void)sigaddset(&set, SIGHUP);
         signo = sigtimedwait(&set, NULL, &limit);
         return signo > 0 ? signo : 0;
 }

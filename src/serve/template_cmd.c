@@ -12,6 +12,7 @@
 #include "serve/datadir.h"
 #include "serve/options.h"
 #include "serve/serve.h"
+#include "sys/proc.h"
 
 const char template_usage[] = "usage: sandglass template base [--data DIR | --images DIR] [--mirror URL] [--rebuild]\n"
                               "Make the template `base` from Debian packages, unless it is there already.\n";
@@ -67,16 +68,12 @@ int template_main(int argc, char **argv)
 {
         struct template_options o = {.data = SERVE_DEFAULT_DATA};
         struct err err = {0};
-        sigset_t set;
+        sigset_t set = sys_signals_to_end();
 
         if (parse(argc, argv, &o) < 0 || o.help) {
                 (void)fputs(template_usage, o.help ? stdout : stderr);
                 return o.help ? 0 : 2;
         }
-        (void)sigemptyset(&set);
-        (void)sigaddset(&set, SIGINT);
-        (void)sigaddset(&set, SIGTERM);
-        (void)sigaddset(&set, SIGHUP);
         (void)sigprocmask(SIG_BLOCK, &set, NULL);
         if (make(&o, &err) == 0)
                 return 0;

@@ -141,6 +141,17 @@ int sys_ns_open(int proc_dir, pid_t pid, const char *kind)
         return fd < 0 ? -errno : fd;
 }
 
+sigset_t sys_signals_to_end(void)
+{
+        sigset_t set;
+
+        (void)sigemptyset(&set);
+        (void)sigaddset(&set, SIGINT);
+        (void)sigaddset(&set, SIGTERM);
+        (void)sigaddset(&set, SIGHUP);
+        return set;
+}
+
 int sys_signals_default(void)
 {
         sigset_t none;

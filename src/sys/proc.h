@@ -1,5 +1,6 @@
 /* proc.h - processes: cloning into namespaces, pidfds, identity, capabilities.  Negative errno on failure. */
 #pragma once
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,7 +29,8 @@ int sys_exec_fd(int fd, char *const argv[], char *const envp[]); /* returns only
 int sys_close_from(int first);
 int sys_close_except(int *keep, size_t n);                  /* every fd above 2 but these; sorts keep */
 int sys_ns_open(int proc_dir, pid_t pid, const char *kind); /* "user", "net", ...; pid 0: our own */
-int sys_signals_default(void); /* every handler default, nothing blocked: for a child about to exec */
+sigset_t sys_signals_to_end(void); /* SIGINT, SIGTERM, SIGHUP: whoever sends one wants us to end */
+int sys_signals_default(void);     /* every handler default, nothing blocked: for a child about to exec */
 
 /* Keep capabilities across changes of uid (SECBIT_NO_SETUID_FIXUP), or end that. */
 int sys_keep_caps(bool keep);

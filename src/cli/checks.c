@@ -2,9 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/netfilter/nf_tables.h>
-#include <linux/netfilter/nfnetlink.h>
-#include <linux/netlink.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -19,12 +16,10 @@
 #include <unistd.h>
 
 #include "base/auto.h"
-#include "base/str.h"
 #include "cli/kvm.h"
 #include "engine/probe.h"
 #include "sys/fs.h"
 #include "sys/mnt.h"
-#include "sys/proc.h"
 
 #define DISK_WANTED_GB 5u
 
@@ -53,121 +48,6 @@ static int try_in_child(int (*fn)(const void *arg), const void *arg)
         while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
                 continue;
         return WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
-}
-
-static void check_root(const struct check_env *env, struct check_result *ret)
-{
-        (void)env;
-        if (geteuid() == 0)
-                say(ret, CHECK_OK, NULL, "running as root");
-        else
-                say(ret, CHECK_MISSING, "run it with sudo: the checks below need root, too", "uid %u", geteuid());
-}
-
-static int try_namespaces(const void *arg)
-{
-        (void)arg;
-        return unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |
-                       CLONE_NEWCGROUP | CLONE_NEWTIME) < 0
-                       ? errno
-                       : 0;
-}
-
-static void check_namespaces(const struct check_env *env, struct check_result *ret)
-{
-        int e = try_in_child(try_namespaces, NULL);
-
-        (void)env;
-        if (e == 0)
-                say(ret, CHECK_OK, NULL, "user, mount, pid, net, ipc, uts, cgroup, time");
-        else
-                say(ret, CHECK_MISSING,
-                    "enable them: sysctl user.max_user_namespaces=100000, and a kernel with all CONFIG_*_NS",
-                    "unshare: %s", strerror(e));
-}
-
-static bool has_word(const char *path, const char *word)
-{
-        AUTO_CLOSE int root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        char text[1024];
-        struct str rest, one;
-        ssize_t n = root < 0 ? -1 : sys_read_at(root, path, text, sizeof(text));
-        bool more;
-
-        rest = (struct str){text, n < 0 ? 0 : (size_t)n};
-        if (str_ends(rest, "\n"))
-                rest.n--;
-        do {
-                more = str_cut(&rest, ' ', &one);
-                if (str_is(one, word))
-                        return true;
-        } while (more);
-        return false;
-}
-
-static void check_cgroups(const struct check_env *env, struct check_result *ret)
-{
-        static const char *const wanted[] = {"memory", "cpu", "pids"};
-        char path[64], missing[64] = "", how[64] = "";
-
-        (void)env;
-        for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {
-                const char *found = NULL;
-
-                (void)snprintf(path, sizeof(path), "/sys/fs/cgroup/%s/cgroup.procs", wanted[i]);
-                if (access(path, W_OK) == 0)
-                        found = "v1";
-                else if (has_word("sys/fs/cgroup/cgroup.controllers", wanted[i]))
-                        found = "v2";
-                (void)snprintf(found ? how + strlen(how) : missing + strlen(missing), 20, "%s%s%s ", wanted[i],
-                               found ? " " : "", found ? found : "");
-        }
-        if (missing[0])
-                say(ret, CHECK_MISSING, "mount the cgroup file system at /sys/fs/cgroup with these controllers",
-                    "no controller for: %s", missing);
-        else
-                say(ret, CHECK_OK, NULL, "%s", how);
-}
-
-static int try_overlay(const void *arg)
-{
-        AUTO_CLOSE int fs = -1, mount = -1, tmp = -1, base = -1;
-        int r;
-
-        (void)arg;
-        if (unshare(CLONE_NEWNS) < 0)
-                return errno;
-        tmp = sys_fsopen("tmpfs");
-        if (tmp < 0 || (r = sys_fs_create(tmp)) < 0)
-                return tmp < 0 ? -tmp : -r;
-        base = sys_fsmount(tmp, 0);
-        if (base < 0 || sys_make_dir(base, "l", 0755) < 0 || sys_make_dir(base, "u", 0755) < 0 ||
-            sys_make_dir(base, "w", 0755) < 0 || fchdir(base) < 0)
-                return base < 0 ? -base : EIO;
-        fs = sys_fsopen("overlay");
-        if (fs < 0)
-                return -fs;
-        if (sys_fs_string(fs, "lowerdir", "l") < 0 || sys_fs_string(fs, "upperdir", "u") < 0 ||
-            sys_fs_string(fs, "workdir", "w") < 0)
-                return EINVAL;
-        r = sys_fs_create(fs);
-        if (r < 0)
-                return -r;
-        mount = sys_fsmount(fs, 0);
-        return mount < 0 ? -mount : 0;
-}
-
-static void check_overlay(const struct check_env *env, struct check_result *ret)
-{
-        int e = try_in_child(try_overlay, NULL);
-
-        (void)env;
-        if (e == 0)
-                say(ret, CHECK_OK, NULL, "mounts with the new mount API");
-        else
-                say(ret, CHECK_MISSING,
-                    "modprobe overlay; the kernel needs CONFIG_OVERLAY_FS and the new mount API (5.2)", "overlay: %s",
-                    strerror(e));
 }
 
 /* A user namespace held by a child that waits, mapped to some other range. */
@@ -232,78 +112,14 @@ static void check_idmap(const struct check_env *env, struct check_result *ret)
         AUTO_FREE char *dir = existing_dir(env->data_dir);
         int e = dir ? try_in_child(try_idmap, dir) : ENOMEM;
 
-        if (e == 0)
-                say(ret, CHECK_OK, NULL, "on the file system of %s", dir);
+        if (e == EPERM && geteuid() != 0)
+                say(ret, CHECK_NOTE, NULL, "only root can try");
+        else if (e == 0)
+                say(ret, CHECK_OK, NULL, "the file system of %s can be idmapped", dir);
         else
                 say(ret, CHECK_MISSING,
                     "put the data directory on ext4, XFS or btrfs with a kernel of 5.12 or newer (overlay on it: 5.19)",
-                    "on the file system of %s: %s", dir ? dir : "?", strerror(e));
-}
-
-/* Ask nf_tables for its generation number, in an empty network namespace; the kernel loads the module for it. */
-static int try_nftables(const void *arg)
-{
-        struct {
-                struct nlmsghdr h;
-                struct nfgenmsg m;
-        } ask = {.h = {.nlmsg_len = sizeof(ask),
-                       .nlmsg_type = NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETGEN,
-                       .nlmsg_flags = NLM_F_REQUEST}};
-        union {
-                struct nlmsghdr h;
-                char bytes[4096];
-        } answer;
-        AUTO_CLOSE int fd = -1;
-
-        (void)arg;
-        if (unshare(CLONE_NEWNET) < 0)
-                return errno;
-        fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
-        if (fd < 0 || send(fd, &ask, sizeof(ask), 0) < 0 ||
-            recv(fd, &answer, sizeof(answer), 0) < (ssize_t)sizeof(answer.h))
-                return errno ? errno : EIO;
-        return answer.h.nlmsg_type == NLMSG_ERROR ? EOPNOTSUPP : 0;
-}
-
-static void check_nftables(const struct check_env *env, struct check_result *ret)
-{
-        int e = try_in_child(try_nftables, NULL);
-
-        (void)env;
-        if (e == 0)
-                say(ret, CHECK_OK, NULL, "the kernel answers");
-        else
-                say(ret, CHECK_MISSING, "modprobe nf_tables; the kernel needs CONFIG_NF_TABLES with its inet parts",
-                    "nftables: %s", strerror(e));
-}
-
-static void check_seccomp(const struct check_env *env, struct check_result *ret)
-{
-        (void)env;
-        if (access("/proc/sys/kernel/seccomp/actions_avail", R_OK) == 0)
-                say(ret, CHECK_OK, NULL, "filters are supported");
-        else
-                say(ret, CHECK_MISSING, "use a kernel with CONFIG_SECCOMP_FILTER", "no seccomp filters");
-}
-
-/* Everything the engine itself tries before it starts. */
-static void check_engine(const struct check_env *env, struct check_result *ret)
-{
-        struct probe_result results[PROBES_MAX];
-        const struct probe_result *missing;
-        size_t n;
-
-        (void)env;
-        if (geteuid() != 0) {
-                say(ret, CHECK_NOTE, "run doctor as root", "only root can try this out");
-                return;
-        }
-        n = probe_all(results);
-        missing = probe_find_missing(results, n);
-        if (missing)
-                say(ret, CHECK_MISSING, missing->fix, "%s: %.160s", missing->name, missing->detail);
-        else
-                say(ret, CHECK_OK, NULL, "all %zu features sandboxes are made of", n);
+                    "the file system of %s cannot be idmapped: %s", dir ? dir : "?", strerror(e));
 }
 
 static void check_disk(const struct check_env *env, struct check_result *ret)
@@ -412,14 +228,7 @@ static void check_kvm(const struct check_env *env, struct check_result *ret)
 }
 
 const struct check checks[] = {
-        {"root", check_root},
-        {"namespaces", check_namespaces},
-        {"cgroups", check_cgroups},
-        {"overlay", check_overlay},
-        {"idmapped mounts", check_idmap},
-        {"nftables", check_nftables},
-        {"seccomp", check_seccomp},
-        {"engine", check_engine},
+        {"data directory", check_idmap},
         {"disk", check_disk},
         {"template", check_tools},
         {"port 3000", check_http_port},

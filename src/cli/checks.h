@@ -1,4 +1,5 @@
-/* checks.h - what this host can do, tried out rather than looked up.  Each check leaves nothing behind. */
+/* checks.h - what `doctor` looks at besides the engine's own probes (engine/probe.h): the data directory, the template,
+ * ports, names, and what other kinds of sandboxes would need.  Tried out rather than looked up; nothing is left behind. */
 #pragma once
 #include <stdbool.h>
 

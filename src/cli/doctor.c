@@ -1,11 +1,13 @@
 #include <jansson.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "cli/checks.h"
 #include "cli/cli.h"
 #include "cli/conf.h"
 #include "cli/options.h"
+#include "engine/probe.h"
 
 const char doctor_usage[] = "usage: sandglass doctor [--json] [--data DIR]\n"
                             "Check what this host can do, and say how to fix what is missing.  Exit code 1 if anything "
@@ -13,51 +15,89 @@ const char doctor_usage[] = "usage: sandglass doctor [--json] [--data DIR]\n"
 
 static const char *const words[] = {[CHECK_OK] = "ok", [CHECK_MISSING] = "missing", [CHECK_NOTE] = "note"};
 
-static void print_line(const char *name, const struct check_result *r)
+struct report {
+        json_t *list; /* owned; NULL: lines are printed instead */
+        unsigned missing;
+};
+
+static void add(struct report *all, const char *name, const struct check_result *r)
 {
-        (void)printf("%-8s %-16s %s\n", words[r->state], name, r->detail);
+        all->missing += r->state == CHECK_MISSING;
+        if (all->list) {
+                (void)json_array_append_new(all->list, json_pack("{s:s, s:s, s:s, s:s?}", "name", name, "state",
+                                                                 words[r->state], "detail", r->detail, "fix",
+                                                                 r->state == CHECK_OK ? NULL : r->fix));
+                return;
+        }
+        (void)printf("%-8s %-24s %s\n", words[r->state], name, r->detail);
         if (r->fix && r->state != CHECK_OK)
-                (void)printf("%-25s fix: %s\n", "", r->fix);
+                (void)printf("%-33s fix: %s\n", "", r->fix);
+        (void)fflush(stdout); /* the checks fork */
 }
 
-static json_t *as_json(const char *name, const struct check_result *r)
+static void add_engine(struct report *all)
 {
-        return json_pack("{s:s, s:s, s:s, s:s?}", "name", name, "state", words[r->state], "detail", r->detail, "fix",
-                         r->state == CHECK_OK ? NULL : r->fix);
+        struct probe_result found[PROBES_MAX];
+        size_t n;
+
+        if (geteuid() != 0) { /* the others would fail for want of it, and blame the kernel */
+                add(all, "root",
+                    &(struct check_result){.state = CHECK_MISSING,
+                                           .detail = "not root; what else the engine needs was not tried",
+                                           .fix = "sudo sandglass doctor"});
+                return;
+        }
+        n = probe_all(found);
+        for (size_t i = 0; i < n; i++) {
+                struct check_result r = {.state = found[i].ok          ? CHECK_OK
+                                                  : found[i].is_needed ? CHECK_MISSING
+                                                                       : CHECK_NOTE,
+                                         .fix = found[i].fix};
+
+                (void)snprintf(r.detail, sizeof(r.detail), "%s", found[i].detail[0] ? found[i].detail : "works");
+                add(all, found[i].name, &r);
+        }
+}
+
+static void add_rest(struct report *all, const struct check_env *env)
+{
+        for (const struct check *c = checks; c->name; c++) {
+                struct check_result r = {0};
+
+                c->run(env, &r);
+                add(all, c->name, &r);
+        }
+}
+
+static void end(struct report *all)
+{
+        json_t *obj;
+
+        if (!all->list) {
+                (void)printf("\n%s\n", all->missing ? "Something needed is missing." : "Everything needed is there.");
+                return;
+        }
+        obj = json_pack("{s:b, s:o}", "ok", all->missing == 0, "checks", all->list);
+        (void)json_dumpf(obj, stdout, JSON_INDENT(2));
+        (void)puts("");
+        json_decref(obj);
 }
 
 int doctor_main(int argc, char **argv)
 {
         AUTO(cli_options_done) struct cli_options o = {0};
         struct check_env env = {.data_dir = CLI_DEFAULT_DATA};
+        struct report all = {0};
         struct err err = {0};
-        json_t *list;
-        unsigned missing = 0;
 
         if (cli_options_parse(argc, argv, CLI_DATA | CLI_JSON, &o, &err) < 0 || o.help || o.arg_count)
                 return cli_usage(&o, doctor_usage, &err);
         if (o.data)
                 env.data_dir = o.data;
-        list = json_array();
-        for (const struct check *c = checks; c->name; c++) {
-                struct check_result r = {0};
-
-                c->run(&env, &r);
-                missing += r.state == CHECK_MISSING;
-                if (o.json)
-                        (void)json_array_append_new(list, as_json(c->name, &r));
-                else
-                        print_line(c->name, &r);
-        }
-        if (o.json) {
-                json_t *all = json_pack("{s:b, s:O}", "ok", missing == 0, "checks", list);
-
-                (void)json_dumpf(all, stdout, JSON_INDENT(2));
-                (void)puts("");
-                json_decref(all);
-        } else {
-                (void)printf("\n%s\n", missing ? "Something needed is missing." : "Everything needed is there.");
-        }
-        json_decref(list);
-        return missing ? 1 : 0;
+        if (o.json)
+                all.list = json_array();
+        add_engine(&all);
+        add_rest(&all, &env);
+        end(&all);
+        return all.missing ? 1 : 0;
 }

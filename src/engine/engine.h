@@ -19,8 +19,9 @@ struct engine {
         char boot_id[SYS_BOOT_ID_MAX];
         struct instance instance;
         struct cgroups cgroups;
-        struct filter *filter; /* NULL: this host has none, sandboxes have loopback only */
-        char filter_why[200];  /* then: why */
+        struct filter *filter;  /* NULL: this host has none, sandboxes have loopback only */
+        char filter_why[200];   /* then: why */
+        struct io table_events; /* guard.h */
         struct plan_limits default_limits;
         struct pool pool;
         struct helper sweeper;

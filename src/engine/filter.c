@@ -157,7 +157,7 @@ static int run(struct filter *f, struct err *err)
 
 /* ------------------------------------------------------------- the table */
 
-static int load(struct filter *f, const struct filter_entry *entries, size_t n, struct err *err)
+int filter_load(struct filter *f, const struct filter_entry *entries, size_t n, struct err *err)
 {
         struct buf addresses = BUF_INIT(32);
         int r = add_addr(&addresses, instance_address(f->instance, 0));
@@ -201,7 +201,7 @@ int filter_create(const struct instance *in, const struct filter_entry *entries,
 
         if (r < 0)
                 return r;
-        r = load(f, entries, n, err);
+        r = filter_load(f, entries, n, err);
         if (r < 0) {
                 f = filter_free(f);
                 return r;
@@ -219,7 +219,7 @@ int filter_check(struct err *err)
         if (r < 0)
                 return r;
         nft_ctx_set_dry_run(f->nft, true);
-        r = load(f, NULL, 0, err);
+        r = filter_load(f, NULL, 0, err);
         f = filter_free(f);
         return r;
 }

@@ -23,6 +23,8 @@ struct filter_entry {
 /* Load the whole table in one transaction, with these sandboxes' rules.  ERR_UNAVAILABLE: the host's kernel cannot. */
 int filter_create(const struct instance *in, const struct filter_entry *entries, size_t n, struct filter **ret,
                   struct err *err);
+/* The same once more, when somebody has removed the table. */
+int filter_load(struct filter *f, const struct filter_entry *entries, size_t n, struct err *err);
 struct filter *filter_free(struct filter *f); /* the table stays */
 /* Rules of a slot: from `old` (NULL: none) to `net` (NULL: none), in one transaction. */
 int filter_replace(struct filter *f, unsigned slot, const struct plan_net *old, const struct plan_net *net,

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "engine/adopt.h"
 #include "engine/engine.h"
+#include "engine/guard.h"
 #include "engine/janitor.h"
 #include "engine/leftovers.h"
 #include "engine/machine.h"
@@ -110,31 +111,6 @@ static int drop_privileges(struct err *err)
         if (r == 0) /* what an overlay's maker has, a write to it has: with this one, to the blocks reserved for root */
                 r = sys_use_cap(CAP_SYS_RESOURCE, false);
         return r < 0 ? err_sys(err, r, "drop capabilities") : 0;
-}
-
-/* Rules of the adopted sandboxes go in with the table.  Without a filter there are no links at all. */
-static void start_filter(struct engine *e)
-{
-        AUTO_FREE struct filter_entry *entries = calloc(e->sandboxes.used + 1, sizeof(*entries));
-        struct err err = {0};
-        size_t n = 0;
-
-        MAP_EACH (slot, &e->sandboxes) {
-                struct guest *s = slot->value;
-                const struct plan_net *net = &s->record.net;
-
-                s->has_rules = !net->internet || net->allow_count > 0 || net->deny_count > 0;
-                if (entries && s->has_rules)
-                        entries[n++] = (struct filter_entry){s->record.slot, net};
-        }
-        if (!entries)
-                (void)err_sys(&err, -ENOMEM, "packet filter");
-        else if (sys_write_at(AT_FDCWD, "/proc/sys/net/ipv4/ip_forward", "1") < 0)
-                (void)err_set(&err, ERR_UNAVAILABLE, "IP forwarding cannot be switched on");
-        else if (filter_create(&e->instance, entries, n, &e->filter, &err) == 0)
-                return;
-        (void)snprintf(e->filter_why, sizeof(e->filter_why), "%.199s", err.msg);
-        log_warn("engine.offline", "reason=\"%s\", sandboxes have loopback only", e->filter_why);
 }
 
 static void on_sweeper_gone(struct helper *h)
@@ -234,7 +210,7 @@ static int start(struct engine *e, struct err *err)
         r = adopt_all(e, err);
         if (r < 0)
                 return r;
-        start_filter(e);
+        guard_start(e); /* with the rules of the adopted; without a filter there are no links at all */
         r = start_helpers(e, err);
         if (r < 0)
                 return r;
@@ -249,6 +225,7 @@ static int start(struct engine *e, struct err *err)
 static void stop(struct engine *e)
 {
         requests_stop(e);
+        guard_stop(e);
         helper_stop(&e->sweeper);
         pool_done(&e->pool);
         leftovers_remove(e);

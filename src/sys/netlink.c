@@ -5,6 +5,8 @@
 #include <linux/if_addr.h>
 #include <linux/if_link.h>
 #include <linux/neighbour.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter/nfnetlink_conntrack.h>
 #include <linux/rtnetlink.h>
@@ -276,4 +278,29 @@ int netlink_flows_forget(int nl, uint32_t addr)
         put_u32(&m, CTA_FILTER_ORIG_FLAGS, BY_SOURCE);
         unnest(&m, filter);
         return transact(nl, &m, NULL, 0);
+}
+
+int netlink_open_table_events(void)
+{
+        struct sockaddr_nl self = {.nl_family = AF_NETLINK, .nl_groups = 1u << (NFNLGRP_NFTABLES - 1)};
+        AUTO_CLOSE int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_NETFILTER);
+
+        if (fd < 0 || bind(fd, (struct sockaddr *)(void *)&self, sizeof(self)) < 0)
+                return -errno;
+        return TAKE_FD(fd);
+}
+
+int netlink_table_exists(const char *name)
+{
+        struct nfgenmsg gen = {.nfgen_family = NFPROTO_INET, .version = NFNETLINK_V0};
+        AUTO_CLOSE int nl = netlink_open_netfilter(); /* each time: an answer of two messages leaves one behind */
+        struct message m;
+        int r;
+
+        if (nl < 0)
+                return nl;
+        message_start(&m, NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETTABLE, 0, &gen, sizeof(gen));
+        put_text(&m, NFTA_TABLE_NAME, name);
+        r = transact(nl, &m, &gen, sizeof(gen));
+        return r == -ENOENT ? 0 : r < 0 ? r : 1;
 }

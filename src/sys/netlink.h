@@ -35,3 +35,5 @@ int netlink_neighbour_add(int nl, int index, uint32_t addr, const uint8_t mac[6]
 int netlink_open_netfilter(void);
 /* Connections that began at addr, out of the namespace's table of connections.  nl: from netlink_open_netfilter(). */
 int netlink_flows_forget(int nl, uint32_t addr);
+int netlink_open_table_events(void); /* readable when somebody changes nftables; what can be read does not matter */
+int netlink_table_exists(const char *name); /* of family inet: 0 or 1 */

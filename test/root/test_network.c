@@ -15,6 +15,9 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/err.h"
+#include "engine/filter.h"
+#include "engine/instance.h"
 #include "rig.h"
 #include "sys/netlink.h"
 #include "sys/proc.h"
@@ -283,6 +286,28 @@ static void cannot_fill_the_table_of_connections(void)
         CHECK(!rig_kill(&g, A));
 }
 
+/* As a reload of the host's own rules does. */
+static void the_table_comes_back_when_it_is_flushed(void)
+{
+        const struct timespec pause = {.tv_nsec = 10000000};
+        json_t *info = rig_info(&g);
+        struct instance in = {.number = (unsigned)json_integer_value(json_object_get(info, "instance"))};
+        struct err err = {0};
+
+        json_decref(info);
+        (void)snprintf(in.name, sizeof(in.name), "sandglass-%u", in.number);
+        CHECK(!rig_create(&g, plan_with_net(A, true, NULL, text_of(ANOTHER))));
+        CHECK_INT(netlink_table_exists(in.name), ==, 1);
+        CHECK_INT(filter_remove_table(&in, &err), ==, 0);
+        for (int i = 0; i < 300 && netlink_table_exists(in.name) == 0; i++)
+                (void)nanosleep(&pause, NULL);
+        CHECK_INT(netlink_table_exists(in.name), ==, 1);
+        CHECK_STR(connect_from(A, HERE, 80), "silence");
+        CHECK_STR(connect_from(A, ANOTHER, 80), "silence");
+        CHECK_STR(connect_from(A, THERE, 80), "connected");
+        CHECK(!rig_kill(&g, A));
+}
+
 static void rules_are_kept(void)
 {
         CHECK(!rig_create(&g, plan_with_net(A, false, NULL, NULL)));
@@ -373,6 +398,7 @@ int main(void)
         RUN(nobody_connects_to_it_from_the_host);
         RUN(the_next_of_its_slot_inherits_no_connection);
         RUN(cannot_fill_the_table_of_connections);
+        RUN(the_table_comes_back_when_it_is_flushed);
         RUN(rules_are_kept);
         RUN(overlapping_rules_are_fine);
         RUN(rules_can_change_and_survive_a_crash);

@@ -1,0 +1,13 @@
+/* guard.h - keeps the packet filter's table in place.
+ *
+ * Whoever loads the host's own rules (`nft flush ruleset`, a reload of nftables.service) removes ours with theirs, and
+ * open to the sandboxes would be all that the host serves.  The kernel tells of every change: then look, put it back. */
+#pragma once
+
+struct engine;
+struct err;
+
+/* Load the table with the rules of all sandboxes there are, as e->filter, and watch over it.  What fails: e->filter
+ * stays NULL, and e->filter_why says why. */
+void guard_start(struct engine *e);
+void guard_stop(struct engine *e);

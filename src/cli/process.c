@@ -168,7 +168,7 @@ static int give_output(struct process *p, int fd, const json_t *data)
         if (r < 0)
                 return err_sys(p->err, r, "decode the command's output");
         r = write_all(fd, buf_at(&bytes), bytes.len);
-        if (r == -EPIPE) { /* nobody reads us any more: end as if the signal had come */
+        if (r == -EPIPE || r == -ECONNRESET) { /* nobody reads us any more: end as if SIGPIPE had come */
                 p->code = PROCESS_SIGNALLED + SIGPIPE;
                 return 0;
         }

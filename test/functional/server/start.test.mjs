@@ -39,6 +39,21 @@ test('ready: the exports are there, private, and true', async () => {
   }
 })
 
+test('what is kept on disk is closed to the other users of the host', async () => {
+  const server = await Server.start()
+  const mode = (file) => fs.statSync(file).mode & 0o777
+  try {
+    const sandbox = await createRaw(server)
+    assert.equal(mode(server.file('lock')), 0o600, 'who can open it can hold it')
+    for (const dir of ['sandboxes', 'trash', 'store']) assert.equal(mode(server.file(dir)), 0o700, dir)
+    assert.equal(mode(server.file(`sandboxes/${sandbox.sandboxID}`)), 0o700)
+    assert.equal(mode(path.join(server.images, 'layers')), 0o700, 'a setuid program in there is root\'s')
+    for (const key of ['ca/ca.key', 'ca/key.pem']) assert.equal(mode(server.file(key)), 0o600, key)
+  } finally {
+    await server.cleanUp()
+  }
+})
+
 test('roles without need of root run without it', async () => {
   const server = await Server.start()
   try {

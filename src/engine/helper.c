@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/clock.h"
 #include "sys/proc.h"
 #include "sys/scm.h"
 
@@ -85,6 +87,28 @@ void helper_stop(struct helper *h)
         close_fd(&h->io.fd);
         drop_queue(h);
         h->loop = NULL;
+}
+
+void helper_finish(struct helper *h, int timeout_ms)
+{
+        uint64_t end = clock_mono_ms() + (uint64_t)timeout_ms, now;
+
+        if (!h->loop)
+                return;
+        (void)shutdown(h->io.fd, SHUT_WR);
+        while ((now = clock_mono_ms()) < end) {
+                struct pollfd p = {.fd = h->io.fd, .events = POLLIN};
+                uint8_t bytes[HELPER_MESSAGE_MAX];
+                int fds[HELPER_FDS_MAX];
+                size_t nfds = 0;
+
+                if (poll(&p, 1, (int)(end - now)) != 1 ||
+                    scm_recv(h->io.fd, bytes, sizeof(bytes), fds, HELPER_FDS_MAX, &nfds) <= 0)
+                        break;
+                while (nfds > 0)
+                        (void)close(fds[--nfds]);
+        }
+        helper_stop(h);
 }
 
 static void gone(struct helper *h)

@@ -28,6 +28,8 @@ pid_t helper_fork(const char *name, const int *keep, size_t nkeep, int *ret_sock
 /* Take sock (the parent's end) into the loop; set on_message and on_gone before. */
 int helper_start(struct helper *h, struct loop *l, int sock);
 void helper_stop(struct helper *h); /* closes the socket: the child ends */
+/* The same, but wait until it has done what it was told and ended; what it says on the way is dropped.  Blocks. */
+void helper_finish(struct helper *h, int timeout_ms);
 static inline bool helper_is_running(const struct helper *h)
 {
         return h->loop != NULL;

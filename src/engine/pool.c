@@ -15,6 +15,7 @@
 #define WARM_MS 10000u      /* from a cell's start until envd waits */
 #define WAITING_MAX 4096u   /* creates that wait for a cell */
 #define IDLE_NETNS_MAX 128u /* kept beyond the pool's target; each costs a quarter of a MiB */
+#define FINISH_MS 3000
 #define RETRY_MIN_MS 100u
 #define RETRY_MAX_MS 5000u
 
@@ -387,6 +388,6 @@ void pool_done(struct pool *p)
         timer_clear(&p->retry);
         end_all(&p->warming);
         end_all(&p->ready);
-        helper_stop(&p->nursery);
+        helper_finish(&p->nursery, FINISH_MS); /* so that it makes nothing more behind our back */
         slots_done(&p->slots);
 }

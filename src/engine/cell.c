@@ -186,6 +186,9 @@ static int set_up_process(const struct cell_maker *m, struct cell *c, struct err
             (r = write_proc(m, c->pid, "gid_map", map, err)) < 0 ||
             (r = write_proc(m, c->pid, "oom_score_adj", OOM_SCORE_ADJ, err)) < 0)
                 return r;
+        r = sys_start_time(m->proc_dir, c->pid, &c->start_time);
+        if (r < 0)
+                return err_sys(err, r, "read start time");
         r = sys_ns_open(m->proc_dir, c->pid, "user");
         if (r < 0)
                 return err_sys(err, r, "open user namespace");

@@ -29,7 +29,8 @@ struct cell {
         unsigned slot;
         uint32_t uid_base;
         pid_t pid;
-        int fd[CELL_FDS]; /* owned; -1: none */
+        uint64_t start_time; /* with pid: this process and no later one */
+        int fd[CELL_FDS];    /* owned; -1: none */
 };
 
 void cell_init(struct cell *c);

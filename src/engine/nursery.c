@@ -138,6 +138,7 @@ static int finish_job(const struct cell_maker *m, int sock, struct job *j)
 
         if (!is_made)
                 cell_undo(m, &j->cell);
+        a.start_time = j->cell.start_time;
         r = answer(sock, &a, &j->err, j->cell.fd, is_made ? CELL_FDS : 0);
         cell_close(&j->cell); /* with nobody to take it, it ends */
         return r;

@@ -15,6 +15,7 @@ struct nursery_ask { /* engine -> nursery; one fd rides along when the slot has 
 
 struct nursery_answer { /* nursery -> engine; the cell's fds in the order of enum cell_fd when made */
         uint32_t slot, uid_base;
+        uint64_t start_time;
         int32_t pid;  /* 0: it failed */
         int32_t kind; /* enum err_kind then, and why */
         char why[240];

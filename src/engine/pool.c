@@ -240,7 +240,7 @@ static void on_answer(struct helper *h, const void *msg, size_t n, int *fds, siz
                 cell_failed(p, &a);
                 return;
         }
-        c = (struct cell){.slot = a.slot, .uid_base = a.uid_base, .pid = a.pid};
+        c = (struct cell){.slot = a.slot, .uid_base = a.uid_base, .pid = a.pid, .start_time = a.start_time};
         memcpy(c.fd, fds, sizeof(c.fd));
         if (p->is_stopped || add_warming(p, &c) < 0)
                 drop_cell(p, &c);

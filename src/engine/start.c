@@ -196,12 +196,8 @@ static int step_rootfs(struct start *st, struct err *err)
 static int step_record(struct start *st, struct err *err)
 {
         struct guest *s = st->guest;
-        int r;
 
         s->record.started_ns = clock_real_ns();
-        r = sys_start_time(s->engine->proc_dir, s->record.pid, &s->record.start_time);
-        if (r < 0)
-                return err_sys(err, r, "read start time");
         return record_write(st->dir, &s->record, err);
 }
 
@@ -218,6 +214,7 @@ static int adopt_cell(struct start *st, struct cell *c, struct err *err)
         s->record.slot = c->slot;
         s->record.uid_base = c->uid_base;
         s->record.pid = c->pid;
+        s->record.start_time = c->start_time;
         s->netns = TAKE_FD(st->cell.fd[CELL_NETNS]);
         guest_go(s, GUEST_STARTING);
         r = guest_watch(s, TAKE_FD(st->cell.fd[CELL_PIDFD]));

@@ -82,6 +82,7 @@ static const struct command_entry {
         {"exec", exec_main, exec_usage, "run a command in a running sandbox"},
         {"kill", kill_main, kill_usage, "end sandboxes"},
         {"doctor", doctor_main, doctor_usage, "check what this host can do"},
+        {"trust", trust_main, trust_usage, "let this system trust the server's certificates"},
         {"template", template_main, template_usage, "make the base template"},
         {"down", down_main, down_usage, "end a server and all its sandboxes"},
         {"version", version_main, "usage: sandglass version [--json]\n", "print the version"},

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -16,7 +17,11 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "cli/conf.h"
 #include "cli/kvm.h"
+#include "cli/trust.h"
 #include "engine/probe.h"
 #include "sys/fs.h"
 #include "sys/mnt.h"
@@ -182,21 +187,81 @@ static void check_https_port(const struct check_env *env, struct check_result *r
         check_port(3443, ret);
 }
 
-/* Clients reach a port of a sandbox by name; without TLS they need none. */
+static bool is_loopback(const struct sockaddr *a)
+{
+        if (a->sa_family == AF_INET6)
+                return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr);
+        return a->sa_family == AF_INET &&
+               ntohl(((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr) >> 24 == 127;
+}
+
+/* Where names of sandboxes below this domain lead, as an ordinary program would find out: NULL, or what is wrong. */
+static const char *name_fault(const char *domain, bool must_be_here)
+{
+        const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+        struct addrinfo *list = NULL;
+        bool is_here = true;
+        char name[300];
+        int r;
+
+        (void)snprintf(name, sizeof(name), "3000-i0123456789.%.*s", (int)strcspn(domain, ":"), domain);
+        r = getaddrinfo(name, NULL, &hints, &list);
+        if (r != 0)
+                return gai_strerror(r);
+        for (const struct addrinfo *a = list; a; a = a->ai_next)
+                is_here = is_here && is_loopback(a->ai_addr);
+        freeaddrinfo(list);
+        return must_be_here && !is_here ? "leads elsewhere" : NULL;
+}
+
+/* Clients reach a port of a sandbox by name.  Browsers know .localhost by themselves, other programs ask the system. */
 static void check_names(const struct check_env *env, struct check_result *ret)
 {
-        const struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM};
-        struct addrinfo *list = NULL;
-        int r = getaddrinfo("8000-sandbox.localhost", NULL, &hints, &list);
+        const char *fault = name_fault("localhost", true);
 
         (void)env;
-        if (r == 0) {
+        if (!fault)
                 say(ret, CHECK_OK, NULL, "*.localhost is this machine");
-                freeaddrinfo(list);
-        } else {
+        else
                 say(ret, CHECK_NOTE, "apt-get install libnss-myhostname, or use a --domain with a wildcard DNS entry",
-                    "*.localhost: %s; only the https addresses of sandboxes need it", gai_strerror(r));
+                    "*.localhost: %s; browsers do not mind, other programs need it to reach ports by name", fault);
+}
+
+static void check_domain(const struct check_env *env, struct check_result *ret)
+{
+        AUTO(envfile_done) struct envfile conf = {0};
+        struct err err = {0};
+        const char *fault;
+        size_t n;
+
+        if (cli_conf(env->data_dir, &conf, &err) < 0 || !conf.domain) {
+                say(ret, CHECK_OK, NULL, "not known yet: %s",
+                    err.kind == ERR_UNAVAILABLE ? "no server was started there" : err.msg);
+                return;
         }
+        n = strcspn(conf.domain, ":");
+        if (str_iis((struct str){conf.domain, n}, "localhost")) {
+                say(ret, CHECK_OK, NULL, "%s", conf.domain);
+                return;
+        }
+        fault = name_fault(conf.domain, n > 10 && strncasecmp(conf.domain + n - 10, ".localhost", 10) == 0);
+        if (!fault)
+                say(ret, CHECK_OK, NULL, "*.%s resolves", conf.domain);
+        else
+                say(ret, CHECK_NOTE, "add a wildcard DNS entry for the domain", "*.%s: %s", conf.domain, fault);
+}
+
+static void check_trust(const struct check_env *env, struct check_result *ret)
+{
+        AUTO_FREE char *ca = NULL;
+
+        if (asprintf(&ca, "%s/ca/ca.pem", env->data_dir) < 0 || access(ca, F_OK) < 0)
+                say(ret, CHECK_OK, NULL, "no local authority in %s", env->data_dir);
+        else if (trust_is_installed(env->data_dir))
+                say(ret, CHECK_OK, NULL, "this system trusts %s", ca);
+        else
+                say(ret, CHECK_NOTE, "sandglass trust --data DIR; node takes NODE_EXTRA_CA_CERTS instead",
+                    "this system does not trust %s", ca);
 }
 
 static void check_criu(const struct check_env *env, struct check_result *ret)
@@ -234,6 +299,8 @@ const struct check checks[] = {
         {"port 3000", check_http_port},
         {"port 3443", check_https_port},
         {"names", check_names},
+        {"domain", check_domain},
+        {"trust", check_trust},
         {"CRIU", check_criu},
         {"KVM", check_kvm},
         {NULL, NULL},

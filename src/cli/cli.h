@@ -1,4 +1,4 @@
-/* cli.h - the commands that talk to a server like any client, and doctor.  argv[0] is the command's name; they return the
+/* cli.h - the commands that talk to a server like any client, doctor, and trust.  argv[0] is the command's name; they return the
  * exit code: the remote command's for run and exec, else 0, 1 failed, 2 wrong use. */
 #pragma once
 
@@ -7,5 +7,6 @@ int exec_main(int argc, char **argv);
 int ps_main(int argc, char **argv);
 int kill_main(int argc, char **argv);
 int doctor_main(int argc, char **argv);
+int trust_main(int argc, char **argv);
 
-extern const char run_usage[], exec_usage[], ps_usage[], kill_usage[], doctor_usage[];
+extern const char run_usage[], exec_usage[], ps_usage[], kill_usage[], doctor_usage[], trust_usage[];

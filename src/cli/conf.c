@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/err.h"
 
@@ -55,4 +56,17 @@ int cli_conf(const char *data_dir, struct envfile *ret, struct err *err)
         if (!data_dir && getenv("E2B_API_URL"))
                 return from_environment(ret, err);
         return from_file(data_dir ? data_dir : CLI_DEFAULT_DATA, ret, err);
+}
+
+struct cli_user cli_user(void)
+{
+        const char *sudo = getenv("SUDO_UID");
+        struct cli_user user = {.uid = getuid(), .home = getenv("HOME")};
+        uint32_t uid;
+
+        if (sudo && user.uid == 0 && parse_u32(str_of(sudo), 1, UINT32_MAX - 1, &uid) == 0) {
+                user.uid = uid;
+                user.is_sudo = true;
+        }
+        return user;
 }

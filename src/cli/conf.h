@@ -1,5 +1,8 @@
 /* conf.h - which server the command line talks to, and with which key. */
 #pragma once
+#include <stdbool.h>
+#include <sys/types.h>
+
 #include "model/envfile.h"
 
 struct err;
@@ -9,3 +12,10 @@ struct err;
 /* data_dir given: <data_dir>/env.  Otherwise E2B_API_URL (with E2B_SANDBOX_URL, E2B_API_KEY) of the environment,
  * otherwise the env file of the default data directory.  The only place of the command line that reads the environment. */
 int cli_conf(const char *data_dir, struct envfile *ret, struct err *err);
+
+struct cli_user { /* who uses the command */
+        uid_t uid;
+        bool is_sudo;     /* ... by way of sudo */
+        const char *home; /* of the process; borrowed from the environment; NULL: not set */
+};
+struct cli_user cli_user(void);

@@ -17,7 +17,7 @@ static const struct {
 } all[] = {
         {"data", 'd', true, CLI_DATA},       {"json", 'j', false, CLI_JSON}, {"template", 't', true, CLI_TEMPLATE},
         {"timeout", 'T', true, CLI_TIMEOUT}, {"env", 'e', true, CLI_ENV},    {"workdir", 'w', true, CLI_CWD},
-        {"user", 'u', true, CLI_USER},       {"help", 'h', false, 0},
+        {"user", 'u', true, CLI_USER},       {"undo", 'U', false, CLI_UNDO}, {"help", 'h', false, 0},
 };
 
 static int add_env(struct cli_options *o, const char *text, struct err *err)
@@ -45,6 +45,7 @@ static int take(struct cli_options *o, int letter, char **argv, struct err *err)
         case 'e': return add_env(o, optarg, err);
         case 'w': o->cwd = optarg; return 0;
         case 'u': o->user = optarg; return 0;
+        case 'U': o->undo = true; return 0;
         case 'h': o->help = true; return 0;
         case 'T':
                 if (parse_u32(str_of(optarg), 1, TIMEOUT_MAX_S, &o->timeout_s) < 0)

@@ -14,13 +14,14 @@ enum cli_option { /* which of them a command takes */
                   CLI_ENV = 16,
                   CLI_CWD = 32,
                   CLI_USER = 64,
+                  CLI_UNDO = 128,
 };
 
 struct cli_options {
         const char *data, *template, *cwd, *user; /* borrowed from argv; NULL: not given */
         uint32_t timeout_s;                       /* 0: not given */
         json_t *env;                              /* owned; {name: text}, NULL: none */
-        bool json, help;
+        bool json, undo, help;
         char **args; /* what follows the options (and "--"), NULL-terminated: argv's own */
         int arg_count;
 };

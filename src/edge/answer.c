@@ -108,22 +108,42 @@ static int add_escaped(struct buf *out, int r, struct str s)
         return r;
 }
 
+/* What the visitor can do about it; NULL: the message says it all. */
+static const char *hint(enum answer_kind kind)
+{
+        switch (kind) {
+        case ANSWER_NOT_FOUND: return "It has ended, was paused, or never was. Its owner can start a new one.";
+        case ANSWER_PORT_CLOSED: return "Start a server on this port inside the sandbox, then reload this page.";
+        case ANSWER_TOKEN_MISSING:
+        case ANSWER_TOKEN_WRONG: return "Browsers cannot send this header by themselves: ask the owner for access.";
+        default: return NULL;
+        }
+}
+
 static int write_html(const struct answer *a, struct buf *out)
 {
-        static const char style[] = "body{font:16px/1.5 system-ui,sans-serif;max-width:36em;margin:18vh auto;"
-                                    "padding:0 1em;color:#222}code{background:#eee;padding:.1em .3em}";
+        static const char style[] =
+                ":root{color-scheme:light dark}body{font:16px/1.6 system-ui,sans-serif;max-width:34em;margin:16vh auto;"
+                "padding:0 1.5em}h1{font-size:1.6em;line-height:1.2;margin:.2em 0 .8em}p{margin:.6em 0}"
+                ".s{color:#b45309;font-weight:600}.h,.i{color:GrayText}.i{border-top:1px solid;margin-top:2em;"
+                "padding-top:.8em;font-size:.875em}code{font:.95em ui-monospace,monospace;overflow-wrap:anywhere}";
         const char *title = kinds[a->kind].title;
         int r;
 
         r = buf_addf(out,
-                     "<html lang=\"en\"><head><meta charset=\"utf-8\"><title>%s</title><style>%s</style></head>"
-                     "<body><h1>%s</h1><p>",
-                     title, style, title);
-        r = add_escaped(out, r, str_of(kinds[a->kind].message));
+                     "<html lang=\"en\"><head><meta charset=\"utf-8\">"
+                     "<meta name=\"viewport\" content=\"width=device-width\"><title>%s</title><style>%s</style></head>"
+                     "<body><p class=\"s\">%u</p><h1>%s</h1><p>",
+                     title, style, answer_status(a), title);
         if (r == 0 && a->kind == ANSWER_PORT_CLOSED)
-                r = buf_addf(out, "</p><p>There is no service running on port <code>%u</code>.", a->port);
+                r = buf_addf(out, "The sandbox is running, but there is no service running on port <code>%u</code>.",
+                             a->port);
+        else
+                r = add_escaped(out, r, str_of(kinds[a->kind].message));
+        if (r == 0 && hint(a->kind))
+                r = buf_addf(out, "</p><p class=\"h\">%s", hint(a->kind));
         if (r == 0)
-                r = buf_addc(out, "</p><p>Sandbox <code>");
+                r = buf_addc(out, "</p><p class=\"i\">Sandbox <code>");
         r = add_escaped(out, r, a->sandbox_id);
         return r < 0 ? r : buf_addc(out, "</code></p></body></html>");
 }

@@ -162,6 +162,17 @@ void hex_encode(const void *p, size_t n, char *out)
         *out = 0;
 }
 
+int hex_value(char c)
+{
+        if (c >= '0' && c <= '9')
+                return c - '0';
+        if (c >= 'a' && c <= 'f')
+                return c - 'a' + 10;
+        if (c >= 'A' && c <= 'F')
+                return c - 'A' + 10;
+        return -1;
+}
+
 void random_bytes(void *out, size_t n)
 {
         uint8_t *at = out;

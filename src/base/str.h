@@ -45,6 +45,7 @@ int parse_u32(struct str s, uint32_t min, uint32_t max, uint32_t *ret);
 
 /* 2n lower-case digits and a NUL into out (2n + 1 bytes). */
 void hex_encode(const void *p, size_t n, char *out);
+int hex_value(char c); /* of one digit, either case; -1: it is none */
 
 /* n characters of [a-z0-9] from the kernel's random source and a NUL into out (n + 1 bytes). */
 void random_id(char *out, size_t n);

@@ -104,17 +104,6 @@ void route_decide(const struct route_request *rq, struct str domain, struct rout
         by_host(name, ret);
 }
 
-static int hex_value(char c)
-{
-        if (c >= '0' && c <= '9')
-                return c - '0';
-        if (c >= 'a' && c <= 'f')
-                return c - 'a' + 10;
-        if (c >= 'A' && c <= 'F')
-                return c - 'A' + 10;
-        return -1;
-}
-
 /* Percent-decoded into out (as large as s); a broken escape stays as it is. */
 static size_t decode_path(struct str s, char *out)
 {

@@ -42,17 +42,6 @@ bool http1_body_is_done(const struct http1_body *b)
         return false;
 }
 
-static int hex_value(char c)
-{
-        if (c >= '0' && c <= '9')
-                return c - '0';
-        if (c >= 'a' && c <= 'f')
-                return c - 'a' + 10;
-        if (c >= 'A' && c <= 'F')
-                return c - 'A' + 10;
-        return -1;
-}
-
 static unsigned after_size(struct http1_body *b)
 {
         b->line_len = 0;

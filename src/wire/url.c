@@ -74,17 +74,6 @@ int url_parse(struct str target, struct url *ret)
         return 0;
 }
 
-static int hex_value(char c)
-{
-        if (c >= '0' && c <= '9')
-                return c - '0';
-        if (c >= 'a' && c <= 'f')
-                return c - 'a' + 10;
-        if (c >= 'A' && c <= 'F')
-                return c - 'A' + 10;
-        return -1;
-}
-
 /* Next decoded byte of *s, which is cut by what was read; -EINVAL for a broken escape.  s is not empty. */
 static int next_byte(struct str *s, bool plus_is_space)
 {

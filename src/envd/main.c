@@ -135,6 +135,7 @@ static int run_cell(struct envd *e, struct err *err)
                 cell_failed(err);
         if (r <= 0)
                 return r;
+        replay_pool_limit(&e->processes.pool, (uint64_t)e->settings.memory_mb << 20);
         cell_ready();
         cell_furnish(&e->settings);
         return loop_run(e->loop);

@@ -1,5 +1,6 @@
 #include "envd/output.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -7,7 +8,8 @@
 #include "wire/base64.h"
 #include "wire/connect.h"
 
-#define EVENT_WRAP_MAX 64
+#define EVENT_WRAP_MAX 128
+#define DATA_BEGIN_MAX 32
 
 static uint8_t raw[OUTPUT_READ_MAX];
 static char event[CONNECT_ENVELOPE_HEAD + EVENT_WRAP_MAX + BASE64_LEN(OUTPUT_READ_MAX)];
@@ -23,7 +25,7 @@ static struct str seal(size_t len) /* the payload is in place: put the head befo
         return (struct str){event, CONNECT_ENVELOPE_HEAD + len};
 }
 
-struct str output_data(enum output_kind kind, const void *p, size_t n)
+static char *data_begin(enum output_kind kind, const void *p, size_t n) /* up to the bytes; where to go on */
 {
         static const struct str before[] = {
                 [OUTPUT_STDOUT] = {"{\"event\":{\"data\":{\"stdout\":\"", 28},
@@ -36,9 +38,26 @@ struct str output_data(enum output_kind kind, const void *p, size_t n)
         _Static_assert(sizeof("{\"event\":{\"data\":{\"pty\":\"") == 26, "length of the literal above");
         memcpy(at, before[kind].p, before[kind].n);
         at += before[kind].n;
-        at += base64_encode(p, n, true, at);
+        return at + base64_encode(p, n, true, at);
+}
+
+struct str output_data(enum output_kind kind, const void *p, size_t n)
+{
+        char *at = data_begin(kind, p, n);
+
         memcpy(at, "\"}}}", 4);
-        at += 4;
+        return seal((size_t)(at + 4 - event) - CONNECT_ENVELOPE_HEAD);
+}
+
+struct str output_data_at(enum output_kind kind, const void *p, size_t n, uint64_t offset, uint64_t dropped)
+{
+        char *at = data_begin(kind, p, n);
+
+        if (dropped)
+                at += snprintf(at, EVENT_WRAP_MAX - DATA_BEGIN_MAX,
+                               "\",\"offset\":%" PRIu64 ",\"dropped\":%" PRIu64 "}}}", offset, dropped);
+        else
+                at += snprintf(at, EVENT_WRAP_MAX - DATA_BEGIN_MAX, "\",\"offset\":%" PRIu64 "}}}", offset);
         return seal((size_t)(at - event) - CONNECT_ENVELOPE_HEAD);
 }
 
@@ -53,6 +72,15 @@ struct str output_keepalive(void)
 struct str output_start(uint32_t pid)
 {
         int n = snprintf(event + CONNECT_ENVELOPE_HEAD, EVENT_WRAP_MAX, "{\"event\":{\"start\":{\"pid\":%u}}}", pid);
+
+        return seal((size_t)n);
+}
+
+struct str output_start_at(uint32_t pid, uint64_t offset, uint64_t dropped)
+{
+        int n = snprintf(event + CONNECT_ENVELOPE_HEAD, EVENT_WRAP_MAX,
+                         "{\"event\":{\"start\":{\"pid\":%u,\"offset\":%" PRIu64 ",\"dropped\":%" PRIu64 "}}}", pid,
+                         offset, dropped);
 
         return seal((size_t)n);
 }
@@ -107,4 +135,14 @@ json_t *output_end(int code, int status)
         if (!is_ok)
                 (void)json_object_set_new(end, "error", json_string(text));
         return json_pack("{s:{s:o}}", "event", "end", end); /* NULL when any of the above was */
+}
+
+json_t *output_end_at(int code, int status, uint64_t offset)
+{
+        json_t *ev = output_end(code, status), *end = json_object_get(json_object_get(ev, "event"), "end");
+
+        if (json_object_set_new(end, "offset", json_integer((json_int_t)offset)) == 0)
+                return ev;
+        json_decref(ev);
+        return NULL;
 }

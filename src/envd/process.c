@@ -6,95 +6,20 @@
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 
-#include "base/clock.h"
 #include "envd/input.h"
 #include "envd/subscriber.h"
 
 #define READS_PER_TURN 4           /* then others get their turn */
 #define LAST_READ_MAX (256u << 10) /* what is still taken from a pipe whose end is not waited for */
 
-/* The kept ends */
-
-static void ended_free(struct process_table *t, struct ended *e)
-{
-        list_remove(&e->node);
-        t->ended_count--;
-        free(e->tag);
-        free(e);
-}
-
-static void ended_sweep(struct timer *timer)
-{
-        struct process_table *t = CONTAINER_OF(timer, struct process_table, sweep);
-        uint64_t now = clock_mono_ms();
-
-        while (!list_is_empty(&t->ended)) {
-                struct ended *e = LIST_ENTRY(t->ended.next, struct ended, node);
-
-                if (e->due_ms > now) {
-                        timer_set(t->loop, &t->sweep, e->due_ms - now);
-                        return;
-                }
-                ended_free(t, e);
-        }
-}
-
-/* Keep how it ended for those who connect late.  Without memory it is not kept. */
-static void ended_keep(struct process *p)
-{
-        struct process_table *t = p->table;
-        struct ended *e = calloc(1, sizeof(*e));
-
-        if (!e)
-                return;
-        *e = (struct ended){.pid = p->pid, .tag = TAKE_PTR(p->tag), .code = p->exit_code, .status = p->exit_status};
-        e->due_ms = clock_mono_ms() + ENDED_KEEP_MS;
-        list_push_back(&t->ended, &e->node);
-        if (++t->ended_count > ENDED_MAX)
-                ended_free(t, LIST_ENTRY(t->ended.next, struct ended, node));
-        if (!timer_is_armed(&t->sweep))
-                timer_set(t->loop, &t->sweep, ENDED_KEEP_MS);
-}
-
-struct ended *ended_find_pid(struct process_table *t, pid_t pid)
-{
-        LIST_EACH (at, &t->ended) {
-                struct ended *e = LIST_ENTRY(at, struct ended, node);
-
-                if (e->pid == pid)
-                        return e;
-        }
-        return NULL;
-}
-
-struct ended *ended_find_tag(struct process_table *t, const char *tag)
-{
-        LIST_EACH (at, &t->ended) {
-                struct ended *e = LIST_ENTRY(at, struct ended, node);
-
-                if (e->tag && strcmp(e->tag, tag) == 0)
-                        return e;
-        }
-        return NULL;
-}
-
-static void ended_forget(struct process_table *t, pid_t pid, const char *tag) /* a live one has taken its place */
-{
-        LIST_EACH (at, &t->ended) {
-                struct ended *e = LIST_ENTRY(at, struct ended, node);
-
-                if (e->pid == pid || (tag && e->tag && strcmp(e->tag, tag) == 0))
-                        ended_free(t, e);
-        }
-}
-
 /* The table */
 
 void process_table_init(struct process_table *t, struct loop *loop)
 {
-        *t = (struct process_table){.loop = loop, .sweep.on = ended_sweep};
+        *t = (struct process_table){.loop = loop};
         list_init(&t->live);
-        list_init(&t->ended);
+        ended_table_init(&t->ended, loop);
+        replay_pool_init(&t->pool, REPLAY_POOL_MAX);
 }
 
 struct process *process_find_pid(struct process_table *t, pid_t pid)
@@ -137,7 +62,7 @@ static bool anyone_full(const struct process *p)
 }
 
 /* Parked by removing: epoll reports hang-ups whether they are asked for or not. */
-static void pause_output(struct process *p)
+void process_hold(struct process *p)
 {
         loop_del(&p->out);
         loop_del(&p->err);
@@ -157,16 +82,31 @@ void process_drained(struct process *p)
         resume_io(p, &p->err);
 }
 
+static void send_to(struct process *p, struct str envelope, bool with_offsets)
+{
+        LIST_EACH (at, &p->subscribers) {
+                struct subscriber *s = LIST_ENTRY(at, struct subscriber, node);
+
+                if (subscriber_has_offsets(s) == with_offsets)
+                        subscriber_send(s, envelope);
+        }
+}
+
 static void broadcast(struct process *p, enum output_kind kind, const void *data, size_t n)
 {
-        struct str envelope;
+        bool any_plain = false, any_with_offsets = false;
 
-        if (list_is_empty(&p->subscribers))
-                return;
-        envelope = output_data(kind, data, n);
+        replay_add(p->replay, kind, data, n);
         LIST_EACH (at, &p->subscribers) {
-                subscriber_send(LIST_ENTRY(at, struct subscriber, node), envelope);
+                if (subscriber_has_offsets(LIST_ENTRY(at, struct subscriber, node)))
+                        any_with_offsets = true;
+                else
+                        any_plain = true;
         }
+        if (any_plain)
+                send_to(p, output_data(kind, data, n), false);
+        if (any_with_offsets)
+                send_to(p, output_data_at(kind, data, n, p->replay->offset - n, 0), true);
 }
 
 /* One read and its event: bytes, 0 at the end, -EAGAIN. */
@@ -201,7 +141,7 @@ static void on_output(struct io *io, struct process *p)
                         return;
                 }
                 if (anyone_full(p)) {
-                        pause_output(p);
+                        process_hold(p);
                         return;
                 }
                 if (n < (p->is_pty ? 1 : (ssize_t)OUTPUT_READ_MAX))
@@ -237,6 +177,7 @@ static void free_task(struct task *t)
         struct process *p = CONTAINER_OF(t, struct process, gone);
 
         json_decref(p->config);
+        replay_unref(p->replay);
         free(p->tag);
         free(p);
 }
@@ -253,18 +194,20 @@ static void let_go(struct process *p) /* of everything but the memory */
 
 static void end(struct process *p)
 {
-        json_t *event = output_end(p->exit_code, p->exit_status);
+        struct ended kept = {.pid = p->pid, .code = p->exit_code, .status = p->exit_status};
         struct list *at;
 
         let_go(p);
+        replay_finish(p->replay);
         while ((at = list_pop_front(&p->subscribers))) {
                 struct subscriber *s = LIST_ENTRY(at, struct subscriber, node);
 
                 s->process = NULL;
-                subscriber_end(s, event);
+                subscriber_end(s, p->exit_code, p->exit_status);
         }
-        json_decref(event);
-        ended_keep(p);
+        kept.tag = TAKE_PTR(p->tag);
+        kept.replay = TAKE_PTR(p->replay);
+        ended_keep(&p->table->ended, &kept);
         loop_post(p->table->loop, &p->gone);
 }
 
@@ -312,9 +255,7 @@ void process_table_done(struct process_table *t)
                         LIST_ENTRY(s, struct subscriber, node)->process = NULL;
                 free_task(&p->gone);
         }
-        while (!list_is_empty(&t->ended))
-                ended_free(t, LIST_ENTRY(t->ended.next, struct ended, node));
-        timer_clear(&t->sweep);
+        ended_table_done(&t->ended);
 }
 
 static void on_kill_due(struct timer *timer)
@@ -334,16 +275,19 @@ struct process *process_add(struct process_table *t, const struct process *from)
         p->out = (struct io){.fd = from->out.fd, .on = on_out};
         p->err = (struct io){.fd = from->err.fd, .on = on_err};
         p->gone.run = free_task;
+        p->replay = replay_create(&t->pool);
         inputs_init(p, from->in.fd);
         list_init(&p->subscribers);
-        if (loop_add(t->loop, &p->out, EPOLLIN) < 0 || (p->err.fd >= 0 && loop_add(t->loop, &p->err, EPOLLIN) < 0)) {
+        if (!p->replay || loop_add(t->loop, &p->out, EPOLLIN) < 0 ||
+            (p->err.fd >= 0 && loop_add(t->loop, &p->err, EPOLLIN) < 0)) {
                 loop_del(&p->out);
+                replay_unref(p->replay);
                 free(p);
                 return NULL;
         }
         p->tag = from->tag;
         p->config = from->config;
-        ended_forget(t, p->pid, p->tag);
+        ended_forget(&t->ended, p->pid, p->tag);
         list_push_back(&t->live, &p->node);
         return p;
 }

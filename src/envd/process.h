@@ -2,8 +2,9 @@
  *
  *   live ──exit──▶ waiting for the end of its output ──▶ ended (its end event is kept for a while) ──▶ forgotten
  *
- * A process does not depend on listeners: without any its output is read and dropped.  A listener whose connection is
- * full stops the reading, and so in the end the process, until it has room again or leaves.
+ * A process does not depend on listeners: without any its output is read, and only its newest part kept (replay.h).
+ * A listener whose connection is full stops the reading, and so in the end the process, until it has room again or
+ * leaves.
  * It is in the table until just before its end event is sent. */
 #pragma once
 #include <jansson.h>
@@ -13,20 +14,18 @@
 
 #include "base/list.h"
 #include "base/str.h"
+#include "envd/ended.h"
 #include "envd/output.h"
+#include "envd/replay.h"
 #include "io/loop.h"
-
-#define ENDED_KEEP_MS 30000
-#define ENDED_MAX 1024
 
 struct subscriber;
 
 struct process_table {
         struct loop *loop;
-        struct list live;  /* struct process */
-        struct list ended; /* struct ended, oldest first */
-        size_t ended_count;
-        struct timer sweep; /* forgets the oldest of them */
+        struct list live; /* struct process */
+        struct ended_table ended;
+        struct replay_pool pool;
 };
 
 struct process {
@@ -40,19 +39,12 @@ struct process {
         struct io in;            /* our end of stdin, or the PTY once more; fd -1: closed */
         struct list inputs;      /* struct input (input.h), in order */
         struct list subscribers; /* struct subscriber */
+        struct replay *replay;   /* owned (a reference) */
         struct timer kill;       /* armed: SIGKILL when due */
         bool is_exited;
         int exit_code, exit_status; /* of waitid: CLD_*, status */
         bool no_wait;               /* signalled by us: the end of the output is not waited for */
         struct task gone;           /* frees it */
-};
-
-struct ended {
-        struct list node;
-        pid_t pid;
-        char *tag;        /* owned; NULL: none */
-        int code, status; /* what its end event tells */
-        uint64_t due_ms;
 };
 
 void process_table_init(struct process_table *t, struct loop *loop);
@@ -63,16 +55,16 @@ void process_table_done(struct process_table *t); /* forgets all; kills nothing 
 struct process *process_add(struct process_table *t, const struct process *from);
 struct process *process_find_pid(struct process_table *t, pid_t pid);
 struct process *process_find_tag(struct process_table *t, const char *tag);
-struct ended *ended_find_pid(struct process_table *t, pid_t pid);
-struct ended *ended_find_tag(struct process_table *t, const char *tag);
 
 /* Reap every child that has exited, ours by adoption too. */
 void process_reap(struct process_table *t);
 
 void process_subscribe(struct process *p, struct subscriber *s);
 void process_unsubscribe(struct subscriber *s);
-/* A subscriber has room again. */
+/* A subscriber has room again, or has caught up. */
 void process_drained(struct process *p);
+/* A subscriber has none, or is behind: nothing more is read. */
+void process_hold(struct process *p);
 
 void process_kill_after(struct process *p, uint64_t ms);
 /* To that process alone, not to its group.  Negative errno.  A process that has exited, but whose output others hold

@@ -62,55 +62,47 @@ static int start(struct rpc *rpc, struct process **ret, struct fault *f)
 void process_rpc_start(struct rpc *rpc)
 {
         AUTO_FAULT struct fault f = {0};
+        struct replay_from from;
         struct process *p;
 
-        if (start(rpc, &p, &f) < 0) {
+        if (replay_from_decode(rpc->rq->head, &from, &f) < 0 || start(rpc, &p, &f) < 0) {
                 rpc_fail(rpc, &f);
                 return;
         }
+        from.offset = 0;
         if (rpc->has_timeout) /* the stream ends then too, but the process even when the client has left */
                 process_kill_after(p, rpc->timeout_ms);
-        if (subscriber_create(rpc, p) < 0)
-                rpc_failf(rpc, CONNECT_RESOURCE_EXHAUSTED, "out of memory");
+        if (subscriber_create(rpc, p, &from, &f) < 0)
+                rpc_fail(rpc, &f);
 }
 
-/* One that has ended just now: its start and its end, at once. */
-static bool connect_ended(struct rpc *rpc, const struct selector *sel)
+/* One that has ended: its start and its end, at once, with what is kept in between if that is asked for. */
+static int connect_ended(struct rpc *rpc, const struct selector *sel, const struct replay_from *from, struct fault *f)
 {
-        struct process_table *t = &rpc->envd->processes;
+        struct ended_table *t = &rpc->envd->processes.ended;
         struct ended *e = sel->tag ? ended_find_tag(t, sel->tag) : ended_find_pid(t, (pid_t)sel->pid);
-        struct str start;
 
-        if (!e)
-                return false;
-        rpc_open(rpc);
-        start = output_start((uint32_t)e->pid);
-        (void)http_write(rpc->rq, start.p, start.n);
-        (void)rpc_send(rpc, output_end(e->code, e->status));
-        rpc_end(rpc);
-        return true;
+        if (!e || !(from->is_asked || ended_is_recent(e)))
+                return selector_not_found(sel, f);
+        return subscriber_create_ended(rpc, e, from, f);
 }
 
 void process_rpc_connect(struct rpc *rpc)
 {
         AUTO_FAULT struct fault f = {0};
+        struct replay_from from;
         struct selector sel;
         struct process *p;
+        int r;
 
-        if (selector_decode(rpc->in, &sel, &f) < 0) {
+        if (selector_decode(rpc->in, &sel, &f) < 0 || replay_from_decode(rpc->rq->head, &from, &f) < 0) {
                 rpc_fail(rpc, &f);
                 return;
         }
         p = find_live(&rpc->envd->processes, &sel);
-        if (p) {
-                if (subscriber_create(rpc, p) < 0)
-                        rpc_failf(rpc, CONNECT_RESOURCE_EXHAUSTED, "out of memory");
-                return;
-        }
-        if (connect_ended(rpc, &sel))
-                return;
-        (void)selector_not_found(&sel, &f);
-        rpc_fail(rpc, &f);
+        r = p ? subscriber_create(rpc, p, &from, &f) : connect_ended(rpc, &sel, &from, &f);
+        if (r < 0)
+                rpc_fail(rpc, &f);
 }
 
 static void copy_field(json_t *to, const json_t *from, const char *name)

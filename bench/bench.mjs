@@ -144,13 +144,7 @@ async function measureMany(server) {
   const steps = quick ? [200] : [1000, 3000]
   const before = meminfo()
   await client(server, 'many', '-n', '10', '-f', file)
-  const probe = async () => {
-    const p = path.join(server.data, 'bench-probe')
-    fs.rmSync(p, { force: true })
-    const r = await client(server, 'many', '-n', few(50), '-f', p)
-    await client(server, 'kill', '-c', '1', '-f', p)
-    return r.create.p50
-  }
+  const probe = async () => (await client(server, 'life', '-n', few(100))).create.p50
   await quiet(server)
   const at10 = await probe()
   result.figures.many = { at10 }

@@ -18,17 +18,23 @@
 
 #define DEATH_MS 10000
 
+struct ending {
+        int proc_dir;
+        char boot_id[SYS_BOOT_ID_MAX];
+        bool is_waiting; /* all are told to die before anyone is waited for: they do it side by side */
+};
+
 /* Its cgroups go with the others'; here only a process that sits in none of them any more would be missed. */
-static void end_one(int sandboxes, const char *id, int proc_dir, const char *boot_id)
+static void end_one(int sandboxes, const char *id, const struct ending *e)
 {
         AUTO_CLOSE int dir = sys_open_dir(sandboxes, id), pidfd = -1;
         struct err err = {0};
         struct record r;
 
-        if (dir < 0 || adopt_find(dir, proc_dir, boot_id, &r, &pidfd, &err) < 0)
+        if (dir < 0 || adopt_find(dir, e->proc_dir, e->boot_id, &r, &pidfd, &err) < 0)
                 return;
         (void)sys_pidfd_kill(pidfd, SIGKILL);
-        if (sys_pidfd_wait(pidfd, DEATH_MS) < 0)
+        if (e->is_waiting && sys_pidfd_wait(pidfd, DEATH_MS) < 0)
                 log_error("sandbox.left", "sandbox=%s pid=%d", r.id, r.pid);
         record_done(&r);
 }
@@ -49,17 +55,10 @@ static void each_entry(int dir, void (*fn)(int dir, const char *name, void *arg)
         (void)closedir(d);
 }
 
-struct ending {
-        int proc_dir;
-        char boot_id[SYS_BOOT_ID_MAX];
-};
-
 static void end_entry(int dir, const char *name, void *arg)
 {
-        const struct ending *e = arg;
-
         if (sandbox_id_is_valid(str_of(name)))
-                end_one(dir, name, e->proc_dir, e->boot_id);
+                end_one(dir, name, arg);
 }
 
 static void remove_entry(int dir, const char *name, void *arg)
@@ -81,6 +80,8 @@ static int end_sandboxes(int data, struct err *err)
         if (r < 0 || proc_dir < 0)
                 return err_sys(err, r < 0 ? r : -EIO, "read boot id");
         if (sandboxes >= 0) {
+                each_entry(sandboxes, end_entry, &e);
+                e.is_waiting = true;
                 each_entry(sandboxes, end_entry, &e);
                 each_entry(sandboxes, remove_entry, NULL);
         }

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import test from 'node:test'
 
+import { echoServer } from '../lib/echo.mjs'
 import { request, webSocket } from '../lib/preview.mjs'
 import { suite } from '../lib/suite.mjs'
 import { until } from '../lib/wait.mjs'
@@ -10,37 +11,6 @@ import { until } from '../lib/wait.mjs'
 const context = await suite()
 const { Sandbox, leakless, withSandbox } = context
 const ask = (...args) => request(context, ...args)
-
-const echoServer = `
-const http = require('node:http')
-const crypto = require('node:crypto')
-const server = http.createServer((rq, rs) => {
-  const pieces = []
-  rq.on('data', (p) => pieces.push(p))
-  rq.on('end', () => rs.end(JSON.stringify({ method: rq.method, url: rq.url, headers: rq.headers, bytes: Buffer.concat(pieces).length })))
-})
-server.on('upgrade', (rq, socket) => {
-  const accept = crypto.createHash('sha1').update(rq.headers['sec-websocket-key'] + '258EAFA5-E914-47DA-95CA-C5AB0DC85B11').digest('base64')
-  socket.write('HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\nSec-WebSocket-Accept: ' + accept + '\\r\\n\\r\\n')
-  let held = Buffer.alloc(0)
-  socket.on('data', (data) => {
-    held = Buffer.concat([held, data])
-    for (;;) { // masked frames in, the same frames out unmasked
-      if (held.length < 2) return
-      let n = held[1] & 127, at = 2
-      if (n === 126) { if (held.length < 4) return; n = held.readUInt16BE(2); at = 4 }
-      if (held.length < at + 4 + n) return
-      const mask = held.subarray(at, at + 4), body = Buffer.from(held.subarray(at + 4, at + 4 + n))
-      for (let i = 0; i < n; i++) body[i] ^= mask[i & 3]
-      const head = n < 126 ? Buffer.from([held[0], n]) : Buffer.from([held[0], 126, n >> 8, n & 255])
-      socket.write(Buffer.concat([head, body]))
-      held = held.subarray(at + 4 + n)
-    }
-  })
-  socket.on('error', () => {})
-})
-server.listen(Number(process.argv[2]), process.argv[3])
-`
 
 /** Start a program inside and wait until its port answers. */
 async function serve(sandbox, command, port) {

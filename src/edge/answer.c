@@ -5,8 +5,6 @@
 #include <string.h>
 #include <strings.h>
 
-#define BODY_MAX (16u << 10)
-
 static const struct {
         unsigned status;
         const char *message; /* NULL: the answer's own */
@@ -148,23 +146,27 @@ static int write_html(const struct answer *a, struct buf *out)
         return r < 0 ? r : buf_addc(out, "</code></p></body></html>");
 }
 
+int answer_body(const struct answer *a, struct buf *out, const char **ret_type)
+{
+        if (a->kind == ANSWER_TEXT) {
+                *ret_type = "text/plain; charset=utf-8";
+                return buf_addc(out, a->message);
+        }
+        if (a->is_html && kinds[a->kind].title) {
+                *ret_type = "text/html; charset=utf-8";
+                return write_html(a, out);
+        }
+        *ret_type = "application/json; charset=utf-8";
+        return write_json(a, out);
+}
+
 int answer_write(const struct answer *a, struct buf *out)
 {
-        AUTO_BUF struct buf body = BUF_INIT(BODY_MAX);
-        bool is_html = a->is_html && kinds[a->kind].title;
+        AUTO_BUF struct buf body = BUF_INIT(ANSWER_BODY_MAX);
         const char *type;
         int r;
 
-        if (a->kind == ANSWER_TEXT) {
-                type = "text/plain; charset=utf-8";
-                r = buf_addc(&body, a->message);
-        } else if (is_html) {
-                type = "text/html; charset=utf-8";
-                r = write_html(a, &body);
-        } else {
-                type = "application/json; charset=utf-8";
-                r = write_json(a, &body);
-        }
+        r = answer_body(a, &body, &type);
         if (r == 0)
                 r = http1_write_status_line(out, answer_status(a), STR(""));
         if (r == 0)

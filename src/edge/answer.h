@@ -32,5 +32,8 @@ struct answer {
 /* Is it a browser showing a page (true), or a program (false)? */
 bool answer_wants_html(const struct http1_head *h);
 unsigned answer_status(const struct answer *a);
+#define ANSWER_BODY_MAX (16u << 10)
+/* Only the body, and its content type (static). */
+int answer_body(const struct answer *a, struct buf *out, const char **ret_type);
 /* The whole answer, head and body.  0, -ENOMEM, -E2BIG. */
 int answer_write(const struct answer *a, struct buf *out);

@@ -90,7 +90,8 @@ struct client {
         bool is_waiting; /* the timer matters: it is left armed when a wait ends early */
         struct block in; /* owned: bytes not dealt with; begins with the current request's head while head_len > 0 */
         size_t head_len;
-        bool is_ended; /* the client sends no more */
+        bool is_ended;    /* the client sends no more */
+        bool must_switch; /* the request is one for a tunnel, and nothing else will do */
         struct exchange x;
 };
 

@@ -20,6 +20,7 @@
 #include "model/conf.h"
 #include "wire/http1.h"
 
+struct h2_setup;
 struct tls_context;
 
 struct edge {
@@ -27,6 +28,7 @@ struct edge {
         const struct edge_limits *limits; /* borrowed */
         struct loop *loop;
         struct tls_context *tls;
+        struct h2_setup *h2; /* h2.h */
         struct listener http, https;
         bool is_stopping, is_logging; /* is_logging: a line per exchange */
         struct timer stop_timer;

@@ -166,8 +166,8 @@ static enum head_step read_answer_head(struct client *c, size_t *ret_len)
         u->scan = (struct head_scan){0};
         if (h->status == 101) /* only for who asked, and has said all of it */
                 return x->is_upgrade && x->request_ended && h->is_upgrade ? HEAD_SWITCH : HEAD_BAD;
-        if (h->status >= 200)
-                return HEAD_FINAL;
+        if (h->status >= 200) /* 2xx would say there is a tunnel */
+                return c->must_switch && h->status < 300 ? HEAD_BAD : HEAD_FINAL;
         return ++x->interim_count > c->edge->limits->interim_max ? HEAD_BAD : HEAD_INTERIM;
 }
 

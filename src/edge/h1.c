@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "edge/edge.h"
+#include "edge/h2.h"
 #include "edge/request.h"
 #include "edge/tunnel.h"
 #include "edge/upstream.h"
@@ -253,6 +254,19 @@ static bool fill(struct h1 *h)
         return true;
 }
 
+/* The first bytes are there, so TLS has settled the protocol.  true: it is another's connection now. */
+static bool settle(struct h1 *h)
+{
+        struct client *c = &h->c;
+
+        h->is_settled = true;
+        if (!str_is(stream_alpn(&h->conn.stream), "h2"))
+                return false;
+        h2_take_over(c->edge, &h->conn.stream, block_at(&c->in), c->in.len);
+        client_close(c);
+        return true;
+}
+
 static void on_stream(struct stream *s, uint32_t events)
 {
         struct h1 *h = CONTAINER_OF(s, struct h1, conn.stream);
@@ -266,6 +280,8 @@ static void on_stream(struct stream *s, uint32_t events)
                 return;
         }
         if ((events & EPOLLIN) && !fill(h))
+                return;
+        if (!h->is_settled && h->c.in.len && settle(h))
                 return;
         client_advance(&h->c);
 }

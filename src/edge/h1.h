@@ -17,7 +17,8 @@ struct h1 {
         uint64_t idle_since_ms;
         struct head_scan scan; /* of an incomplete head */
         uint64_t drained_bytes;
-        bool is_parked; /* hung up while nobody wants its bytes (tunnel) */
+        bool is_settled; /* it is known which protocol it speaks */
+        bool is_parked;  /* hung up while nobody wants its bytes (tunnel) */
 };
 
 static inline struct h1 *h1_of(struct client *c)

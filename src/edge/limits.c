@@ -18,4 +18,11 @@ const struct edge_limits edge_limits_default = {
         .dials_max = 4096,
         .interim_max = 16,
         .drain_bytes_max = 256u << 10,
+        .h2_streams_max = 2000,
+        .h2_stream_window = 1u << 20,
+        .h2_conn_window = 8u << 20,
+        .h2_resets_burst = 1000,
+        .h2_resets_per_s = 100,
+        .h2_chatter_burst = 1000,
+        .h2_chatter_per_s = 200,
 };

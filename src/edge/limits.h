@@ -20,6 +20,12 @@ struct edge_limits {
         size_t dials_max;          /* sockets asked for at a time */
         unsigned interim_max;      /* 1xx answers to one request */
         size_t drain_bytes_max;    /* of an unwanted body, before the connection is given up instead */
+        /* of one HTTP/2 connection */
+        unsigned h2_streams_max;                   /* at a time */
+        unsigned h2_stream_window, h2_conn_window; /* bytes of bodies that upstreams have not taken yet */
+        unsigned h2_resets_burst, h2_resets_per_s; /* streams the client gives up or gets wrong */
+        unsigned h2_chatter_burst,
+                h2_chatter_per_s; /* frames that carry nothing: PING, SETTINGS, PRIORITY, empty DATA */
 };
 
 extern const struct edge_limits edge_limits_default;

@@ -283,6 +283,10 @@ void request_begin(struct client *c, const struct http1_head *h)
         x->is_api = to.kind == ROUTE_API;
         x->port = to.port;
         x->is_html = false;
+        if (c->must_switch && (x->is_api || x->port == ENVD_PORT)) {
+                answer_api(c, 400, "no tunnel leads there");
+                return;
+        }
         if (to.kind == ROUTE_SANDBOX && sandbox_id_is_valid(to.id))
                 memcpy(x->id, to.id.p, to.id.n);
         if (!rewrite_target(h->method, h->target, rq.host, &target)) {

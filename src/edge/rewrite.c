@@ -90,6 +90,11 @@ static int copy_headers(const struct http1_head *h, enum direction to, struct bu
         return r;
 }
 
+bool rewrite_is_dropped(const struct http1_head *h, struct str name)
+{
+        return is_dropped(name, TO_CLIENT) || (connection_names_headers(h) && http1_is_hop_by_hop(h, name));
+}
+
 static int add_header(struct buf *out, int r, struct str name, struct str value)
 {
         return r < 0 ? r : http1_write_header(out, name, value);

@@ -27,6 +27,9 @@ struct rewrite_response {
 };
 int rewrite_response(const struct rewrite_response *rs, struct buf *out);
 
+/* Is this header of an answer one that is between upstream and us, or about framing? */
+bool rewrite_is_dropped(const struct http1_head *h, struct str name);
+
 /* "http://host/path" becomes "/path" when the authority is `host`.  false: no target we could forward. */
 bool rewrite_target(struct str method, struct str target, struct str host, struct str *ret);
 /* `text` with every ${PORT} replaced. */

@@ -13,6 +13,7 @@
 #include "edge/conn.h"
 #include "edge/dial.h"
 #include "edge/edge.h"
+#include "edge/h2.h"
 #include "edge/routes.h"
 #include "edge/upstream.h"
 #include "io/tls.h"
@@ -45,7 +46,7 @@ static void watch_peers(int fd)
 
 static int load_certificate(struct edge *e, struct err *err)
 {
-        static const char *const alpn[] = {"http/1.1", NULL};
+        static const char *const alpn[] = {"h2", "http/1.1", NULL};
         const struct conf_fds *fds = &e->conf->fds;
         char cert[64], key[64];
 
@@ -135,7 +136,8 @@ static int edge_start(struct edge *e, struct err *err)
         if (r < 0)
                 return err_sys(err, r, "event loop");
         e->api_path = conf_path(e->conf, "run/api.sock");
-        if (!e->api_path)
+        e->h2 = h2_setup_create(e);
+        if (!e->api_path || !e->h2)
                 return err_sys(err, -ENOMEM, "edge");
         e->clients_max = raise_fd_limit(e->limits->clients_max);
         e->stop_timer.on = on_stop_timer;
@@ -182,6 +184,7 @@ static void edge_end(struct edge *e)
         block_pool_done(&e->blocks);
         buf_done(&e->out);
         free(e->api_path);
+        e->h2 = h2_setup_free(e->h2);
         e->tls = tls_context_free(e->tls);
         e->loop = loop_free(e->loop);
 }

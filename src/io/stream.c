@@ -147,6 +147,34 @@ bool stream_is_tls(const struct stream *s)
         return s->tls != NULL;
 }
 
+struct str stream_alpn(const struct stream *s)
+{
+        const unsigned char *name = NULL;
+        unsigned n = 0;
+
+        if (s->tls)
+                SSL_get0_alpn_selected(s->tls->ssl, &name, &n);
+        return (struct str){(const char *)name, n};
+}
+
+int stream_move(struct stream *s, struct stream *from, void (*on)(struct stream *, uint32_t))
+{
+        struct loop *l = from->io.loop;
+        int r;
+
+        loop_unpost(&from->again);
+        loop_del(&from->io);
+        *s = (struct stream){.io = {.fd = TAKE_FD(from->io.fd), .on = on_socket},
+                             .on = on,
+                             .tls = TAKE_PTR(from->tls),
+                             .again = {.run = on_again}};
+        from->want = 0;
+        r = loop_add(l, &s->io, 0);
+        if (r < 0)
+                stream_done(s);
+        return r;
+}
+
 /* ---- reading and writing ---- */
 
 /* What a failed SSL call means; *waits is set for its direction. */

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+#include "base/str.h"
 #include "io/loop.h"
 
 struct tls_context; /* tls.h */
@@ -41,3 +42,8 @@ void stream_shutdown_write(struct stream *s);
 /* Make the coming stream_done() a reset (RST) so the peer cannot mistake it for a proper end. */
 void stream_abort(struct stream *s);
 bool stream_is_tls(const struct stream *s);
+/* The protocol TLS settled on (ALPN); empty: none, or not yet.  Valid as long as the stream. */
+struct str stream_alpn(const struct stream *s);
+/* Another owner takes it over; nothing is wanted of it at first.  *from is empty afterwards, as after stream_done().
+ * 0, or negative errno: then it is closed. */
+int stream_move(struct stream *s, struct stream *from, void (*on)(struct stream *, uint32_t));

@@ -475,7 +475,7 @@ static void ends_although_streams_go_on(void)
 
 static SSL *tls_client(const struct world *w, SSL_CTX *ctx, int fd)
 {
-        static const unsigned char alpn[] = "\x02h2\x08http/1.1";
+        static const unsigned char alpn[] = "\x08http/1.1";
         SSL *ssl = SSL_new(ctx);
 
         (void)w;

@@ -1,0 +1,12 @@
+/* h2_callbacks.h - what nghttp2 tells of a connection's frames, and what is too much of it.  Between h2.c and h2_stream.c. */
+#pragma once
+#include <nghttp2/nghttp2.h>
+
+struct h2;
+struct h2_setup;
+
+int h2_session_create(struct h2_setup *s, struct h2 *h, nghttp2_session **ret); /* 0, or the library's error */
+
+/* h2.c's, for the callbacks. */
+void h2_terminate(struct h2 *h, uint32_t code, const char *why); /* say why, then end the connection */
+void h2_goodbye(struct h2 *h);                                   /* no new streams; it ends with the last one */

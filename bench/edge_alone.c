@@ -1,5 +1,6 @@
 /* edge_alone.c - one edge process without the rest of the server: every sandbox id is known, every dial is answered with
- * a connection to PORT of 127.0.0.1.  Prints the port it listens on, then serves until its standard input ends.
+ * a connection to PORT of 127.0.0.1.  Prints its port, its process and its TLS port, then serves until its standard input
+ * ends.
  *
  *   edge_alone PORT
  *
@@ -19,6 +20,7 @@
 #include "io/channel.h"
 #include "io/listener.h"
 #include "io/loop.h"
+#include "io/tls.h"
 #include "model/conf.h"
 
 struct world {
@@ -106,7 +108,15 @@ static void on_input(struct io *io, uint32_t events)
                 loop_stop(io->loop);
 }
 
-static int run_edge(const struct world *w, int http)
+static int open_below(const struct world *w, const char *name)
+{
+        char path[128];
+
+        (void)snprintf(path, sizeof(path), "%s/%s", w->dir, name);
+        return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+static int run_edge(const struct world *w, int http, int https)
 {
         char data[64], domain[] = "box.test", level[] = "warn";
         struct conf conf = {.data_dir = data, .domain = domain, .log_level = level};
@@ -115,6 +125,9 @@ static int run_edge(const struct world *w, int http)
         (void)snprintf(data, sizeof(data), "%s", w->dir);
         conf.fds = (struct conf_fds){-1, -1, -1, -1, -1, -1, -1, -1};
         conf.fds.http = http;
+        conf.fds.https = https;
+        conf.fds.tls_cert = open_below(w, "ca/cert.pem");
+        conf.fds.tls_key = open_below(w, "ca/key.pem");
         log_setup("edge", LOG_WARN);
         return edge_main(&conf);
 }
@@ -133,7 +146,8 @@ static void listen_below(struct world *w, const char *name, struct listener *ln,
 
 static void remove_places(const struct world *w)
 {
-        static const char *const names[] = {"run/routes.sock", "run/dial.sock"};
+        static const char *const names[] = {"run/routes.sock", "run/dial.sock", "ca/ca.pem",
+                                            "ca/ca.key",       "ca/cert.pem",   "ca/key.pem"};
         char path[128];
 
         for (size_t i = 0; i < ARRAY_LEN(names); i++) {
@@ -142,17 +156,19 @@ static void remove_places(const struct world *w)
         }
         (void)snprintf(path, sizeof(path), "%s/run", w->dir);
         (void)rmdir(path);
+        (void)snprintf(path, sizeof(path), "%s/ca", w->dir);
+        (void)rmdir(path);
         (void)rmdir(w->dir);
 }
 
 int main(int argc, char **argv)
 {
         struct world w = {.dir = "/tmp/edge-alone-XXXXXX"};
-        char run[80];
+        char run[80], ca[80];
         struct err e = {0};
-        uint16_t own;
+        uint16_t own, own_tls;
         uint32_t port;
-        int http, status;
+        int http, https, status;
         pid_t edge;
 
         if (argc != 2 || parse_u32(str_of(argv[1]), 1, 65535, &port) < 0)
@@ -163,15 +179,20 @@ int main(int argc, char **argv)
         (void)snprintf(run, sizeof(run), "%s/run", w.dir);
         if (mkdir(run, 0700) < 0)
                 err(1, "%s", run);
+        (void)snprintf(ca, sizeof(ca), "%s/ca", w.dir);
+        if (mkdir(ca, 0700) < 0 || tls_local_ca(ca, "box.test", &e) < 0)
+                errx(1, "%s: %s", ca, e.msg);
         listen_below(&w, "routes.sock", &w.routes, on_routes_conn);
         listen_below(&w, "dial.sock", &w.dial, on_dial_conn);
-        if (listen_tcp(STR("127.0.0.1:0"), true, &http, &e) < 0 || socket_port(http, &own) < 0)
+        if (listen_tcp(STR("127.0.0.1:0"), true, &http, &e) < 0 || socket_port(http, &own) < 0 ||
+            listen_tcp(STR("127.0.0.1:0"), true, &https, &e) < 0 || socket_port(https, &own_tls) < 0)
                 errx(1, "%s", e.msg);
         edge = fork();
         if (edge == 0)
-                exit(run_edge(&w, http));
+                exit(run_edge(&w, http, https));
         close_fd(&http);
-        printf("%u %d\n", own, (int)edge);
+        close_fd(&https);
+        printf("%u %d %u\n", own, (int)edge, own_tls);
         (void)fflush(stdout);
         w.input = (struct io){.fd = STDIN_FILENO, .on = on_input};
         (void)loop_add(w.loop, &w.input, EPOLLIN);

@@ -2,8 +2,11 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
+
+#define MESSAGE_MAX 128
 
 static const struct {
         unsigned status;
@@ -26,6 +29,7 @@ static const struct {
                                 "Sandbox is secured with traffic access token. Provided token in header "
                                 "'e2b-traffic-access-token' is invalid",
                                 "Invalid Traffic Access Token"},
+        [ANSWER_TOO_MANY] = {429, NULL, "Too Many Connections"},
         [ANSWER_UNAVAILABLE] = {503, "The sandbox cannot be reached at the moment. Try again in a moment.",
                                 "Sandbox Unavailable"},
 };
@@ -65,10 +69,18 @@ unsigned answer_status(const struct answer *a)
         return kinds[a->kind].status ? kinds[a->kind].status : a->status;
 }
 
+static const char *say_too_many(const struct answer *a, char out[MESSAGE_MAX])
+{
+        (void)snprintf(out, MESSAGE_MAX, "The sandbox has too many concurrent incoming connections (limit: %u)",
+                       a->limit);
+        return out;
+}
+
 static int write_json(const struct answer *a, struct buf *out)
 {
         const char *message = kinds[a->kind].message ? kinds[a->kind].message : a->message;
         int status = (int)answer_status(a), id_len = (int)a->sandbox_id.n;
+        char too_many[MESSAGE_MAX];
         char *text = NULL;
         json_t *obj;
         int r;
@@ -80,6 +92,9 @@ static int write_json(const struct answer *a, struct buf *out)
         else if (a->kind == ANSWER_PORT_CLOSED)
                 obj = json_pack("{s:s%, s:s, s:i, s:i}", "sandboxId", a->sandbox_id.p, (size_t)id_len, "message",
                                 message, "port", (int)a->port, "code", status);
+        else if (a->kind == ANSWER_TOO_MANY)
+                obj = json_pack("{s:s%, s:s, s:i, s:i}", "sandboxId", a->sandbox_id.p, (size_t)id_len, "message",
+                                say_too_many(a, too_many), "code", status, "connectionLimit", (int)a->limit);
         else
                 obj = json_pack("{s:s%, s:s, s:i}", "sandboxId", a->sandbox_id.p, (size_t)id_len, "message", message,
                                 "code", status);
@@ -126,6 +141,7 @@ static int write_html(const struct answer *a, struct buf *out)
                 ".s{color:#b45309;font-weight:600}.h,.i{color:GrayText}.i{border-top:1px solid;margin-top:2em;"
                 "padding-top:.8em;font-size:.875em}code{font:.95em ui-monospace,monospace;overflow-wrap:anywhere}";
         const char *title = kinds[a->kind].title;
+        char too_many[MESSAGE_MAX];
         int r;
 
         r = buf_addf(out,
@@ -136,6 +152,8 @@ static int write_html(const struct answer *a, struct buf *out)
         if (r == 0 && a->kind == ANSWER_PORT_CLOSED)
                 r = buf_addf(out, "The sandbox is running, but there is no service running on port <code>%u</code>.",
                              a->port);
+        else if (a->kind == ANSWER_TOO_MANY)
+                r = add_escaped(out, r, str_of(say_too_many(a, too_many)));
         else
                 r = add_escaped(out, r, str_of(kinds[a->kind].message));
         if (r == 0 && hint(a->kind))

@@ -14,6 +14,7 @@ enum answer_kind {
         ANSWER_PORT_CLOSED, /* it runs, but nothing answers on that port */
         ANSWER_TOKEN_MISSING,
         ANSWER_TOKEN_WRONG,
+        ANSWER_TOO_MANY,    /* into this sandbox at a time */
         ANSWER_UNAVAILABLE, /* a part of ours is not there just now */
         ANSWER_KIND_COUNT,
 };
@@ -24,6 +25,7 @@ struct answer {
         const char *message; /* ANSWER_TEXT, ANSWER_API; ANSWER_RESERVED: the path */
         struct str sandbox_id;
         unsigned port;
+        unsigned limit;  /* ANSWER_TOO_MANY */
         bool is_html;    /* when the kind has a page */
         bool to_head;    /* no body */
         bool says_close; /* Connection: close */

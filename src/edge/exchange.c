@@ -20,12 +20,13 @@
 static void log_exchange(const struct client *c)
 {
         const struct exchange *x = &c->x;
+        uint64_t ms = x->started_us ? (clock_mono_us() - x->started_us) / 1000 : 0;
         char method[LOG_ESCAPED_MAX];
 
-        log_debug("exchange", "proto=%s sandbox=%s port=%u method=%s status=%u in=%llu out=%llu ms=%llu", c->kind->name,
-                  x->is_api ? "-" : x->id, x->port, log_escape(str_of(x->method), method), x->status,
-                  (unsigned long long)x->up.sent_bytes, (unsigned long long)x->down.sent_bytes,
-                  (unsigned long long)((clock_mono_us() - x->started_us) / 1000));
+        log_event(c->edge->conf->access_log ? LOG_INFO : LOG_DEBUG, "exchange",
+                  "proto=%s sandbox=%s port=%u method=%s status=%u in=%llu out=%llu ms=%llu", c->kind->name,
+                  x->id[0] ? x->id : "-", x->port, log_escape(str_of(x->method), method), x->status,
+                  (unsigned long long)x->up.sent_bytes, (unsigned long long)x->down.sent_bytes, (unsigned long long)ms);
 }
 
 static void let_go_of_upstream(struct exchange *x)
@@ -46,18 +47,20 @@ void exchange_done(struct client *c)
 {
         struct exchange *x = &c->x;
 
-        if (x->status && c->edge->is_logging)
+        if ((x->status || x->started_us) && c->edge->is_logging) /* status 0: ended before there was an answer */
                 log_exchange(c);
         x->status = 0;
+        x->method[0] = 0;
         routes_forget(c);
         dial_forget(c);
         let_go_of_upstream(x);
-        list_remove(&x->in_sandbox);
-        x->sandbox = NULL;
+        routes_unhook(c);
         x->route_wait = x->dial_wait = WAIT_NOTHING;
         x->must_be_fresh = false;
         x->wait_until_ms = x->started_us = 0;
         x->id[0] = 0;
+        x->port = 0;
+        x->up.sent_bytes = x->down.sent_bytes = 0;
 }
 
 /* Upstream broke before there was an answer: say so in its stead. */

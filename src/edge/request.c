@@ -32,8 +32,7 @@ void request_answer(struct client *c, const struct answer *a)
         if (c->edge->is_stopping)
                 x->persists = false;
         full.says_close = !x->persists;
-        list_remove(&x->in_sandbox); /* what happens to it from here on does not change the answer */
-        x->sandbox = NULL;
+        routes_unhook(c); /* what happens to it from here on does not change the answer */
         client_answer(c, &full);
 }
 
@@ -191,12 +190,14 @@ static bool check_token(struct client *c, const struct http1_head *h, const stru
         return false;
 }
 
-static void hook(struct client *c, struct sandbox *s)
+static bool check_count(struct client *c, const struct sandbox *s)
 {
-        if (c->x.sandbox)
-                return;
-        c->x.sandbox = s;
-        list_push_back(&s->live, &c->x.in_sandbox);
+        uint32_t most = c->edge->conf->sandbox_connections_max;
+
+        if (most == 0 || c->x.sandbox || s->live_count < most) /* those that are hooked are counted */
+                return true;
+        request_answer(c, &(struct answer){.kind = ANSWER_TOO_MANY, .limit = most});
+        return false;
 }
 
 /* A user's server hangs up on idle connections when it likes; only what may be repeated takes that risk. */
@@ -224,9 +225,9 @@ static void send_to_sandbox(struct client *c, const struct http1_head *h, struct
 
         if (!find_sandbox(c, to->id, &s))
                 return;
-        if (!check_token(c, h, s))
+        if (!check_token(c, h, s) || !check_count(c, s))
                 return;
-        hook(c, s);
+        routes_hook(c, s);
         switch (x->dial_wait) {
         case WAIT_NOT_FOUND: answer_kind(c, ANSWER_NOT_FOUND); return;
         case WAIT_REFUSED: answer_kind(c, ANSWER_PORT_CLOSED); return;

@@ -201,7 +201,7 @@ int edge_run(const struct conf *conf, const struct edge_limits *limits)
         }
         e->conf = conf;
         e->limits = limits;
-        e->is_logging = conf->log_level && strcmp(conf->log_level, "debug") == 0;
+        e->is_logging = conf->access_log || (conf->log_level && strcmp(conf->log_level, "debug") == 0);
         list_init(&e->conns);
         buf_init(&e->out, OUT_MAX);
         r = edge_start(e, &err);

@@ -150,6 +150,24 @@ void routes_forget(struct client *c)
         c->x.waits_for = NULL;
 }
 
+void routes_hook(struct client *c, struct sandbox *s)
+{
+        if (c->x.sandbox)
+                return;
+        c->x.sandbox = s;
+        list_push_back(&s->live, &c->x.in_sandbox);
+        s->live_count++;
+}
+
+void routes_unhook(struct client *c)
+{
+        if (!c->x.sandbox)
+                return;
+        list_remove(&c->x.in_sandbox);
+        c->x.sandbox->live_count--;
+        c->x.sandbox = NULL;
+}
+
 /* ---- what control says ---- */
 
 static void learn(struct edge *e, struct sandbox *s, const json_t *msg)

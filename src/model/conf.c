@@ -47,6 +47,8 @@ static const struct conf_key {
         U32(pool_size, 0, 1024),
         U32(sandboxes_max, 1, 100000),
         U32(timeout_max_s, 1, 30 * 24 * 3600),
+        U32(sandbox_connections_max, 0, 1000000),
+        BOOL(access_log),
         U32(default_memory_mb, 32, 1024 * 1024),
         U32(default_cpus, 1, 1024),
         U32(default_pids, 16, 1000000),

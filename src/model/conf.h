@@ -32,6 +32,8 @@ struct conf {
         uint32_t pool_size;                                     /* cells kept ready */
         uint32_t sandboxes_max;                                 /* concurrent, per team */
         uint32_t timeout_max_s;                                 /* longest life of a sandbox */
+        uint32_t sandbox_connections_max;                       /* into one sandbox, per edge; 0: no limit */
+        bool access_log;                                        /* edge: a line for each exchange */
         uint32_t default_memory_mb, default_cpus, default_pids; /* when the template does not say */
         /* Sockets and files a role inherits; -1 where it gets none. */
         struct conf_fds {

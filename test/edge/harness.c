@@ -450,6 +450,8 @@ static void run_edge(struct world *w)
         close_fd(&w->api);
         close_fd(&w->routes);
         close_fd(&w->dial);
+        conf.sandbox_connections_max = w->connections_max;
+        conf.access_log = w->access_log;
         conf.fds = (struct conf_fds){-1, -1, -1, -1, -1, -1, -1, -1};
         conf.fds.http = w->http;
         if (w->https >= 0) {
@@ -457,7 +459,7 @@ static void run_edge(struct world *w)
                 conf.fds.tls_cert = open(cert, O_RDONLY | O_CLOEXEC);
                 conf.fds.tls_key = open(key, O_RDONLY | O_CLOEXEC);
         }
-        log_setup("edge", LOG_WARN);
+        log_setup("edge", w->access_log ? LOG_INFO : LOG_WARN);
         if (w->in_edge)
                 w->in_edge();
         r = edge_run(&conf, &w->limits);

@@ -27,8 +27,10 @@ struct world {
         int http;               /* listening; the edge's */
         int https;
         uint16_t port, tls_port;
-        struct edge_limits limits; /* change before world_start() */
-        void (*in_edge)(void);     /* called in the edge's process before it starts */
+        struct edge_limits limits; /* change before world_start(), like the following */
+        uint32_t connections_max;  /* into a sandbox */
+        bool access_log;
+        void (*in_edge)(void); /* called in the edge's process before it starts */
 };
 
 void world_init(struct world *w);

@@ -2,6 +2,7 @@
 #include "h2client.h"
 
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 
 #include "base/auto.h"
@@ -487,6 +488,7 @@ static void five_hundred_streams_at_once(void)
                 CHECK(h2c_of(c, ids[i])->is_ended);
                 close_fd(&ups[i]);
         }
+        h2c_close(&c);
         CHECK_INT(world_stop(&w), ==, 0);
 }
 
@@ -819,6 +821,100 @@ static void an_idle_connection_is_told_goodbye(void)
         CHECK(h2c_wait_dead(c));
 }
 
+/* HTTP/1.1 and HTTP/2 clients count alike. */
+static void a_sandbox_has_only_so_many_connections(void)
+{
+        WORLD;
+        H2C c = NULL;
+        AUTO_CLOSE int plain = -1, page = -1, up = -1, second = -1, third = -1;
+        char head[4096];
+        const char *body;
+        int32_t one, two;
+
+        w.https = -2;
+        w.connections_max = 2;
+        START;
+        c = h2c_open(&w, NULL);
+        CHECK(c);
+        one = h2c_ask(c, "GET", HOST_A("3000"), "/", NULL, NULL);
+        CHECK(h2c_push(c));
+        up = give_both(&w, BOX_A, 3000);
+        CHECK_INT(hear_head(up, head, sizeof(head)), >, 0);
+        plain = dial_client(&w);
+        CHECK_INT(say(plain, REQUEST("GET", "/", HOST_A("3001"), "")), ==, 0);
+        second = give_socket(&w, BOX_A, 3001);
+        CHECK_INT(hear_head(second, head, sizeof(head)), >, 0);
+        two = h2c_ask(c, "GET", HOST_A("3000"), "/", NULL, NULL);
+        CHECK(h2c_wait_end(c, two));
+        CHECK_INT(h2c_of(c, two)->status, ==, 429);
+        CHECK_STR(h2c_of(c, two)->body,
+                  "{\"sandboxId\":\"" BOX_A "\",\"message\":\"The sandbox has too many concurrent incoming connections "
+                  "(limit: 2)\",\"code\":429,\"connectionLimit\":2}");
+        page = dial_client(&w);
+        CHECK_INT(say(page, REQUEST("GET", "/", HOST_A("3001"), "User-Agent: Mozilla/5.0\r\n")), ==, 0);
+        CHECK_INT(hear_answer(page, head, sizeof(head), &body), ==, 429);
+        CHECK(strstr(body, "<title>Too Many Connections</title>") && strstr(body, "(limit: 2)"));
+        /* One ends, another may come. */
+        CHECK_INT(say(up, OK_EMPTY), ==, 0);
+        CHECK(h2c_wait_end(c, one));
+        two = h2c_ask(c, "POST", HOST_A("3000"), "/", NULL, NULL);
+        CHECK(h2c_push(c));
+        third = give_socket(&w, BOX_A, 3000);
+        CHECK_INT(hear_head(third, head, sizeof(head)), >, 0);
+        CHECK_INT(say(third, OK_EMPTY), ==, 0);
+        CHECK(h2c_wait_end(c, two));
+        CHECK_INT(h2c_of(c, two)->status, ==, 200);
+}
+
+static int log_fd = -1;
+
+static void log_there(void)
+{
+        (void)dup2(log_fd, STDERR_FILENO);
+}
+
+static void each_exchange_has_a_line_in_the_log(void)
+{
+        WORLD;
+        H2C c = NULL;
+        AUTO_CLOSE int plain = -1, up = -1, fd = log_fd = memfd_create("log", MFD_CLOEXEC);
+        char head[4096], text[8192] = "";
+        const char *body;
+        int32_t id;
+
+        w.https = -2;
+        w.access_log = true;
+        w.in_edge = log_there;
+        START;
+        c = h2c_open(&w, NULL);
+        CHECK(c);
+        id = h2c_ask(c, "POST", HOST_A("3000"), "/secret", NULL, "body");
+        CHECK(h2c_push(c));
+        up = give_both(&w, BOX_A, 3000);
+        CHECK_INT(hear_head(up, head, sizeof(head)), >, 0);
+        CHECK_INT(say(up, "HTTP/1.1 418 Teapot\r\nContent-Length: 5\r\n\r\nhello"), ==, 0);
+        CHECK(h2c_wait_end(c, id));
+        id = h2c_ask(c, "DELETE", HOST_A("3000"), "/", NULL, NULL);
+        CHECK(h2c_push(c));
+        h2c_idle(c, 20);
+        h2c_reset(c, id);
+        plain = dial_client(&w);
+        CHECK_INT(say(plain, REQUEST("PUT", "/init", HOST_A("49983"), "")), ==, 0);
+        CHECK_INT(hear_answer(plain, head, sizeof(head), &body), ==, 404);
+        CHECK_INT(say(plain, "nonsense\r\n\r\n"), ==, 0);
+        CHECK_INT(hear_answer(plain, head, sizeof(head), &body), ==, 400);
+        h2c_close(&c);
+        close_fd(&plain);
+        CHECK_INT(world_stop(&w), ==, 0);
+        CHECK_INT(pread(fd, text, sizeof(text) - 1, 0), >, 0);
+        CHECK(strstr(text, "exchange proto=h2 sandbox=" BOX_A " port=3000 method=POST status=418 in="));
+        CHECK(strstr(text, " out=5 ms="));
+        CHECK(strstr(text, "exchange proto=h2 sandbox=" BOX_A " port=3000 method=DELETE status=0 in="));
+        CHECK(strstr(text, "exchange proto=h1 sandbox=" BOX_A " port=49983 method=PUT status=404 in=0 out="));
+        CHECK(strstr(text, "exchange proto=h1 sandbox=- port=0 method= status=400 in=0 out="));
+        CHECK(!strstr(text, "secret"));
+}
+
 int main(void)
 {
         RUN(a_request_reaches_the_api);
@@ -844,5 +940,7 @@ int main(void)
         RUN(a_kept_connection_that_died_is_replaced);
         RUN(stopping_lets_running_streams_finish);
         RUN(an_idle_connection_is_told_goodbye);
+        RUN(a_sandbox_has_only_so_many_connections);
+        RUN(each_exchange_has_a_line_in_the_log);
         return tap_done();
 }

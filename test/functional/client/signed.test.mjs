@@ -1,0 +1,83 @@
+// downloadUrl and uploadUrl: what a browser without the token may do, and for how long.
+import assert from 'node:assert/strict'
+import test from 'node:test'
+
+import { request } from '../lib/preview.mjs'
+import { suite } from '../lib/suite.mjs'
+
+const context = await suite()
+const { withSandbox } = context
+const refused = (message) => [401, JSON.stringify({ code: 401, message })]
+const both = ({ status, body }) => [status, body]
+
+/** Over plain HTTP the client writes one address for all sandboxes: the request names the sandbox by its host. */
+const open = (method) => (sandbox, url, options) => {
+  const { pathname, search } = new URL(url)
+  return request(context, sandbox, 49983, { method, path: pathname + search, ...options })
+}
+const get = open('GET')
+const post = open('POST')
+
+/** A form as a browser sends it: one field `file`, no file name. */
+function form(content) {
+  const boundary = 'test-boundary-5f1d'
+  const body = `--${boundary}\r\nContent-Disposition: form-data; name="file"\r\n\r\n${content}\r\n--${boundary}--\r\n`
+  return { body, headers: { 'Content-Type': `multipart/form-data; boundary=${boundary}` } }
+}
+
+test('a signed download, with and without an end', withSandbox(async (sandbox) => {
+  await sandbox.files.write('a b+c ü.txt', 'content')
+  await sandbox.files.write('/root/hello.txt', 'of root', { user: 'root' })
+  for (const options of [undefined, { useSignatureExpiration: 120_000 }]) {
+    const url = await sandbox.downloadUrl('a b+c ü.txt', options)
+    assert.equal(new URL(url).searchParams.has('signature_expiration'), options !== undefined)
+    assert.deepEqual(both(await get(sandbox, url)), [200, 'content'])
+  }
+  assert.deepEqual(both(await get(sandbox, await sandbox.downloadUrl('hello.txt', { user: 'root', useSignatureExpiration: 120_000 }))), [200, 'of root'])
+}))
+
+test('a signed upload, as the user and as root', withSandbox(async (sandbox) => {
+  for (const [user, home] of [[undefined, '/home/user'], ['root', '/root']]) {
+    const answer = await post(sandbox, await sandbox.uploadUrl('hello.txt', { user, useSignatureExpiration: 120_000 }), form('uploaded'))
+    assert.equal(answer.status, 200, answer.body)
+    assert.deepEqual(JSON.parse(answer.body), [{ name: 'hello.txt', path: `${home}/hello.txt`, type: 'file' }])
+    assert.equal(await sandbox.files.read(`${home}/hello.txt`), 'uploaded')
+  }
+  assert.equal((await post(sandbox, await sandbox.uploadUrl('other.txt'), form('x'))).status, 200)
+}))
+
+test('an expired signature: 401 and why', withSandbox(async (sandbox) => {
+  await sandbox.files.write('hello.txt', 'x')
+  const past = { useSignatureExpiration: -120_000 }
+  assert.deepEqual(both(await get(sandbox, await sandbox.downloadUrl('hello.txt', past))), refused('signature is already expired'))
+  assert.deepEqual(both(await post(sandbox, await sandbox.uploadUrl('hello.txt', past), form('y'))), refused('signature is already expired'))
+  assert.equal(await sandbox.files.read('hello.txt'), 'x')
+}))
+
+test('a tampered signature: 401, and nothing is read or written', withSandbox(async (sandbox) => {
+  await sandbox.files.write('hello.txt', 'x')
+  const url = await sandbox.downloadUrl('hello.txt', { useSignatureExpiration: 120_000 })
+  const changed = (name, value) => {
+    const u = new URL(url)
+    value === null ? u.searchParams.delete(name) : u.searchParams.set(name, value)
+    return u.href
+  }
+  const tampered = { path: '/etc/passwd', signature_expiration: '1999999999', username: 'root', signature: 'v1_' + 'A'.repeat(43) }
+  for (const [name, value] of Object.entries(tampered)) assert.deepEqual(both(await get(sandbox, changed(name, value))), refused('invalid signature'), name)
+  assert.deepEqual(both(await get(sandbox, changed('signature', null))), refused('missing signature query parameter'))
+  assert.deepEqual(both(await post(sandbox, url, form('y'))), refused('invalid signature'), 'a download URL is none for an upload')
+  assert.equal(await sandbox.files.read('hello.txt'), 'x')
+}))
+
+test('a right signature of a file that is not there: 404 and its path', withSandbox(async (sandbox) => {
+  const answer = await get(sandbox, await sandbox.downloadUrl('demo/test.txt', { useSignatureExpiration: 120_000 }))
+  assert.deepEqual(both(answer), [404, JSON.stringify({ code: 404, message: "path '/home/user/demo/test.txt' does not exist" })])
+}))
+
+test('a sandbox without a token: URLs need no signature', withSandbox(async (sandbox) => {
+  await sandbox.files.write('open.txt', 'open to all')
+  const url = await sandbox.downloadUrl('open.txt')
+  assert.equal(new URL(url).searchParams.has('signature'), false)
+  assert.deepEqual(both(await get(sandbox, url)), [200, 'open to all'])
+  assert.equal((await sandbox.commands.run('echo open')).stdout, 'open\n')
+}, { secure: false }))

@@ -96,3 +96,61 @@ test('standard input: text, end of input, and none by default', withSandbox(asyn
   assert.equal((await cat.wait()).stdout, 'first ünd\nsecond')
   assert.equal((await sandbox.commands.run('cat; echo done')).stdout, 'done\n')
 }))
+
+test('standard input: bytes and lines in one piece come out as they went in', withSandbox(async (sandbox) => {
+  const all = Uint8Array.from({ length: 256 }, (_, i) => i)
+  const hex = await sandbox.commands.run('od -An -v -tx1 | tr -d " \\n"', { background: true, stdin: true })
+  await sandbox.commands.sendStdin(hex.pid, all)
+  await hex.closeStdin()
+  assert.equal((await hex.wait()).stdout, Buffer.from(all).toString('hex'))
+
+  const text = 'line one\nline "two" $HOME `x`\n\n!@#%^&*()_+ ü 漢字 🎉\n'
+  const pieces = []
+  let arrived
+  const first = new Promise((done) => (arrived = done))
+  const cat = await sandbox.commands.run('cat', { background: true, stdin: true, onStdout: (piece) => { pieces.push(piece); arrived() } })
+  await sandbox.commands.sendStdin(cat.pid, text)
+  await first
+  assert.deepEqual(pieces, [text])
+  await assert.rejects(sandbox.commands.sendStdin(999999, 'x'), NotFoundError)
+  await cat.kill()
+
+  const none = await sandbox.commands.run('sleep 30', { background: true })
+  await assert.rejects(sandbox.commands.sendStdin(none.pid, 'x'), /stdin not enabled or closed/)
+  await none.kill()
+}))
+
+test('the time of a background command kills it, that of a second listener only ends the listening', withSandbox(async (sandbox) => {
+  assert.equal((await sandbox.commands.run('echo quick', { timeoutMs: 10_000 })).stdout, 'quick\n')
+  const waited = await sandbox.commands.run('sleep 10', { background: true, timeoutMs: 300 })
+  await assert.rejects(waited.wait(), TimeoutError)
+  assert.equal(await sandbox.commands.kill(waited.pid), false)
+  const lasting = await sandbox.commands.run('sleep 10', { background: true })
+  await assert.rejects((await sandbox.commands.connect(lasting.pid, { timeoutMs: 200 })).wait(), TimeoutError)
+  assert.equal(await lasting.kill(), true)
+}))
+
+test('what runs is listed as it was asked for, until it ends', withSandbox(async (sandbox) => {
+  const handle = await sandbox.commands.run('sleep 30', { background: true, envs: { LISTED: 'yes' }, cwd: '/tmp' })
+  const found = (await sandbox.commands.list()).find((p) => p.pid === handle.pid)
+  assert.deepEqual([found.cmd, found.args, found.envs, found.cwd], ['/bin/bash', ['-l', '-c', 'sleep 30'], { LISTED: 'yes' }, '/tmp'])
+  assert.equal(await handle.kill(), true)
+  await assert.rejects(handle.wait(), (e) => e instanceof CommandExitError && e.exitCode === -1 && e.error === 'signal: killed')
+  assert.deepEqual(await sandbox.commands.list(), [])
+  assert.equal(await handle.kill(), false)
+}))
+
+test('two who listen both get all that comes', withSandbox(async (sandbox) => {
+  const first = await sandbox.commands.run('while [ ! -e /tmp/go ]; do sleep 0.01; done; seq 1 2000', { background: true })
+  const second = await sandbox.commands.connect(first.pid)
+  await sandbox.files.write('/tmp/go', '')
+  const [a, b] = await Promise.all([first.wait(), second.wait()])
+  assert.equal(a.stdout.length, 8893)
+  assert.equal(b.stdout, a.stdout)
+}))
+
+test('a launcher that leaves a server behind ends when the server lets go of its output', withSandbox(async (sandbox) => {
+  const { stdout } = await sandbox.commands.run('(sleep 30 >/dev/null 2>&1 &); echo launched', { timeoutMs: 10_000 })
+  assert.equal(stdout, 'launched\n')
+  assert.equal((await sandbox.commands.run('pgrep -xc sleep')).stdout, '1\n')
+}))

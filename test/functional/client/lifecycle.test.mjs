@@ -119,6 +119,39 @@ test('a kill during a command ends its stream with a clear error', leakless(asyn
   await waiting
 }))
 
+test('a kill during a command that is waited for, too', leakless(async () => {
+  const sandbox = await Sandbox.create()
+  let started
+  const up = new Promise((done) => (started = done))
+  const waiting = assert.rejects(sandbox.commands.run('echo up; sleep 60', { onStdout: started }), (e) => e.name === 'TimeoutError' && /sandbox was killed or reached its end of life/.test(e.message))
+  await up
+  await sandbox.kill()
+  await waiting
+}))
+
+test('variables of create: none, and with every kind of character', leakless(async () => {
+  const envs = { PLAIN: 'a', ODD: `"double" 'single' $HOME \`tick\` \\ & = % ü 漢字`, LINES: 'one\ntwo', EMPTY: '' }
+  const [none, some] = await Promise.all([Sandbox.create({ envs: {} }), Sandbox.create({ envs })])
+  assert.equal((await none.commands.run('echo ok')).stdout, 'ok\n')
+  const { stdout } = await some.commands.run(`python3 -c "import json, os; print(json.dumps({k: os.environ.get(k) for k in ('PLAIN', 'ODD', 'LINES', 'EMPTY')}))"`)
+  assert.deepEqual(JSON.parse(stdout), envs)
+  await Promise.all([none.kill(), some.kill()])
+}))
+
+test('metrics: what the sandbox uses, and nothing of long ago', withSandbox(async (sandbox) => {
+  const [sample] = await until('a sample', async () => { const all = await sandbox.getMetrics(); return all.length > 0 && all }, 30_000)
+  for (const field of ['cpuCount', 'cpuUsedPct', 'memUsed', 'memTotal', 'diskUsed', 'diskTotal']) assert.equal(typeof sample[field], 'number', field)
+  assert.ok(sample.cpuCount > 0 && sample.memTotal > 0 && sample.diskTotal > 0)
+  assert.deepEqual(await sandbox.getMetrics({ start: new Date('2020-01-01'), end: new Date('2020-01-02') }), [])
+}))
+
+test('shortened, then lengthened in time: it lives on', withSandbox(async (sandbox) => {
+  await sandbox.setTimeout(1_000)
+  await sandbox.setTimeout(60_000)
+  await new Promise((done) => setTimeout(done, 1_300))
+  assert.equal(await sandbox.isRunning(), true)
+}))
+
 test('the health of the server needs no key', async () => {
   const answer = await fetch(new URL('/health', server.apiUrl))
   assert.ok(answer.ok)

@@ -6,7 +6,7 @@ import { request } from '../lib/preview.mjs'
 import { suite } from '../lib/suite.mjs'
 
 const context = await suite()
-const { withSandbox } = context
+const { Sandbox, name, withSandbox } = context
 const refused = (message) => [401, JSON.stringify({ code: 401, message })]
 const both = ({ status, body }) => [status, body]
 
@@ -57,13 +57,13 @@ test('an expired signature: 401 and why', withSandbox(async (sandbox) => {
 test('a tampered signature: 401, and nothing is read or written', withSandbox(async (sandbox) => {
   await sandbox.files.write('hello.txt', 'x')
   const url = await sandbox.downloadUrl('hello.txt', { useSignatureExpiration: 120_000 })
-  const changed = (name, value) => {
+  const changed = (field, value) => {
     const u = new URL(url)
-    value === null ? u.searchParams.delete(name) : u.searchParams.set(name, value)
+    value === null ? u.searchParams.delete(field) : u.searchParams.set(field, value)
     return u.href
   }
   const tampered = { path: '/etc/passwd', signature_expiration: '1999999999', username: 'root', signature: 'v1_' + 'A'.repeat(43) }
-  for (const [name, value] of Object.entries(tampered)) assert.deepEqual(both(await get(sandbox, changed(name, value))), refused('invalid signature'), name)
+  for (const [field, value] of Object.entries(tampered)) assert.deepEqual(both(await get(sandbox, changed(field, value))), refused('invalid signature'), field)
   assert.deepEqual(both(await get(sandbox, changed('signature', null))), refused('missing signature query parameter'))
   assert.deepEqual(both(await post(sandbox, url, form('y'))), refused('invalid signature'), 'a download URL is none for an upload')
   assert.equal(await sandbox.files.read('hello.txt'), 'x')
@@ -74,10 +74,21 @@ test('a right signature of a file that is not there: 404 and its path', withSand
   assert.deepEqual(both(answer), [404, JSON.stringify({ code: 404, message: "path '/home/user/demo/test.txt' does not exist" })])
 }))
 
-test('a sandbox without a token: URLs need no signature', withSandbox(async (sandbox) => {
+test('a sandbox made open: the older client gets one, the newer one always a token', withSandbox(async (sandbox) => {
   await sandbox.files.write('open.txt', 'open to all')
   const url = await sandbox.downloadUrl('open.txt')
-  assert.equal(new URL(url).searchParams.has('signature'), false)
+  assert.equal(new URL(url).searchParams.has('signature'), name === 'e2b')
   assert.deepEqual(both(await get(sandbox, url)), [200, 'open to all'])
-  assert.equal((await sandbox.commands.run('echo open')).stdout, 'open\n')
+  const bare = await get(sandbox, 'http://any/files?path=open.txt')
+  assert.equal(bare.status, name === 'e2b' ? 401 : 200)
 }, { secure: false }))
+
+test('commands, watches and a second connection work with the token', withSandbox(async (sandbox) => {
+  const again = await Sandbox.connect(sandbox.sandboxId)
+  assert.ok(again.envdAccessToken)
+  assert.equal(again.envdAccessToken, sandbox.envdAccessToken)
+  assert.equal((await again.commands.run('echo secured')).stdout, 'secured\n')
+  const seen = new Promise((done) => again.files.watchDir('/tmp', done).then(() => sandbox.files.write('/tmp/x', 'x')))
+  assert.equal((await seen).name, 'x')
+  assert.deepEqual(both(await get(again, await again.downloadUrl('/tmp/x'))), [200, 'x'])
+}))

@@ -54,6 +54,7 @@ struct edge {
         struct list idle_lru; /* all idle upstreams, oldest first */
         size_t idle_count;
         struct timer idle_timer;
+        uint64_t idle_sweep_ms; /* when it fires */
 
         struct block_pool blocks;
         struct http1_head head; /* the head being looked at: good until the callback returns */

@@ -113,6 +113,12 @@ struct upstream *upstream_reuse(struct edge *e, struct sandbox *s, uint16_t port
         return NULL;
 }
 
+static void plan_sweep(struct edge *e, uint64_t now, uint64_t at)
+{
+        e->idle_sweep_ms = at > now + SWEEP_MS ? at : now + SWEEP_MS;
+        timer_set(e->loop, &e->idle_timer, e->idle_sweep_ms - now);
+}
+
 /* Those with different waits are in one list, so the sweep looks at all of it; it runs once a second at most. */
 static void on_sweep(struct timer *t)
 {
@@ -128,13 +134,14 @@ static void on_sweep(struct timer *t)
                         next = u->idle_until_ms;
         }
         if (next != UINT64_MAX)
-                timer_set(e->loop, &e->idle_timer, next - now > SWEEP_MS ? next - now : SWEEP_MS);
+                plan_sweep(e, now, next);
 }
 
 void upstream_keep(struct upstream *u)
 {
         struct edge *e = u->edge;
         struct sandbox *s = u->sandbox;
+        uint64_t now = clock_mono_ms();
 
         u->client = NULL;
         if (e->is_stopping ||
@@ -146,7 +153,7 @@ void upstream_keep(struct upstream *u)
                 upstream_close(LIST_ENTRY(e->idle_lru.next, struct upstream, lru));
         block_tidy(&e->blocks, &u->in);
         upstream_want(u, EPOLLIN);
-        u->idle_until_ms = clock_mono_ms() + (is_ours(u) ? e->limits->idle_ours_ms : e->limits->idle_users_ms);
+        u->idle_until_ms = now + (is_ours(u) ? e->limits->idle_ours_ms : e->limits->idle_users_ms);
         list_push_front(s ? &s->idle : &e->api_idle, &u->idle);
         list_push_back(&e->idle_lru, &u->lru);
         e->idle_count++;
@@ -154,8 +161,8 @@ void upstream_keep(struct upstream *u)
                 s->idle_count++;
         else
                 e->api_idle_count++;
-        if (!timer_is_armed(&e->idle_timer))
-                timer_set(e->loop, &e->idle_timer, SWEEP_MS);
+        if (!timer_is_armed(&e->idle_timer) || e->idle_sweep_ms > u->idle_until_ms + SWEEP_MS)
+                plan_sweep(e, now, u->idle_until_ms);
 }
 
 void upstream_drop_idle(struct sandbox *s)

@@ -17,8 +17,10 @@ function screen() {
     wake()
   }
   const shows = async (pattern) => {
-    while (!pattern.test(text)) await new Promise((done) => (wake = done))
-    return pattern.exec(text)
+    const late = setTimeout(() => wake('late'), 15_000)
+    for (let how; !pattern.test(text); how = await new Promise((done) => (wake = done)))
+      if (how === 'late') assert.fail(`no ${pattern} in ${JSON.stringify(text)}`)
+    clearTimeout(late)
   }
   return { onData, shows, get text() { return text } }
 }

@@ -1,6 +1,6 @@
 // Measures a server of its own and the floor under it in the same run; prints a table and writes bench/result.json.
 //
-//   bench/run [--quick] [floor|life|client|parallel|lives|many|files|proxy|others ...]
+//   bench/run [--quick] [floor|life|client|parallel|lives|many|files|output|big|proxy|others ...]
 import { spawn, spawnSync } from 'node:child_process'
 import fs from 'node:fs'
 import { createRequire } from 'node:module'
@@ -12,6 +12,7 @@ import { descendants } from '../test/functional/lib/proc.mjs'
 import { createRaw, envd, killRaw } from '../test/functional/lib/raw.mjs'
 import { Server, temporaryDir } from '../test/functional/lib/server.mjs'
 import { until } from '../test/functional/lib/wait.mjs'
+import { measureBig, measureOutput } from './data.mjs'
 import { print, row } from './table.mjs'
 
 const here = path.dirname(fileURLToPath(import.meta.url))
@@ -88,18 +89,22 @@ async function measureLife(server, floor) {
   rows.push(
     row('POST /v2/sandboxes answered', life.create.p50, 'us', { floor: floor?.ready.p50, atMost: 5000 }),
     row('create → first output, raw HTTP', life.first_output.p50, 'us', { floor: floor && floor.ready.p50 + floor.http_spawn.p50, atMost: 10_000 }),
-    row('exec /bin/true, raw HTTP', exec.p50, 'us', { floor: floor?.http_spawn.p50, floorName: 'HTTP + posix_spawn', atMost: 3000 }),
+    row('exec /bin/true, raw HTTP', exec.p50, 'us', { floor: floor?.http_spawn.p50, floorName: 'HTTP + posix_spawn', atMost: floor ? 1.5 * floor.http_spawn.p50 + 1000 : 3000 }),
     row('kill, answered', life.kill.p50, 'us', { floor: floor?.kill.p50 }),
   )
   return life
 }
 
-/** The npm client, from create() to the first piece of output. */
-async function measureClient(server, floor) {
+function npmClient(server) {
   const require = createRequire(new URL('../test/functional/package.json', import.meta.url))
   const { E2B_API_KEY, E2B_API_URL, E2B_SANDBOX_URL } = server.env
   Object.assign(process.env, { E2B_API_KEY, E2B_API_URL, E2B_SANDBOX_URL })
-  const { Sandbox } = await import(pathToFileURL(require.resolve('e2b')))
+  return import(pathToFileURL(require.resolve('e2b')))
+}
+
+/** The npm client, from create() to the first piece of output. */
+async function measureClient(server, floor) {
+  const { Sandbox } = await npmClient(server)
   const times = { create: [], firstOutput: [], exec: [], kill: [] }
   for (let i = -5; i < Number(few(100)); i++) {
     const t0 = performance.now()
@@ -273,15 +278,20 @@ const withHello = async (body) => {
   return withProgram([path.join(programs, 'hello'), String(port)], port, body)
 }
 
-async function withNginx(upstream, body) {
+const withNginx = (upstream, body) =>
+  nginx(`upstream u { server 127.0.0.1:${upstream}; keepalive 64; }`, 'location / { proxy_pass http://u; proxy_http_version 1.1; proxy_set_header Connection ""; }', body)
+const withNginxFiles = (root, body) =>
+  nginx('sendfile on; client_max_body_size 0;', `location / { root ${root}; dav_methods PUT; autoindex on; }`, body)
+
+async function nginx(settings, location, body) {
   const dir = temporaryDir('nginx')
   const port = await freePort()
   fs.chmodSync(dir, 0o755)
   const temp = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((t) => `${t}_temp_path ${dir}/${t};`).join(' ')
   fs.writeFileSync(`${dir}/nginx.conf`, `daemon off; user root; worker_processes auto; pid ${dir}/pid; error_log ${dir}/error.log;
 events { worker_connections 1024; }
-http { access_log off; ${temp} upstream u { server 127.0.0.1:${upstream}; keepalive 64; }
-  server { listen 127.0.0.1:${port} reuseport; location / { proxy_pass http://u; proxy_http_version 1.1; proxy_set_header Connection ""; } } }
+http { access_log off; ${temp} ${settings}
+  server { listen 127.0.0.1:${port} reuseport; ${location} } }
 `)
   try {
     return await withProgram(['nginx', '-p', dir, '-c', `${dir}/nginx.conf`], port, body)
@@ -377,6 +387,9 @@ async function main() {
     await step('parallel', () => measureParallel(server))
     await step('lives', () => measureLives(server))
     await step('files', () => measureFiles(server))
+    const data = { server, measure, quick, npmClient: () => npmClient(server), withNginxFiles: has('nginx') ? withNginxFiles : undefined, result, rows }
+    await step('output', () => measureOutput(data))
+    await step('big', () => measureBig(data))
     await step('proxy', () => measureProxy(server))
     await step('others', () => measureOthers(server, life))
     await step('many', () => measureMany(server))

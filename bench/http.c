@@ -67,6 +67,8 @@ static bool fill(struct http *h)
 static void take(struct http *h, struct str piece)
 {
         h->body_bytes += piece.n;
+        if (h->on_piece)
+                h->on_piece(h, piece);
         if (h->is_counting)
                 return;
         if (buf_add(&h->body, piece.p, piece.n) < 0)
@@ -117,11 +119,9 @@ static void read_body(struct http *h, const struct http1_head *head)
         }
 }
 
-void http_exchange(struct http *h, const char *method, const char *path, const char *headers, const void *body,
-                   size_t len)
+static void begin(struct http *h, const char *method, const char *path, const char *headers, bool has_body,
+                  uint64_t len)
 {
-        struct http1_head head = {0};
-
         if (h->fd < 0)
                 dial(h);
         buf_reset(&h->body);
@@ -130,14 +130,42 @@ void http_exchange(struct http *h, const char *method, const char *path, const c
         buf_reset(&h->out);
         if (buf_addf(&h->out, "%s %s HTTP/1.1\r\n%s%s", method, path,
                      strstr(headers, "Host:") ? "" : "Host: 127.0.0.1\r\n", headers) < 0 ||
-            (body && buf_addf(&h->out, "Content-Length: %zu\r\n", len) < 0) || buf_addc(&h->out, "\r\n") < 0)
+            (has_body && buf_addf(&h->out, "Content-Length: %llu\r\n", (unsigned long long)len) < 0) ||
+            buf_addc(&h->out, "\r\n") < 0)
                 errx(1, "request too large");
+}
+
+static void finish(struct http *h)
+{
+        struct http1_head head = {0};
+        bool keep = read_head(h, &head);
+
+        read_body(h, &head);
+        if (!keep)
+                close_fd(&h->fd);
+}
+
+void http_exchange(struct http *h, const char *method, const char *path, const char *headers, const void *body,
+                   size_t len)
+{
+        begin(h, method, path, headers, body, len);
         bool is_small = len < 16384 && buf_add(&h->out, body ? body : "", len) == 0;
         send_all(h, buf_at(&h->out), h->out.len);
         if (!is_small)
                 send_all(h, body, len);
-        bool keep = read_head(h, &head);
-        read_body(h, &head);
-        if (!keep)
-                close_fd(&h->fd);
+        finish(h);
+}
+
+void http_upload(struct http *h, const char *method, const char *path, const char *headers, uint64_t size)
+{
+        static char piece[READ_SIZE];
+
+        memset(piece, 'x', sizeof(piece));
+        begin(h, method, path, headers, true, size);
+        send_all(h, buf_at(&h->out), h->out.len);
+        for (size_t n; size > 0; size -= n) {
+                n = size < sizeof(piece) ? (size_t)size : sizeof(piece);
+                send_all(h, piece, n);
+        }
+        finish(h);
 }

@@ -15,9 +15,10 @@ struct http {
         struct buf body; /* of the last answer, unless it was only counted */
         unsigned status; /* of the last answer */
         uint64_t body_bytes;
-        bool is_counting; /* do not keep bodies */
-        const char *mark; /* first time this text has arrived in a body, ... */
-        double marked_us; /* ... here; 0: not seen */
+        bool is_counting;                                   /* do not keep bodies */
+        void (*on_piece)(struct http *h, struct str piece); /* of bodies, if not NULL */
+        const char *mark;                                   /* first time this text has arrived in a body, ... */
+        double marked_us;                                   /* ... here; 0: not seen */
 };
 
 void http_open(struct http *h, uint16_t port);
@@ -25,3 +26,5 @@ void http_close(struct http *h);
 /* One exchange.  `headers` is complete lines ("A: b\r\n") or "". */
 void http_exchange(struct http *h, const char *method, const char *path, const char *headers, const void *body,
                    size_t len);
+/* The same with a body of `size` times the letter x, made as it is sent. */
+void http_upload(struct http *h, const char *method, const char *path, const char *headers, uint64_t size);

@@ -76,6 +76,7 @@ struct client_kind {                     /* how the two differ */
         enum flow_step (*begin)(struct client *c, const struct http1_head *h);
         enum flow_step (*pull)(struct client *c);
         enum flow_step (*flush)(struct client *c);
+        bool (*shortcut)(struct client *c); /* bytes of the answer went past `in`; NULL: it has none */
         int (*say)(struct client *c, const struct answer *a); /* one of our own, whole; negative: cannot */
         void (*after)(struct client *c);                      /* the answer is out */
         void (*cut)(struct client *c);     /* client_close() follows: nobody may take it for a proper end */

@@ -15,6 +15,7 @@
 #include "edge/block.h"
 #include "edge/limits.h"
 #include "edge/link.h"
+#include "edge/shortcut.h"
 #include "io/listener.h"
 #include "io/loop.h"
 #include "model/conf.h"
@@ -57,6 +58,7 @@ struct edge {
         uint64_t idle_sweep_ms; /* when it fires */
 
         struct block_pool blocks;
+        struct shortcut shortcut;
         struct http1_head head; /* the head being looked at: good until the callback returns */
         struct buf out;         /* the head or answer being written */
 };

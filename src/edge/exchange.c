@@ -256,6 +256,10 @@ void exchange_on_upstream(struct client *c, uint32_t events)
                 upstream_park(u);
                 return;
         }
+        if (c->state == CLIENT_EXCHANGE && c->kind->shortcut && c->kind->shortcut(c)) {
+                client_advance(c);
+                return;
+        }
         if (events & (EPOLLIN | EPOLLERR | EPOLLHUP)) {
                 ssize_t n = upstream_fill(u);
 

@@ -20,7 +20,7 @@ void flow_init(struct flow *f, const struct http1_head *head, bool is_chunked)
         assert(f->out.len == 0);
         http1_body_init(&f->body, head);
         f->is_chunked = is_chunked;
-        f->is_ended = false;
+        f->is_ended = f->is_broken = false;
         f->sent_bytes = 0;
 }
 
@@ -130,6 +130,8 @@ enum flow_step flow_pump(struct flow *f, struct block_pool *pool, struct block *
 {
         enum flow_step step = flow_flush(f, pool, sink);
 
+        if (f->is_broken)
+                return FLOW_BAD;
         if (step == FLOW_FULL || step == FLOW_DEAD || f->is_ended)
                 return step;
         for (;;) {

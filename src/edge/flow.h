@@ -23,6 +23,7 @@ struct flow {
         struct http1_body body; /* decodes the source */
         bool is_chunked;        /* how it is framed for the sink; otherwise the bytes as they are */
         bool is_ended;          /* the message's last byte is written or in `out` */
+        bool is_broken;         /* bytes of it are lost: it must not end well */
         struct block out;       /* owned: bytes the sink did not take yet */
         uint64_t sent_bytes;    /* handed to the sink's socket */
 };

@@ -317,6 +317,7 @@ static const struct client_kind kind = {
         .begin = h1_begin,
         .pull = h1_pull,
         .flush = h1_flush,
+        .shortcut = h1_shortcut,
         .say = h1_say,
         .after = after_answer,
         .cut = cut,

@@ -37,4 +37,5 @@ void h1_switch_over(struct client *c, const struct http1_head *head);
 enum flow_step h1_begin(struct client *c, const struct http1_head *head);
 enum flow_step h1_pull(struct client *c);
 enum flow_step h1_flush(struct client *c);
+bool h1_shortcut(struct client *c);
 int h1_say(struct client *c, const struct answer *a);

@@ -77,6 +77,15 @@ enum flow_step h1_pull(struct client *c)
         return step == FLOW_MORE && x->upstream->is_ended ? end_body(c) : step;
 }
 
+bool h1_shortcut(struct client *c)
+{
+        struct stream *sink = &h1_of(c)->conn.stream;
+        struct upstream *u = c->x.upstream;
+
+        return c->x.has_answer && !stream_is_tls(sink) && u->in.len == 0 && shortcut_fits(&c->x.down) &&
+               shortcut_take(c->edge, &c->x.down, u->stream.io.fd, sink->io.fd);
+}
+
 int h1_say(struct client *c, const struct answer *a)
 {
         struct edge *e = c->edge;

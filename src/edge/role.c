@@ -182,6 +182,7 @@ static void edge_end(struct edge *e)
         loop_post(e->loop, &e->last); /* behind those that free what was just ended */
         (void)loop_run(e->loop);
         block_pool_done(&e->blocks);
+        shortcut_done(&e->shortcut);
         buf_done(&e->out);
         free(e->api_path);
         e->h2 = h2_setup_free(e->h2);

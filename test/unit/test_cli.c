@@ -1,6 +1,7 @@
 #include "cli/client.h"
 #include "cli/options.h"
 #include "cli/process.h"
+#include "cli/trust.h"
 
 #include "base/auto.h"
 #include "base/err.h"
@@ -111,6 +112,29 @@ static void exit_codes_are_as_shells_say_them(void)
         }
 }
 
+static void a_data_directory_keeps_its_name_in_the_store(void)
+{
+        char first[TRUST_NAME_MAX], same[TRUST_NAME_MAX], other[TRUST_NAME_MAX];
+
+        trust_name("/proc/self/../", first);
+        trust_name("/proc", same);
+        trust_name("/nonexistent/sandglass", other);
+        CHECK_STR(first, same); /* however it is spelled */
+        CHECK(strcmp(first, other) != 0);
+        CHECK(strncmp(other, "sandglass-", 10) == 0);
+        CHECK_INT(strlen(other), ==, 18);
+}
+
+static void what_is_not_there_is_not_trusted(void)
+{
+        char long_path[5000];
+
+        memset(long_path, 'x', sizeof(long_path) - 1);
+        long_path[sizeof(long_path) - 1] = 0;
+        CHECK(!trust_is_installed("/nonexistent/sandglass"));
+        CHECK(!trust_is_installed(long_path));
+}
+
 int main(void)
 {
         RUN(options_end_where_the_command_begins);
@@ -118,5 +142,7 @@ int main(void)
         RUN(wrong_use_is_refused);
         RUN(addresses_are_taken_apart);
         RUN(exit_codes_are_as_shells_say_them);
+        RUN(a_data_directory_keeps_its_name_in_the_store);
+        RUN(what_is_not_there_is_not_trusted);
         return tap_done();
 }

@@ -1,7 +1,7 @@
 // The pages of docs/ are true: every block marked `run` is run as it stands, against a real server, and must succeed.
 //
 // ```js run and ```sh run are programs; a ```text output block right behind one is exactly what it prints.
-// Programs in JavaScript run twice: with all of the server's exports, as after `source data/env`, and with the domain only,
+// Programs in JavaScript run twice, side by side: with all of the server's exports, as after `source data/env`, and with the domain only,
 // when everything goes through TLS and names.  The shell's use the command line and run with all exports.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -77,13 +77,13 @@ async function run(snippet, exports) {
 
 for (const page of fs.readdirSync(docs).filter((name) => name.endsWith('.md')).sort())
   for (const snippet of snippetsOf(page))
-    for (const [name, exports] of Object.entries(settings))
-      if (name === 'all exports' || snippet.language === languages.js)
-        test(`${page}:${snippet.line} runs (${name})`, async () => {
-          await run(snippet, exports())
-          const { stdout } = sandglass(['ps', '--json', '--data', server.data])
-          assert.deepEqual(JSON.parse(stdout), [], 'a sandbox was left behind')
-        })
+    test(`${page}:${snippet.line} runs`, async () => {
+      const names = snippet.language === languages.js ? Object.keys(settings) : ['all exports']
+      const results = await Promise.allSettled(names.map((name) => run(snippet, settings[name]())))
+      for (const [i, { reason }] of results.entries()) if (reason) throw new Error(`with ${names[i]}: ${reason.message}`, { cause: reason })
+      const { stdout } = sandglass(['ps', '--json', '--data', server.data])
+      assert.deepEqual(JSON.parse(stdout), [], 'a sandbox was left behind')
+    })
 
 test('every link of the pages leads to something', () => {
   const pages = fs.readdirSync(docs).filter((name) => name.endsWith('.md'))

@@ -284,7 +284,7 @@ int cell_begin(const struct cell_maker *m, unsigned slot, uint32_t uid_base, int
         cell_init(ret);
         ret->slot = slot;
         ret->uid_base = uid_base;
-        (void)cgroups_remove(m->cgroups, slot); /* of a cell that failed half way */
+        (void)cgroups_recycle(m->cgroups, slot); /* of a cell that failed half way */
         r = cgroups_make(m->cgroups, slot, &m->limits, &cgroup, err);
         if (r < 0) {
                 close_fd(&netns);

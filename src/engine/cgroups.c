@@ -302,7 +302,7 @@ int cgroups_make(const struct cgroups *c, unsigned slot, const struct plan_limit
 
         slot_path(name, slot, NULL);
         for (unsigned i = 0; i < n && r == 0; i++)
-                if (mkdirat(fds[i], name, 0755) < 0)
+                if (mkdirat(fds[i], name, 0755) < 0 && (errno != EEXIST || fds[i] != c->v1[CGROUP_MEMORY]))
                         r = err_sys(err, -errno, "make cgroup of slot %u", slot);
         if (r == 0)
                 r = cgroups_limit(c, slot, NULL, l, err);
@@ -356,7 +356,7 @@ void cgroups_kill(const struct cgroups *c, unsigned slot)
                 kill_listed(c->v1[CGROUP_PIDS], slot);
 }
 
-int cgroups_remove(const struct cgroups *c, unsigned slot)
+static int remove_but(const struct cgroups *c, unsigned slot, int kept)
 {
         int fds[CGROUPS_FDS_MAX], r = 0;
         unsigned n = cgroups_fds(c, fds);
@@ -364,9 +364,19 @@ int cgroups_remove(const struct cgroups *c, unsigned slot)
 
         slot_path(name, slot, NULL);
         for (unsigned i = 0; i < n; i++)
-                if (unlinkat(fds[i], name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+                if (fds[i] != kept && unlinkat(fds[i], name, AT_REMOVEDIR) < 0 && errno != ENOENT)
                         r = -errno;
         return r;
+}
+
+int cgroups_remove(const struct cgroups *c, unsigned slot)
+{
+        return remove_but(c, slot, -1);
+}
+
+int cgroups_recycle(const struct cgroups *c, unsigned slot)
+{
+        return remove_but(c, slot, c->v1[CGROUP_MEMORY]);
 }
 
 /* ------------------------------------------------------------- looking */

@@ -39,6 +39,9 @@ int cgroups_limit(const struct cgroups *c, unsigned slot, const struct plan_limi
 int cgroups_join_v1(const struct cgroups *c, unsigned slot, pid_t pid, struct err *err);
 /* SIGKILL to everything in it, frozen or not, as far as the hierarchies offer it; never waits. */
 void cgroups_kill(const struct cgroups *c, unsigned slot);
+/* As cgroups_remove(), but the memory group of v1 stays for the slot's next sandbox: ending one makes the kernel look at
+ * every mounted file system of the machine under a lock of its own, and each sandbox has several. */
+int cgroups_recycle(const struct cgroups *c, unsigned slot);
 int cgroups_remove(const struct cgroups *c, unsigned slot); /* 0 when gone; -EBUSY: not yet empty */
 
 struct cgroup_usage {

@@ -21,9 +21,10 @@
 #define BUSY_TRIES 12u /* 1, 2, 4 ... ms: four seconds in all */
 
 /* A cgroup stays busy for a moment after its last process ended, and v1 has no event for it. */
-static int remove_cgroups(const struct cgroups *cg, unsigned slot)
+static int remove_cgroups(const struct cgroups *cg, const struct janitor_job *job)
 {
-        int r = cgroups_remove(cg, slot);
+        int (*remove)(const struct cgroups *c, unsigned slot) = job->keeps_group ? cgroups_recycle : cgroups_remove;
+        int r = remove(cg, job->slot);
 
         for (unsigned i = 0; r == -EBUSY && i < BUSY_TRIES; i++) {
                 struct timespec t = {.tv_nsec = (1l << i) * 1000000l};
@@ -31,7 +32,7 @@ static int remove_cgroups(const struct cgroups *cg, unsigned slot)
                 if (t.tv_nsec >= 1000000000l)
                         t = (struct timespec){t.tv_nsec / 1000000000l, t.tv_nsec % 1000000000l};
                 (void)nanosleep(&t, NULL);
-                r = cgroups_remove(cg, slot);
+                r = remove(cg, job->slot);
         }
         return r;
 }
@@ -57,13 +58,14 @@ static void forget_flows(const struct instance *in, unsigned slot)
                 log_warn("flows.left", "slot=%u error=\"%s\"", slot, strerror(-r));
 }
 
-static struct janitor_done clean(const struct cgroups *cg, const struct instance *in, unsigned slot)
+static struct janitor_done clean(const struct cgroups *cg, const struct instance *in, const struct janitor_job *job)
 {
-        struct janitor_done done = {.slot = slot, .was_online = in && has_sent(in, slot)};
+        struct janitor_done done = {.slot = job->slot, .was_online = in && has_sent(in, job->slot)};
 
         if (done.was_online)
-                forget_flows(in, slot);
-        done.r = remove_cgroups(cg, slot);
+                forget_flows(in, job->slot);
+        done.r = remove_cgroups(cg, job);
+        done.kept_group = job->keeps_group;
         return done;
 }
 
@@ -77,7 +79,7 @@ static _Noreturn void run_janitor(const struct cgroups *cg, const struct instanc
                 for (size_t i = 0; i < nfds; i++)
                         (void)close(fds[i]);
                 if (job.slot) {
-                        struct janitor_done done = clean(cg, in, job.slot);
+                        struct janitor_done done = clean(cg, in, &job);
 
                         if (scm_send(sock, &done, sizeof(done), NULL, 0) < 0)
                                 break;

@@ -9,12 +9,14 @@ struct err;
 struct cgroups;
 struct instance;
 
-struct janitor_job {   /* engine -> janitor; fds that ride along are closed there */
-        uint32_t slot; /* whose cgroups to remove; 0: none */
+struct janitor_job {          /* engine -> janitor; fds that ride along are closed there */
+        uint32_t slot;        /* whose cgroups to remove; 0: none */
+        uint32_t keeps_group; /* but not the one that is dear to remove (cgroups_recycle) */
 };
 struct janitor_done { /* janitor -> engine, for jobs with a slot */
         uint32_t slot;
-        int32_t r;           /* 0, or the negative errno that did not go away */
+        int32_t r; /* 0, or the negative errno that did not go away */
+        uint32_t kept_group;
         uint32_t was_online; /* it sent packets: its network namespace knows to whom, and is not for another */
 };
 

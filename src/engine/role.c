@@ -75,6 +75,7 @@ static int open_dirs(struct engine *e, struct err *err)
         if ((r = open_or_make(e->data_dir, "sandboxes", 0700, &e->sandboxes_dir, err)) < 0 ||
             (r = open_or_make(e->data_dir, "trash", 0700, &e->trash_dir, err)) < 0)
                 return r;
+        (void)sys_spread_dirs(e->sandboxes_dir); /* where that is no wish one can have, it needs no granting */
         return open_layers(e, err);
 }
 

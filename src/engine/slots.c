@@ -52,6 +52,8 @@ unsigned slots_take(struct slots *s, int *ret_netns)
         assert(from->count > 0);
         slot = from->at[--from->count];
         slots_go(s, slot, SLOT_ASKED);
+        s->group_count -= s->has_group[slot];
+        s->has_group[slot] = false;
         *ret_netns = TAKE_FD(s->netns[slot]);
         return slot;
 }
@@ -68,7 +70,7 @@ bool slots_mark_used(struct slots *s, unsigned slot)
 
 static void clean(struct slots *s, unsigned slot)
 {
-        struct janitor_job job = {slot};
+        struct janitor_job job = {.slot = slot, .keeps_group = s->group_count < s->networked_max};
         int r = helper_send(&s->janitor, &job, sizeof(job), NULL, 0);
 
         if (r == -EPIPE)
@@ -90,12 +92,15 @@ void slots_mark_dirty(struct slots *s, unsigned slot)
                 slots_return(s, slot, -1);
 }
 
-static void is_clean(struct slots *s, unsigned slot, bool was_online)
+static void is_clean(struct slots *s, const struct janitor_done *done)
 {
+        unsigned slot = done->slot;
         int *netns = &s->netns[slot];
 
         slots_go(s, slot, SLOT_FREE);
-        if (*netns >= 0 && (was_online || s->networked.count >= s->networked_max))
+        s->has_group[slot] = done->kept_group;
+        s->group_count += s->has_group[slot];
+        if (*netns >= 0 && (done->was_online || s->networked.count >= s->networked_max))
                 slots_close_later(s, netns, 1);
         push(*netns >= 0 ? &s->networked : &s->bare, slot);
         s->on_free(s);
@@ -114,7 +119,7 @@ static void on_cleaned(struct helper *h, const void *msg, size_t n, int *fds, si
                 log_error("slot.lost", "slot=%u error=\"%s\", until the engine starts again", done->slot,
                           strerror(-done->r));
         else
-                is_clean(s, done->slot, done->was_online);
+                is_clean(s, done);
 }
 
 void slots_close_later(struct slots *s, int *fds, size_t n)

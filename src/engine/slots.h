@@ -5,7 +5,7 @@
  *     FREE --ask--> ASKED --cell comes--> WARMING --envd waits--> READY --take--> USED --all dead--> DIRTY --cleaned--> FREE
  *
  * ASKED, WARMING and READY may also turn DIRTY (the cell failed or died).  Invariant: a slot is used again only after all
- * its processes are dead and its cgroups are gone. */
+ * its processes are dead and its cgroups are gone, but for the memory group that may be kept for it. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,6 +29,8 @@ struct slots {
         int netns[SLOTS_MAX];              /* while FREE or DIRTY; -1: none */
         struct slot_stack networked, bare; /* free slots with a network and without; the one used last is used next */
         unsigned networked_max;            /* more free networks are not kept: each costs a quarter of a MiB */
+        bool has_group[SLOTS_MAX];         /* while FREE: its memory cgroup was kept */
+        unsigned group_count;              /* at most networked_max and those that are being cleaned */
         struct helper janitor;
         void (*on_free)(struct slots *s); /* another one is free */
         void (*on_janitor_gone)(struct slots *s);

@@ -3,10 +3,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/openat2.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -38,6 +40,16 @@ int sys_make_dir(int dir, const char *name, mode_t mode)
         if (mkdirat(dir, name, mode) < 0)
                 return errno == EEXIST ? 0 : -errno;
         return fchmodat(dir, name, mode, 0) < 0 ? -errno : 0;
+}
+
+int sys_spread_dirs(int dir)
+{
+        int flags;
+
+        if (ioctl(dir, FS_IOC_GETFLAGS, &flags) < 0)
+                return -errno;
+        flags |= FS_TOPDIR_FL;
+        return ioctl(dir, FS_IOC_SETFLAGS, &flags) < 0 ? -errno : 0;
 }
 
 int sys_write_at(int dir, const char *path, const char *text)

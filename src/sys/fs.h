@@ -11,6 +11,11 @@ int sys_open_beneath(int dir, const char *path, int flags, mode_t mode);
 int sys_open_dir(int dir, const char *path);              /* O_DIRECTORY, below `dir` as above */
 int sys_make_dir(int dir, const char *name, mode_t mode); /* exact mode whatever the umask; fine when it exists */
 
+/* Ask the file system to place each new directory in `dir` apart from the others (ext4's top directory flag): it would
+ * else look for free inodes where thousands were just given back, and must not take those at once.  -ENOTTY and the
+ * like: it knows no such wish. */
+int sys_spread_dirs(int dir);
+
 int sys_write_at(int dir, const char *path, const char *text); /* one write to an existing file (proc, sys, cgroup) */
 /* The whole file as text into out (NUL added); its length, -E2BIG when it does not fit. */
 ssize_t sys_read_at(int dir, const char *path, char *out, size_t size);

@@ -60,11 +60,13 @@ static void leaves_nothing_behind(void)
                         CHECK_NONE(rig_kill(&g, id));
                 }
         }
-        before.links += 10; /* networks of used slots are kept for the next sandboxes, */
-        before.fds += 10;   /* one fd each */
+        before.links += 10;   /* networks of used slots are kept for the next sandboxes, */
+        before.fds += 10;     /* one fd each, */
+        before.cgroups += 10; /* and one memory group each */
         after = rig_count(&g, &before);
-        CHECK(after.fds <= before.fds && after.links <= before.links);
+        CHECK(after.fds <= before.fds && after.links <= before.links && after.cgroups <= before.cgroups);
         after.fds = before.fds;
+        after.cgroups = before.cgroups;
         CHECK(leak_none(&after, &before));
 }
 

@@ -31,19 +31,27 @@ export function instanceName(data) {
   }
 }
 
-/** Directories below the instance's own in every cgroup hierarchy. */
-export function cgroupDirs(instance) {
+/** Directories below the instance's own in every cgroup hierarchy, without memory groups kept for the next sandbox. */
+export function cgroupDirs(instance, { all = false } = {}) {
   const found = []
   const walk = (dir) => {
     for (const entry of list(dir)) {
       const below = path.join(dir, entry)
       if (!fs.statSync(below, { throwIfNoEntry: false })?.isDirectory()) continue
-      found.push(below)
+      if (!isKeptGroup(below) || all) found.push(below)
       walk(below)
     }
   }
   for (const hierarchy of ['', ...list(cgroupRoot)]) walk(path.join(cgroupRoot, hierarchy, instance))
   return found
+}
+
+const isKeptGroup = (dir) => {
+  try {
+    return fs.existsSync(path.join(dir, 'memory.limit_in_bytes')) && fs.readFileSync(path.join(dir, 'cgroup.procs'), 'utf8') === ''
+  } catch {
+    return false
+  }
 }
 
 /** Processes of sandboxes and of cells kept ready: whoever is in one of the instance's cgroups, whoever the parent is. */
@@ -191,7 +199,7 @@ export function everythingOf(data) {
   for (const line of mountLines('self')) if (line.includes(data + '/')) found.push(`mount ${line}`)
   const instance = instanceName(data)
   for (const p of cellProcesses(instance).filter((q) => q.state !== 'Z')) found.push(`process ${p.pid} ${p.args.join(' ')} in ${instance}`)
-  for (const dir of instance ? cgroupDirs(instance) : []) found.push(`cgroup ${dir}`)
+  for (const dir of instance ? cgroupDirs(instance, { all: true }) : []) found.push(`cgroup ${dir}`)
   for (const line of instance ? [...links(instance), ...tables(instance)] : []) found.push(line)
   for (const name of list(path.join(data, 'sandboxes'))) found.push(`sandboxes/${name}`)
   for (const name of list(path.join(data, 'trash'))) found.push(`trash/${name}`)

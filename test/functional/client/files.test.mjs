@@ -29,6 +29,7 @@ test('several files in one call keep their order', withSandbox(async ({ files })
   assert.deepEqual((await files.write(many)).map((f) => f.path), many.map((f) => `/home/user/${f.path}`))
   for (const f of many) assert.equal(await files.read(f.path), f.data)
   assert.deepEqual(await files.write([]), [])
+  assert.deepEqual((await files.write([{ path: '/tmp/one.txt', data: '1' }])).map((f) => f.path), ['/tmp/one.txt'])
 }))
 
 test('overwriting shortens; missing directories are made; owner is the user', withSandbox(async ({ files, commands }) => {
@@ -67,6 +68,10 @@ test('list by depth, sorted', withSandbox(async ({ files, commands }) => {
   const names = async (depth) => (await files.list('tree', { depth })).map((e) => e.name)
   assert.deepEqual(await names(1), ['file1.txt', 'subdir1', 'subdir2'])
   assert.deepEqual(await names(2), ['file1.txt', 'subdir1', 'subdir1_1', 'subdir1_2', 'subdir2', 'subdir2_1', 'subdir2_2'])
+  assert.deepEqual(await names(3), await names(2))
+  await files.makeDir('tree/subdir1/subdir1_1/deepest')
+  assert.deepEqual((await names(3)).slice(1, 4), ['subdir1', 'subdir1_1', 'deepest'])
+  assert.ok((await files.list('tree', { depth: 3 })).every((e) => e.symlinkTarget === undefined))
   await assert.rejects(files.list('missing'), FileNotFoundError)
 }))
 
@@ -83,6 +88,10 @@ test('makeDir, exists, rename, remove', withSandbox(async ({ files }) => {
   await files.remove('a')
   assert.equal(await files.exists('a'), false)
   await files.remove('a') // silent when there is nothing
+}))
+
+test('files of the kernel are read to their end, whatever length they claim', withSandbox(async ({ files }) => {
+  assert.match(await files.read('/proc/sys/kernel/random/boot_id'), /^[0-9a-f-]{36}\n$/)
 }))
 
 test('reading what is not there, or no file', withSandbox(async ({ files }) => {

@@ -105,6 +105,5 @@ test('left and joined again: only what is new, and the exit code', withSandbox(a
 }))
 
 test('over its time: TimeoutError', withSandbox(async (sandbox) => {
-  const { handle } = await open(sandbox, { timeoutMs: 300 })
-  await assert.rejects(handle.wait(), TimeoutError)
+  await assert.rejects(async () => (await open(sandbox, { timeoutMs: 500 })).handle.wait(), TimeoutError)
 }))

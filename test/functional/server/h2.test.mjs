@@ -34,7 +34,7 @@ function call(session, sandbox, path, { port = 49983, method = 'POST', headers =
   stream.on('error', () => {})
   x.closed = new Promise((done) => stream.once('close', () => { if (stream.rstCode) x.how = stream.rstCode; done() }))
   x.until = async (pattern) => { while (!pattern.test(x.text)) { assert.ok(!stream.destroyed, `ended without ${pattern}: ${x.text.slice(-300)}`); await Promise.race([once(stream, 'more'), x.closed]) } }
-  if (body !== undefined) stream.end(body)
+  if (body) stream.end(body) // null: it stays open
   return x
 }
 
@@ -111,6 +111,28 @@ test('a kill resets the streams, without an end', leakless(async () => {
   assert.equal(health.status, 502)
   session.destroy()
   await other.kill()
+}))
+
+test('a WebSocket as a stream among others', withSandbox(async (sandbox) => {
+  const script = "require('node:http').createServer().on('upgrade', (rq, s) => { s.write('HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\nSec-WebSocket-Accept: x\\r\\n\\r\\n' + rq.url + ' '); s.pipe(s) }).listen(3000)"
+  await sandbox.files.write('ws.cjs', script)
+  await sandbox.commands.run('node ws.cjs', { background: true, timeoutMs: 0 })
+  await sandbox.commands.run('until (exec 3<>/dev/tcp/127.0.0.1/3000) 2>/dev/null; do sleep 0.02; done')
+  const session = await connect(`3000-${sandbox.sandboxId}.${name}:${port}`)
+  if (!session.remoteSettings.enableConnectProtocol) await once(session, 'remoteSettings')
+  assert.equal(session.remoteSettings.enableConnectProtocol, true)
+  const headers = { ':protocol': 'websocket', 'sec-websocket-version': '13', origin: 'https://page.example' }
+  const socket = call(session, sandbox, '/live?x=1', { method: 'CONNECT', headers, body: null })
+  assert.equal(await socket.head, 200)
+  for (const text of ['one', 'two', 'three']) {
+    socket.stream.write(text)
+    await socket.until(new RegExp(`${text}$`))
+  }
+  assert.equal(socket.text, '/live?x=1 onetwothree')
+  await sandbox.kill()
+  await socket.closed
+  assert.notEqual(socket.how, 'end')
+  session.destroy()
 }))
 
 test('a large body both ways, many streams sharing the connection', withSandbox(async (sandbox) => {

@@ -76,7 +76,8 @@ static struct str text_of(const struct buf *b)
 /* passwd: name:password:uid:gid:gecos:home:shell (the shell may be missing) */
 static bool parse_passwd(const struct record *rec, uint32_t *ret_uid, uint32_t *ret_gid)
 {
-        return rec->count >= 6 && rec->field[0].n && parse_u32(rec->field[2], 0, UINT32_MAX - 1, ret_uid) == 0 &&
+        return rec->count >= 6 && rec->field[0].n && !str_has_nul(rec->field[0]) && !str_has_nul(rec->field[5]) &&
+               parse_u32(rec->field[2], 0, UINT32_MAX - 1, ret_uid) == 0 &&
                parse_u32(rec->field[3], 0, UINT32_MAX - 1, ret_gid) == 0;
 }
 

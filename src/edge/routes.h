@@ -22,7 +22,7 @@ struct sandbox {
         struct list waiters; /* clients that need the route (client.wait) */
         struct list live;    /* clients with an exchange under way (client.in_sandbox) */
         size_t live_count;
-        struct list idle;    /* upstream connections ready for reuse */
+        struct list idle; /* upstream connections ready for reuse */
         size_t idle_count;
         struct list lru;
 };

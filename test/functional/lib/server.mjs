@@ -38,7 +38,7 @@ export function parseExports(text) {
 
 /** Run the command line tool to its end: {status, stdout, stderr}. */
 export function sandglass(args, options = {}) {
-  const r = spawnSync(binary, args, { encoding: 'utf8', timeout: 60_000, ...options })
+  const r = spawnSync(binary, args, { encoding: 'utf8', timeout: 300_000, ...options })
   return { status: r.status, signal: r.signal, stdout: r.stdout ?? '', stderr: r.stderr ?? '' }
 }
 
@@ -172,7 +172,7 @@ export class Server {
       if (r.status !== 0) this.child.kill('SIGKILL')
       await Promise.race([this.ended, late(10_000)])
     }
-    if (!this.keepsData) fs.rmSync(this.data, { recursive: true, force: true })
+    if (!this.keepsData && r.status === 0) fs.rmSync(this.data, { recursive: true, force: true })
     if (r.status !== 0) throw new Error(`sandglass down failed (${r.status}): ${r.stderr}\n${this.log.slice(-2000)}`)
   }
 
@@ -186,7 +186,7 @@ const late = (ms) => new Promise((done) => setTimeout(done, ms, null).unref())
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => process.exit(1))
 process.once('exit', () => {
   for (const server of running) {
-    sandglass(['down', '--data', server.data])
-    if (!server.keepsData) fs.rmSync(server.data, { recursive: true, force: true })
+    const { status } = sandglass(['down', '--data', server.data])
+    if (!server.keepsData && status === 0) fs.rmSync(server.data, { recursive: true, force: true })
   }
 })

@@ -47,7 +47,10 @@ test('fifty commands lose their clients: they run on, nothing else is kept', wit
   const running = await sandbox.commands.list()
   assert.equal(running.length, 50)
   await Promise.all(running.map((p) => sandbox.commands.kill(p.pid)))
-  await until(() => `daemon as before: ${JSON.stringify([empty, count()])}`, () => count().all <= empty.all + 10) // connections kept by the edge
+  await until(() => `daemon as before: ${JSON.stringify([empty, count()])}`, () => {
+    const now = count()
+    return now.all - now.sockets <= empty.all - empty.sockets // connections are kept by the edge, as many as it liked to use
+  })
   assert.deepEqual(await sandbox.commands.list(), [])
 }))
 

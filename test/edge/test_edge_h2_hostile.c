@@ -106,7 +106,7 @@ static void lengths_must_be_true(void)
 {
         TLS_WORLD;
         H2C c = h2c_open(&w, &(struct h2c_options){.is_lax = true});
-        AUTO_CLOSE int up = -1, more = -1;
+        AUTO_CLOSE int up = -1;
         char head[4096];
         int32_t id;
 

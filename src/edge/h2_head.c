@@ -70,6 +70,8 @@ static struct str text(const struct buf *b)
 
 static struct str pseudo(const struct h2_head *h, enum h2_pseudo which)
 {
+        if (h->at[which].n == 0)
+                return STR("");
         return (struct str){(const char *)buf_at(&h->pseudo) + h->at[which].at, h->at[which].n};
 }
 

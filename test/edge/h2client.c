@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 #include <time.h>
 
 #include "base/auto.h"
@@ -315,8 +317,11 @@ void h2c_idle(struct h2c *c, int ms)
         long until = now_ms() + ms;
 
         (void)h2c_push(c);
-        while (!c->is_dead && now_ms() < until)
-                (void)hear(c, (int)(until - now_ms()));
+        do {
+                long left = until - now_ms();
+
+                (void)hear(c, left > 0 ? (int)left : 0);
+        } while (!c->is_dead && now_ms() < until);
 }
 
 /* ---- coming and going ---- */
@@ -374,6 +379,8 @@ struct h2c *h2c_connect(const struct world *w)
         c->keeps_bodies = true;
         (void)signal(SIGPIPE, SIG_IGN); /* OpenSSL writes without a flag against it */
         c->fd = dial_port(w->tls_port);
+        (void)setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){.tv_sec = WAIT_MS / 1000},
+                         sizeof(struct timeval));
         if (c->fd < 0 || !connect_tls(c)) {
                 printf("# no HTTP/2 connection: %s\n", ERR_reason_error_string(ERR_peek_last_error()));
                 h2c_close(&c);

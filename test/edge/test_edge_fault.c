@@ -1,6 +1,6 @@
 /* The edge with its first, second, third ... allocation failing: each client gets an answer or an end, the next one is
  * served as ever, and the edge ends in order. */
-#include "harness.h"
+#include "h2client.h"
 
 #include <errno.h>
 #include <sys/socket.h>
@@ -88,7 +88,25 @@ static int ask_once(struct world *w)
         return status < 0 ? 0 : status;
 }
 
-static enum outcome run(long n)
+/* The same over HTTP/2, with a body, so that its blocks are needed, too. */
+static int ask_once_by_h2(struct world *w)
+{
+        H2C c = h2c_open(w, NULL);
+        int32_t id;
+
+        if (!c || c->is_dead)
+                return 0;
+        id = h2c_ask(c, "POST", HOST_A("49983"), "/", NULL, "body");
+        (void)h2c_push(c);
+        while (!h2c_of(c, id)->is_closed && !c->is_dead) {
+                if (!serve_until_heard(w, c->fd))
+                        return -1;
+                h2c_idle(c, 0);
+        }
+        return h2c_of(c, id)->status;
+}
+
+static enum outcome run(long n, int (*ask)(struct world *w))
 {
         WORLD;
         int first, second = 0, status;
@@ -97,11 +115,13 @@ static enum outcome run(long n)
         w.in_edge = arm;
         w.limits.wait_timeout_ms = 100;
         w.limits.dial_timeout_ms = 100;
+        if (ask == ask_once_by_h2)
+                w.https = -2;
         if (world_launch(&w) < 0)
                 return OUTCOME_BROKEN;
-        first = ask_once(&w);
+        first = ask(&w);
         for (int i = 0; i < 3 && second != 200; i++)
-                second = ask_once(&w); /* a lost route or socket is asked for again */
+                second = ask(&w); /* a lost route or socket is asked for again */
         status = world_stop(&w);
         if (status == 1 && first <= 0)
                 return OUTCOME_NO_START;
@@ -113,26 +133,37 @@ static enum outcome run(long n)
         return OUTCOME_BROKEN;
 }
 
-static void every_allocation_may_fail(void)
+static bool try_all(int (*ask)(struct world *w))
 {
         int fine = 0, no_start = 0;
 
         for (long n = 1; n < ALLOCATIONS_MAX; n++) {
-                enum outcome o = run(n);
+                enum outcome o = run(n, ask);
 
-                CHECK_INT(o, !=, OUTCOME_BROKEN);
+                if (o == OUTCOME_BROKEN)
+                        return false;
                 fine += o == OUTCOME_FINE;
                 no_start += o == OUTCOME_NO_START;
                 if (o == OUTCOME_NOT_HIT)
                         break;
         }
         printf("# %d survived, %d refused to start\n", fine, no_start);
-        CHECK_INT(fine, >, 10);
-        CHECK_INT(fine + no_start, <, ALLOCATIONS_MAX - 1); /* they were all tried */
+        return fine > 10 && fine + no_start < ALLOCATIONS_MAX - 1; /* they were all tried */
+}
+
+static void every_allocation_may_fail(void)
+{
+        CHECK(try_all(ask_once));
+}
+
+static void every_allocation_may_fail_with_http2(void)
+{
+        CHECK(try_all(ask_once_by_h2));
 }
 
 int main(void)
 {
         RUN(every_allocation_may_fail);
+        RUN(every_allocation_may_fail_with_http2);
         return tap_done();
 }

@@ -11,6 +11,7 @@
 #include "edge/h2_stream.h"
 
 #define FRAME_ROOM (20u << 10) /* the library's largest piece: a frame of 16 KiB and its head */
+#define READ_LARGE (8u << 10)  /* after a smaller one there is hardly more: the loop would tell */
 #define READS_MAX 4            /* of one readiness, so that one connection does not hold up the others */
 
 /* ---- ending ---- */
@@ -173,7 +174,7 @@ static bool feed(struct h2 *h, const void *p, size_t n)
         return true;
 }
 
-/* false: nothing more to read now. */
+/* false: no use in reading on now. */
 static bool read_some(struct h2 *h)
 {
         struct edge *e = h->conn.edge;
@@ -186,11 +187,11 @@ static bool read_some(struct h2 *h)
                 return false;
         }
         n = stream_read(&h->conn.stream, in.mem, BLOCK_SIZE);
-        goes_on = n > 0;
+        goes_on = n >= (ssize_t)READ_LARGE;
         if (n <= 0 && n != -EAGAIN)
                 h2_close(h);
         else if (n > 0 && h->session)
-                goes_on = feed(h, in.mem, (size_t)n);
+                goes_on = feed(h, in.mem, (size_t)n) && goes_on;
         block_drop(&e->blocks, &in);
         return goes_on;
 }

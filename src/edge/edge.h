@@ -37,6 +37,7 @@ struct edge {
 
         struct list conns; /* struct conn */
         size_t client_count, clients_max;
+        size_t h2_waiting; /* bytes of bodies in all h2_streams */
 
         struct link routes_link; /* routes.h */
         struct map sandboxes;    /* id -> struct sandbox */

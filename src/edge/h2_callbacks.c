@@ -115,7 +115,6 @@ static int begin_request(struct h2 *h, int32_t id, bool is_ended)
         struct edge *e = h->conn.edge;
         struct h2_stream *st;
 
-        h->is_collecting = false;
         if (e->client_count >= e->clients_max) {
                 refuse_stream(h, id);
                 return 0;
@@ -167,6 +166,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *f, void *arg)
         struct h2 *h = arg;
 
         (void)session;
+        h->is_collecting = false; /* nothing comes between the frames of a head */
         switch (f->hd.type) {
         case NGHTTP2_HEADERS:
                 if (is_request(f))
@@ -196,8 +196,8 @@ static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *f, in
 
         (void)session;
         (void)error;
-        if (is_request(f))
-                h->is_collecting = false;
+        (void)f;
+        h->is_collecting = false;
         count_reset(h);
         return 0;
 }
@@ -205,18 +205,23 @@ static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *f, in
 static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *p, size_t n, void *arg)
 {
         struct h2_stream *st = nghttp2_session_get_stream_user_data(session, id);
+        struct h2 *h = arg;
+        const struct edge *e = h->conn.edge;
+        size_t before;
 
         (void)flags;
-        (void)arg;
         if (!st || st->c.state >= CLIENT_REPLY) { /* nobody wants it, but others share the connection's window */
                 (void)nghttp2_session_consume_connection(session, n);
-                h2_changed(arg);
+                h2_changed(h);
                 return 0;
         }
-        if (h2_stream_data(st, p, n) < 0)
-                client_cut(&st->c);
-        else
+        before = st->waiting;
+        if (e->h2_waiting + n > e->limits->h2_waiting_max || h2_stream_data(st, p, n) < 0) {
+                (void)nghttp2_session_consume_connection(session, n - (st->waiting - before));
+                client_cut(&st->c); /* gives back the rest */
+        } else {
                 h2_stream_touch(st);
+        }
         return 0;
 }
 

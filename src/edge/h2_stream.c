@@ -57,6 +57,7 @@ int h2_stream_data(struct h2_stream *st, const uint8_t *p, size_t n)
                 memcpy(block_at(b) + b->len, p, room);
                 b->len += room;
                 st->waiting += room;
+                st->c.edge->h2_waiting += room;
                 p += room;
                 n -= room;
         }
@@ -85,6 +86,7 @@ static bool next_piece(struct h2_stream *st)
 static void give_window_back(struct h2_stream *st, size_t n)
 {
         st->waiting -= n;
+        st->c.edge->h2_waiting -= n;
         if (n == 0 || !st->h2->session)
                 return;
         (void)nghttp2_session_consume_connection(st->h2->session, n);
@@ -308,6 +310,8 @@ static void release(struct client *c)
         struct list *node;
 
         leave_session(st);
+        c->edge->h2_waiting -= st->waiting;
+        st->waiting = 0;
         while ((node = list_pop_front(&st->more))) {
                 struct piece *p = LIST_ENTRY(node, struct piece, node);
 

@@ -23,6 +23,7 @@ struct edge_limits {
         /* of one HTTP/2 connection */
         unsigned h2_streams_max;                   /* at a time */
         unsigned h2_stream_window, h2_conn_window; /* bytes of bodies that upstreams have not taken yet */
+        size_t h2_waiting_max;                     /* ... of all connections together; who sends more is reset */
         unsigned h2_resets_burst, h2_resets_per_s; /* streams the client gives up or gets wrong */
         unsigned h2_chatter_burst,
                 h2_chatter_per_s; /* frames that carry nothing: PING, SETTINGS, PRIORITY, empty DATA */

@@ -322,6 +322,57 @@ static void slow_heads_and_silence_time_out(void)
         CHECK(h2c_wait_dead(c));
 }
 
+static void a_bad_head_is_not_waited_for(void)
+{
+        WORLD;
+        H2C c = NULL;
+        int32_t id;
+
+        w.https = -2;
+        w.limits.head_timeout_ms = 60;
+        START;
+        c = h2c_open(&w, &(struct h2c_options){.is_lax = true});
+        CHECK(c);
+        id = h2c_ask(c, "GET", "localhost", "/", (const char *[]){"connection", "close", NULL}, NULL);
+        CHECK(h2c_wait_end(c, id));
+        id = h2c_ask(c, "GET", "localhost", "/", (const char *[]){"x", "a\nb", NULL}, NULL);
+        CHECK(h2c_wait_end(c, id));
+        h2c_idle(c, 150);
+        CHECK_INT(c->goaways, ==, 0);
+        CHECK(is_well(c));
+}
+
+static void uploads_nobody_takes_have_a_limit_together(void)
+{
+        static char bytes[1 << 20];
+        WORLD;
+        H2C c = NULL;
+        AUTO_CLOSE int up = -1;
+        char head[4096];
+        int32_t ids[4];
+        int cut = 0;
+
+        w.https = -2;
+        w.limits.h2_waiting_max = 2 << 20;
+        START;
+        c = h2c_open(&w, NULL);
+        CHECK(c);
+        for (int i = 0; i < 4; i++) { /* their sandbox is not found out about yet */
+                ids[i] = h2c_ask(c, "POST", HOST_A("3000"), "/", NULL, H2_OPEN);
+                h2c_send(c, ids[i], bytes, sizeof(bytes), false);
+        }
+        for (int i = 0; i < 100 && cut < 2; i++) {
+                h2c_idle(c, 10);
+                cut = 0;
+                for (int k = 0; k < 4; k++)
+                        cut += h2c_of(c, ids[k])->is_closed;
+        }
+        CHECK_INT(cut, ==, 2);
+        up = give_both(&w, BOX_A, 3000); /* the others go on */
+        CHECK_INT(hear_head(up, head, sizeof(head)), >, 0);
+        CHECK(is_well(c));
+}
+
 static void too_many_streams_are_refused(void)
 {
         WORLD;
@@ -414,6 +465,8 @@ int main(void)
         RUN(floods_end_the_connection);
         RUN(a_head_in_endless_pieces_ends_the_connection);
         RUN(slow_heads_and_silence_time_out);
+        RUN(a_bad_head_is_not_waited_for);
+        RUN(uploads_nobody_takes_have_a_limit_together);
         RUN(too_many_streams_are_refused);
         RUN(streams_beyond_the_announced_number_are_refused);
         RUN(garbage_is_no_protocol);

@@ -122,6 +122,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (int i = 0; i < UPSTREAMS; i++)
                 close_fd(&ups[i]);
         turn(3);
-        MUST(edge.client_count == 0 && edge.dial_count == 0 && edge.idle_count == 0);
+        MUST(edge.client_count == 0 && edge.h2_waiting == 0 && edge.dial_count == 0 && edge.idle_count == 0);
         return 0;
 }

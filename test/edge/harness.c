@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -444,6 +445,7 @@ static void run_edge(struct world *w)
         struct conf conf = {.data_dir = data, .domain = domain, .log_level = level};
         int r;
 
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that crashes leaves nothing running */
         (void)snprintf(data, sizeof(data), "%s", w->dir);
         (void)snprintf(cert, sizeof(cert), "%s/ca/cert.pem", w->dir);
         (void)snprintf(key, sizeof(key), "%s/ca/key.pem", w->dir);

@@ -3,11 +3,13 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "envd/accept.h"
 #include "envd/answer.h"
 #include "envd/content.h"
 #include "envd/envd.h"
 #include "envd/fault.h"
 #include "envd/files.h"
+#include "envd/gzip.h"
 #include "envd/paths.h"
 #include "envd/pump.h"
 #include "http/server.h"
@@ -17,36 +19,35 @@
 #define RANGE_TEXT_MAX 80
 
 struct download {
+        struct loop *loop;
         struct http_request *rq;
         const char *path;
         int fd; /* owned until it is sent */
         struct stat st;
+        bool is_packed;
         const char *type;
         struct buf disposition;
         char modified[HTTP_DATE_MAX];
 };
 
-/* Quality 0 for an encoding: "identity;q=0".  -1 not named. */
-static int is_accepted(const struct http1_head *head, const char *name)
+/* How it is sent; with a part or a condition asked for, as it is.  false: answered. */
+static bool choose_coding(struct download *d)
 {
-        struct str list = http1_value(head, "Accept-Encoding"), one, token;
+        const struct http1_head *head = d->rq->head;
+        enum accept_coding coding = accept_coding(http1_value(head, "Accept-Encoding"));
+        bool must_be_plain = http1_find(head, "Range") || http1_find(head, "If-Range") ||
+                             http1_find(head, "If-Modified-Since") || http1_find(head, "If-Unmodified-Since") ||
+                             http1_find(head, "If-Match") || http1_find(head, "If-None-Match");
 
-        while (list.n) {
-                (void)str_cut(&list, ',', &one);
-                (void)str_cut(&one, ';', &token);
-                if (!str_iis(str_trim(token), name))
-                        continue;
-                one = str_trim(one);
-                return !(str_starts(one, "q=0") && one.n <= 7 && strspn(one.p + 2, "0.") >= one.n - 2);
-        }
-        return -1;
-}
-
-static bool is_identity_accepted(const struct http1_head *head)
-{
-        int named = is_accepted(head, "identity");
-
-        return named >= 0 ? named : is_accepted(head, "*") != 0;
+        d->is_packed = !must_be_plain && (coding == ACCEPT_GZIP || coding == ACCEPT_GZIP_ONLY);
+        if (coding == ACCEPT_NOTHING_KNOWN)
+                answer_error(d->rq, 406,
+                             "error parsing Accept-Encoding: no acceptable encoding found, supported: [gzip]");
+        else if (must_be_plain && coding == ACCEPT_GZIP_ONLY)
+                answer_error(d->rq, 406, "identity encoding not acceptable for Range or conditional request");
+        else
+                return true;
+        return false;
 }
 
 /* The file, opened and checked.  false: answered. */
@@ -61,10 +62,7 @@ static bool open_file(struct download *d)
                 answer_error(d->rq, 400, "path '%s' is a directory", d->path);
         } else if (!S_ISREG(d->st.st_mode)) { /* a pipe or device may never come to an end */
                 answer_error(d->rq, 400, "path '%s' is not a regular file", d->path);
-        } else if (!is_identity_accepted(d->rq->head)) {
-                answer_error(d->rq, 406,
-                             "error parsing Accept-Encoding: no acceptable encoding found, supported: [identity]");
-        } else {
+        } else if (choose_coding(d)) {
                 d->fd = open(d->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
                 if (d->fd >= 0 && fstat(d->fd, &d->st) == 0 && S_ISREG(d->st.st_mode))
                         return true;
@@ -95,7 +93,10 @@ static void file_headers(struct download *d, struct headers *h)
         headers_add(h, "Vary", "Accept-Encoding");
         headers_add(h, "Content-Disposition", buf_cstr(&d->disposition));
         headers_add(h, "Last-Modified", d->modified);
-        headers_add(h, "Accept-Ranges", "bytes");
+        if (d->is_packed)
+                headers_add(h, "Content-Encoding", "gzip");
+        else
+                headers_add(h, "Accept-Ranges", "bytes");
 }
 
 /* If-Modified-Since and If-Unmodified-Since: 0 go on, or the status that answers. */
@@ -171,7 +172,7 @@ static void send_many_ranges(struct download *d, const struct range *ranges, int
         (void)snprintf(type, sizeof(type), "multipart/byteranges; boundary=%s", boundary);
         file_headers(d, &h);
         http_start(d->rq, 206, type, h.list, (int64_t)pump_length(p));
-        pump_start(p, d->rq);
+        pump_start(p, d->loop, d->rq);
 }
 
 static void refuse_range(struct download *d)
@@ -185,36 +186,52 @@ static void refuse_range(struct download *d)
         http_reply(d->rq, 416, "text/plain; charset=utf-8", h.list, "invalid range\n", 14);
 }
 
+/* All of it, in pieces, without telling its length. */
+static void send_pieces(struct download *d)
+{
+        struct pump *p = pump_create(TAKE_FD(d->fd));
+        struct headers h;
+
+        if (p && d->is_packed)
+                p->gzip = gzip_create();
+        if (!p || (d->is_packed && !p->gzip) || !pump_add(p, 0, PUMP_TO_END)) {
+                pump_free(p);
+                answer_error(d->rq, 500, "error reading file '%s': out of memory", d->path);
+                return;
+        }
+        file_headers(d, &h);
+        http_start(d->rq, 200, d->type, h.list, -1);
+        pump_start(p, d->loop, d->rq);
+}
+
 /* Size 0 may mean that the size is not known (procfs): read it and see. */
 static void send_unsized(struct download *d)
 {
         AUTO_BUF struct buf b = BUF_INIT(SMALL_MAX);
         struct headers h;
-        struct pump *p;
         ssize_t n;
 
         do {
                 n = buf_fill(&b, d->fd, SMALL_MAX);
         } while (n > 0);
-        file_headers(d, &h);
-        if (n != -E2BIG) {
+        if (n == -E2BIG) {
+                send_pieces(d);
+        } else if (n < 0 && n != -EAGAIN && b.len == 0) {
+                answer_error(d->rq, 500, "error reading file '%s': %s", d->path, errno_text((int)-n));
+        } else {
+                file_headers(d, &h);
                 http_reply(d->rq, 200, d->type, h.list, buf_at(&b), b.len);
-                return;
         }
-        p = pump_create(TAKE_FD(d->fd));
-        if (!p || !pump_add(p, 0, PUMP_TO_END)) {
-                pump_free(p);
-                answer_error(d->rq, 500, "error reading file '%s': out of memory", d->path);
-                return;
-        }
-        http_start(d->rq, 200, d->type, h.list, -1);
-        pump_start(p, d->rq);
 }
 
 static void send_all(struct download *d)
 {
         struct headers h;
 
+        if (d->is_packed) {
+                send_pieces(d);
+                return;
+        }
         if (d->st.st_size == 0) {
                 send_unsized(d);
                 return;
@@ -252,7 +269,7 @@ void files_get(struct envd *e, struct http_request *rq)
         AUTO_FILES_QUERY struct files_query q = {0};
         AUTO_USER struct user u = {0};
         AUTO_FREE char *path = NULL;
-        struct download d = {.rq = rq, .fd = -1, .disposition = BUF_INIT(4096)};
+        struct download d = {.loop = e->loop, .rq = rq, .fd = -1, .disposition = BUF_INIT(4096)};
 
         if (!files_admit(e, rq, "read", &q, &u) || !files_resolve(e, rq, q.path, &u, &path))
                 return;

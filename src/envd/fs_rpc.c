@@ -11,8 +11,7 @@
 struct entry_options fs_entry_options(const struct rpc *rpc, struct users *us)
 {
         (void)users_load(us); /* without it owners are numbers */
-        return (struct entry_options){.users = us,
-                                      .is_legacy = str_is(http1_value(rpc->rq->head, "User-Agent"), "connect-python")};
+        return (struct entry_options){.users = us, .is_legacy = rpc_is_legacy(rpc->rq)};
 }
 
 /* {"entry": ...} of path. */

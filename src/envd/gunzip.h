@@ -1,4 +1,4 @@
-/* gunzip.h - a gzip stream unpacked piece by piece.  The only file that knows zlib. */
+/* gunzip.h - a gzip stream unpacked piece by piece.  With gzip.c the only code that knows zlib. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,7 @@
 #include "envd/paths.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <sys/stat.h>
 
 char *path_clean(struct str path)
@@ -66,6 +67,23 @@ struct str path_base(const char *path)
         return (struct str){s.p + from, s.n - from};
 }
 
+/* Longer ones the kernel takes for no path at all. */
+static int check_length(const char *path, struct fault *f)
+{
+        struct str rest = str_of(path), part;
+
+        if (rest.n >= PATH_MAX)
+                return fault_set(f, CONNECT_INVALID_ARGUMENT, "path too long: %zu bytes, at most %d", rest.n,
+                                 PATH_MAX - 1);
+        while (rest.n) {
+                (void)str_cut(&rest, '/', &part);
+                if (part.n > NAME_MAX)
+                        return fault_set(f, CONNECT_INVALID_ARGUMENT,
+                                         "path too long: a name in it has %zu bytes, at most %d", part.n, NAME_MAX);
+        }
+        return 0;
+}
+
 int path_expand(const char *path, const struct user *u, const char *workdir, char **ret, struct fault *f)
 {
         char *out;
@@ -86,6 +104,10 @@ int path_expand(const char *path, const struct user *u, const char *workdir, cha
                                  u->name);
         if (!out)
                 return fault_set(f, CONNECT_RESOURCE_EXHAUSTED, "out of memory");
+        if (check_length(out, f) < 0) {
+                free(out);
+                return -1;
+        }
         *ret = out;
         return 0;
 }

@@ -2,10 +2,12 @@
 
 #include <errno.h>
 
+#include "envd/gzip.h"
 #include "http/server.h"
 
 #define CHUNK (64u << 10)
 #define TEXT_MAX 4096
+#define STEPS_PER_TURN 4 /* then others get their turn */
 
 struct pump *pump_create(int fd)
 {
@@ -24,6 +26,7 @@ void pump_free(struct pump *p)
         if (!p)
                 return;
         close_fd(&p->fd);
+        gzip_free(p->gzip);
         for (size_t i = 0; i < p->count; i++)
                 buf_done(&p->segments[i].text);
         free(p);
@@ -49,15 +52,27 @@ uint64_t pump_length(const struct pump *p)
         return n;
 }
 
+static int emit(const struct pump *p, const void *bytes, size_t n, bool is_last)
+{
+        struct str in = {bytes, n}, out;
+        int r = 0;
+
+        if (!p->gzip)
+                return http_write(p->rq, bytes, n);
+        while (r == 0 && gzip_next(p->gzip, &in, is_last, &out) > 0)
+                r = http_write(p->rq, out.p, out.n);
+        return r;
+}
+
 /* One write of the segment: 1 it has more; 0 it is done; negative errno. */
-static int pump_one(struct pump *p, struct http_request *rq, struct segment *s)
+static int pump_one(struct pump *p, struct segment *s)
 {
         static uint8_t chunk[CHUNK];
         ssize_t n;
         int r;
 
         if (s->text.len) {
-                r = http_write(rq, buf_at(&s->text), s->text.len);
+                r = emit(p, buf_at(&s->text), s->text.len, false);
                 buf_reset(&s->text);
                 return r < 0 ? r : 1;
         }
@@ -71,40 +86,58 @@ static int pump_one(struct pump *p, struct http_request *rq, struct segment *s)
         s->offset += (uint64_t)n;
         if (s->length != PUMP_TO_END)
                 s->length -= (uint64_t)n;
-        r = http_write(rq, chunk, (size_t)n);
+        r = emit(p, chunk, (size_t)n, false);
         return r < 0 ? r : 1;
 }
 
-static void advance(struct http_request *rq)
+static void advance(struct pump *p)
 {
-        struct pump *p = rq->user;
-        int r;
+        int r = 0;
 
-        while (p->at < p->count && !http_is_full(rq)) {
-                r = pump_one(p, rq, &p->segments[p->at]);
-                if (r < 0) {
-                        http_abort(rq); /* the client must not take it for the whole */
-                        return;
-                }
+        loop_unpost(&p->turn);
+        for (int i = 0; i < STEPS_PER_TURN && r >= 0 && p->at < p->count && !http_is_full(p->rq); i++) {
+                r = pump_one(p, &p->segments[p->at]);
                 if (r == 0)
                         p->at++;
         }
-        if (p->at == p->count) {
-                rq->on_drain = NULL;
-                http_end(rq);
+        if (r >= 0 && p->at == p->count)
+                r = emit(p, "", 0, true);
+        if (r < 0) {
+                http_abort(p->rq); /* the client must not take it for the whole */
+        } else if (p->at == p->count) {
+                p->rq->on_drain = NULL;
+                http_end(p->rq);
+        } else if (!http_is_full(p->rq)) {
+                loop_post(p->loop, &p->turn);
         }
+}
+
+static void on_turn(struct task *t)
+{
+        advance(CONTAINER_OF(t, struct pump, turn));
+}
+
+static void on_drain(struct http_request *rq)
+{
+        advance(rq->user);
 }
 
 static void on_close(struct http_request *rq, bool is_complete)
 {
+        struct pump *p = rq->user;
+
         (void)is_complete;
-        pump_free(rq->user);
+        loop_unpost(&p->turn);
+        pump_free(p);
 }
 
-void pump_start(struct pump *p, struct http_request *rq)
+void pump_start(struct pump *p, struct loop *loop, struct http_request *rq)
 {
+        p->loop = loop;
+        p->rq = rq;
+        p->turn.run = on_turn;
         rq->user = p;
         rq->on_close = on_close;
-        rq->on_drain = advance;
-        advance(rq);
+        rq->on_drain = on_drain;
+        advance(p);
 }

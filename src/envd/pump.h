@@ -1,9 +1,12 @@
-/* pump.h - a streamed answer made of pieces of text and of a file, read as fast as the client takes it. */
+/* pump.h - a streamed answer made of pieces of text and of a file, read as fast as the client takes it, packed if asked
+ * for.  Between a few reads others get their turn. */
 #pragma once
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "io/loop.h"
 
+struct gzip;
 struct http_request;
 
 #define PUMP_SEGMENTS_MAX 72
@@ -15,9 +18,13 @@ struct segment {
 };
 
 struct pump {
-        int fd; /* owned */
+        int fd;            /* owned */
+        struct gzip *gzip; /* owned; NULL: sent as it is */
         struct segment segments[PUMP_SEGMENTS_MAX];
         size_t count, at;
+        struct loop *loop; /* borrowed */
+        struct http_request *rq;
+        struct task turn;
 };
 
 struct pump *pump_create(int fd); /* takes fd, also on failure; NULL out of memory */
@@ -26,4 +33,4 @@ void pump_free(struct pump *p);
 struct segment *pump_add(struct pump *p, uint64_t offset, uint64_t length);
 uint64_t pump_length(const struct pump *p); /* of all of it, when no segment goes to the end */
 /* http_start() has been called: send everything, end the answer.  Takes p; the request's user and callbacks are ours. */
-void pump_start(struct pump *p, struct http_request *rq);
+void pump_start(struct pump *p, struct loop *loop, struct http_request *rq);

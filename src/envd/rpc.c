@@ -52,11 +52,23 @@ static char *error_json(const struct fault *f, bool is_end_frame)
         return text;
 }
 
+bool rpc_is_legacy(const struct http_request *rq)
+{
+        return str_is(http1_value(rq->head, "User-Agent"), "connect-python");
+}
+
+static void rpc_headers(struct headers *h, const struct http_request *rq)
+{
+        headers_init(h, rq);
+        if (rpc_is_legacy(rq))
+                headers_add(h, "X-E2B-Legacy-SDK", "true");
+}
+
 static void stream_head(struct http_request *rq)
 {
         struct headers h;
 
-        headers_init(&h, rq);
+        rpc_headers(&h, rq);
         headers_add(&h, "Cache-Control", "no-store");
         http_start(rq, 200, "application/connect+json", h.list, -1);
 }
@@ -142,9 +154,7 @@ void rpc_reply(struct rpc *rpc, json_t *out)
         }
         rpc->is_over = true;
         timer_clear(&rpc->deadline);
-        headers_init(&h, rpc->rq);
-        if (str_is(http1_value(rpc->rq->head, "User-Agent"), "connect-python"))
-                headers_add(&h, "X-E2B-Legacy-SDK", "true");
+        rpc_headers(&h, rpc->rq);
         http_reply(rpc->rq, 200, "application/json", h.list, text, strlen(text));
 }
 

@@ -52,6 +52,9 @@ struct rpc {
 /* Serve the request: takes user_name. */
 void rpc_serve(struct envd *e, struct http_request *rq, const struct rpc_method *method, char *user_name);
 
+/* An old client that fails on fields it does not know: entries for it are short, and answers say so. */
+bool rpc_is_legacy(const struct http_request *rq);
+
 /* The user on whose behalf the call is made.  -1 with unauthenticated. */
 int rpc_user(const struct rpc *rpc, struct user *ret, struct fault *f);
 /* The same, and the path expanded for that user.  *ret_path is malloc'd. */

@@ -32,7 +32,7 @@ static int start(struct rpc *rpc, struct watch **ret, struct shape *shape, struc
             field_bool(rpc->in, "allowNetworkMounts", &allow_network, f) < 0 ||
             rpc_user_path(rpc, given, &u, &path, f) < 0)
                 return -1;
-        if (str_is(http1_value(rpc->rq->head, "User-Agent"), "connect-python"))
+        if (rpc_is_legacy(rpc->rq))
                 shape->with_entry = false;
         return watch_create(rpc->envd->loop, path, is_recursive, allow_network, ret, f);
 }

@@ -1,7 +1,10 @@
 /* What describes a file's bytes: types, names, dates, ranges. */
 #include <errno.h>
 
+#include "envd/accept.h"
 #include "envd/content.h"
+#include "envd/gunzip.h"
+#include "envd/gzip.h"
 #include "tap.h"
 
 static void knows_types_by_name_and_by_bytes(void)
@@ -87,8 +90,71 @@ static void refuses_bad_ranges(void)
                 CHECK_INT(ranges_parse(str_of(bad[i]), 10, r), ==, -EINVAL);
 }
 
+static void codings_are_chosen_by_quality(void)
+{
+        static const struct {
+                const char *value;
+                enum accept_coding want;
+        } cases[] = {{"", ACCEPT_IDENTITY},
+                     {"gzip", ACCEPT_GZIP},
+                     {"gzip;q=0.001", ACCEPT_GZIP},
+                     {"gzip, deflate", ACCEPT_IDENTITY},
+                     {"gzip, deflate;q=0", ACCEPT_GZIP},
+                     {"gzip;q=0.3, identity;q=0.4", ACCEPT_IDENTITY},
+                     {"identity;q=0.3,gzip;q=0.4", ACCEPT_GZIP},
+                     {"gzip, identity;q=0", ACCEPT_GZIP_ONLY},
+                     {"gzip;level=1;q=0, identity;q=0", ACCEPT_NOTHING_KNOWN},
+                     {"gzip, *;q=0", ACCEPT_GZIP_ONLY},
+                     {"*", ACCEPT_IDENTITY},
+                     {"*, identity;q=0", ACCEPT_GZIP_ONLY},
+                     {"identity;q=0", ACCEPT_NOTHING_KNOWN},
+                     {"gzip;q=rubbish", ACCEPT_GZIP},
+                     {"gzip;q=", ACCEPT_GZIP},
+                     {";;,,==;q", ACCEPT_IDENTITY}};
+
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+                CHECK_INT(accept_coding(str_of(cases[i].value)), ==, cases[i].want);
+}
+
+/* Pack n bytes given in pieces of that size, unpack, compare. */
+static void check_packing(const char *bytes, size_t n, size_t piece)
+{
+        AUTO_BUF struct buf packed = BUF_INIT(1u << 20), plain = BUF_INIT(1u << 20);
+        struct gzip *g = gzip_create();
+        struct gunzip *u = gunzip_create();
+        struct str in, out;
+
+        for (size_t at = 0; at <= n; at += piece) {
+                in = (struct str){bytes + at, n - at < piece ? n - at : piece};
+                while (gzip_next(g, &in, n - at < piece, &out) > 0)
+                        (void)buf_add(&packed, out.p, out.n);
+        }
+        in = (struct str){(const char *)buf_at(&packed), packed.len};
+        while (gunzip_next(u, &in, &out) > 0)
+                (void)buf_add(&plain, out.p, out.n);
+        CHECK(gunzip_is_done(u));
+        CHECK_INT(plain.len, ==, n);
+        CHECK(memcmp(buf_at(&plain), bytes, n) == 0);
+        gzip_free(g);
+        gunzip_free(u);
+}
+
+static void what_is_packed_unpacks(void)
+{
+        static char bytes[200000];
+
+        check_packing("", 0, 7);
+        check_packing("words", 5, 1);
+        check_packing(bytes, sizeof(bytes), 4096);
+        check_packing(bytes, sizeof(bytes), sizeof(bytes) + 1);
+        random_bytes(bytes, sizeof(bytes));
+        check_packing(bytes, sizeof(bytes), 65536);
+}
+
 int main(void)
 {
+        RUN(codings_are_chosen_by_quality);
+        RUN(what_is_packed_unpacks);
         RUN(knows_types_by_name_and_by_bytes);
         RUN(quotes_names_where_it_must);
         RUN(dates_go_both_ways);

@@ -1,5 +1,6 @@
 // GET and POST /files: contents, ranges, headers, forms, metadata, refusals.
 import { execFileSync } from 'node:child_process'
+import { Readable } from 'node:stream'
 import zlib from 'node:zlib'
 import { assert, envd, fs, isRoot, main, path, raw, refuses, request, test } from './lib.mjs'
 
@@ -95,6 +96,51 @@ test('conditions: If-Modified-Since, If-Unmodified-Since, If-Range', async () =>
   assert.equal((await get(at('digits'), { 'if-modified-since': 'rubbish' })).status, 200)
 })
 
+test('downloads are packed for those who want that, and sent as they are to all others', async () => {
+  const text = 'many words '.repeat(100_000)
+  fs.writeFileSync(at('words'), text)
+  for (const accept of ['gzip', 'gzip, identity;q=0', 'GZIP;q=0.5, identity;q=0.1', '*, identity;q=0', 'br, gzip, *;q=0', 'gzip, identity', 'x-gzip']) {
+    const rs = await get(at('words'), { 'accept-encoding': accept })
+    assert.deepEqual([rs.status, rs.headers['content-encoding'], rs.headers['content-length'], rs.headers['accept-ranges'], rs.headers.vary],
+      [200, 'gzip', undefined, undefined, 'Accept-Encoding'], accept)
+    assert.ok(rs.bytes.length < text.length / 20)
+    assert.equal(String(zlib.gunzipSync(rs.bytes)), text)
+  }
+  for (const accept of ['', 'identity', 'gzip, deflate', 'br, gzip, deflate', '*', 'gzip;q=0', 'identity, *;q=0', 'identity, gzip', 'gzip;q=0.5, identity', ',;q=,']) {
+    const rs = await get(at('words'), { 'accept-encoding': accept })
+    assert.deepEqual([rs.status, rs.headers['content-encoding'], rs.headers['content-length']], [200, undefined, String(text.length)], accept)
+    assert.equal(rs.text, text)
+  }
+  for (const accept of ['identity;q=0', '*;q=0', 'br, identity;q=0', 'gzip;q=0, *;q=0.000', 'gzip;q=0.000, identity; q=0'])
+    await refuses(get(at('words'), { 'accept-encoding': accept }), 406, 'error parsing Accept-Encoding: no acceptable encoding found, supported: [gzip]')
+})
+
+test('a part of a file, or one under a condition, is never packed', async () => {
+  const date = (await get(at('words'))).headers['last-modified']
+  const rs = await get(at('words'), { 'accept-encoding': 'gzip', range: 'bytes=0-3' })
+  assert.deepEqual([rs.status, rs.text, rs.headers['content-encoding']], [206, 'many', undefined])
+  assert.equal((await get(at('words'), { 'accept-encoding': 'gzip', 'if-modified-since': date })).status, 304)
+  for (const headers of [{ range: 'bytes=0-3' }, { 'if-modified-since': date }, { 'if-range': date }, { 'if-none-match': '"x"' }])
+    await refuses(get(at('words'), { 'accept-encoding': 'gzip, identity;q=0', ...headers }), 406, 'identity encoding not acceptable for Range or conditional request')
+})
+
+test('packing: empty, unsized and large files; others are served meanwhile; leaving half-way leaks nothing', async () => {
+  const packed = { 'accept-encoding': 'gzip' }
+  assert.equal(zlib.gunzipSync((await get(at('empty'), packed)).bytes).length, 0)
+  assert.equal(String(zlib.gunzipSync((await get('/proc/sys/kernel/random/boot_id', packed)).bytes)), fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8'))
+  assert.ok(zlib.gunzipSync((await get(at('big'), packed)).bytes).equals(fs.readFileSync(at('big'))))
+  fs.writeFileSync(at('zeros'), '')
+  fs.truncateSync(at('zeros'), 300 << 20)
+  let done = false
+  const all = get(at('zeros'), packed).then((rs) => { done = true; return rs.bytes })
+  await get(at('digits'))
+  assert.equal(done, false, 'a small download is not kept waiting by a large one')
+  let n = 0
+  for await (const piece of Readable.from([await all]).pipe(zlib.createGunzip())) n += piece.length
+  assert.equal(n, 300 << 20)
+  await request('GET', q(at('zeros')), { headers: packed, onResponse: (rs, rq) => rs.once('data', () => rq.destroy()) }).catch(() => {})
+})
+
 test('downloads that are refused', async () => {
   await refuses(get('/no/such'), 404, "path '/no/such' does not exist")
   await refuses(get('nothing-here'), 404, "path '/root/nothing-here' does not exist")
@@ -103,13 +149,12 @@ test('downloads that are refused', async () => {
   await refuses(get(''), 400, "path '/root' is a directory")
   await refuses(get('~bob'), 400, /^error expanding and resolving path '~bob': /)
   await refuses(get(at('digits'), {}, '&username=ghost'), 401, "error looking up user 'ghost': user: unknown user ghost")
-  await refuses(get(at('digits'), { 'accept-encoding': 'identity;q=0' }), 406, /^error parsing Accept-Encoding: no acceptable encoding found/)
-  await refuses(get(at('digits'), { 'accept-encoding': '*;q=0' }), 406)
-  assert.equal((await get(at('digits'), { 'accept-encoding': 'gzip, deflate, br' })).status, 200)
-  assert.equal((await get(at('digits'), { 'accept-encoding': 'identity, *;q=0' })).status, 200)
   execFileSync('mkfifo', [at('pipe')])
   await refuses(get(at('pipe')), 400, /not a regular file/)
-  await refuses(get('/' + 'a'.repeat(5000)), 500, /file name too long/)
+  await refuses(get('/' + 'a/'.repeat(2500)), 400, /: path too long: 5001 bytes, at most 4095$/)
+  await refuses(get('/tmp/' + 'a'.repeat(256)), 400, /: path too long: a name in it has 256 bytes, at most 255$/)
+  await refuses(get('/tmp/' + 'a'.repeat(255)), 404)
+  await refuses(get('a/'.repeat(2046)), 400, /path too long: 4097 bytes/, 'with the home before it')
   await refuses(request('GET', '/files?path=%00'), 400)
   await refuses(request('GET', '/files?path=%zz'), 400)
   assert.equal((await request('GET', '/files?path=/etc/hostname&signature_expiration=x')).status, 400)
@@ -184,7 +229,7 @@ test('uploads that are refused', async () => {
   await refuses(put(at('afile/below'), 'x'), 500, `error ensuring directories: path is a file: ${at('afile')}`)
   await refuses(put(at('pipe'), 'x'), 500, /^error opening file: /)
   await refuses(request('POST', `/files?path=${at('x')}&username=ghost`, { headers: { 'content-type': 'application/octet-stream' } }), 401)
-  await refuses(put('/' + 'b'.repeat(5000), 'x'), 500, /file name too long/)
+  await refuses(put('/' + 'b'.repeat(5000), 'x'), 400, 'path too long: 5001 bytes, at most 4095')
   assert.equal(fs.existsSync(at('x')), false)
 })
 

@@ -1,6 +1,6 @@
 // filesystem.Filesystem: Stat, ListDir, MakeDir, Move, Remove, and watching.
 import { execFileSync } from 'node:child_process'
-import { assert, basic, envd, fails, files, fs, isRoot, later, main, path, request, run, Stream, succeeds, test, until } from './lib.mjs'
+import { assert, basic, envd, fails, files, fs, isRoot, later, main, path, request, run, start, Stream, succeeds, test, until } from './lib.mjs'
 
 const at = (...names) => path.join(envd.dir, ...names)
 const stat = async (p, headers) => (await succeeds(files('Stat', { path: p }, headers))).entry
@@ -72,9 +72,22 @@ test('Stat: unknown ids are numbers, bad names are made readable', async () => {
 test('Stat: missing, below a file, too long, a NUL', async () => {
   await fails(files('Stat', { path: '/no/such' }), 404, 'not_found', 'file not found: lstat /no/such: no such file or directory')
   await fails(files('Stat', { path: '/etc/passwd/x' }), 500, 'internal', 'error getting file info: lstat /etc/passwd/x: not a directory')
-  const long = '/' + 'a'.repeat(5000)
-  await fails(files('Stat', { path: long }), 500, 'internal', `error getting file info: lstat ${long}: file name too long`)
   await fails(files('Stat', '{"path":"/tmp/\\u0000x"}'), 400, 'invalid_argument')
+})
+
+test('paths that are too long are refused by every call, in words', async () => {
+  const deep = '/tmp' + '/ab'.repeat(1500), name = '/tmp/' + 'n'.repeat(256)
+  const calls = [['Stat', 'path'], ['ListDir', 'path'], ['MakeDir', 'path'], ['Remove', 'path'], ['CreateWatcher', 'path'], ['Move', 'source'], ['Move', 'destination']]
+  for (const [call, field] of calls) {
+    const message = { source: '/tmp', destination: '/tmp' }
+    await fails(files(call, { ...message, [field]: deep }), 400, 'invalid_argument', 'path too long: 4504 bytes, at most 4095')
+    await fails(files(call, { ...message, [field]: name }), 400, 'invalid_argument', 'path too long: a name in it has 256 bytes, at most 255')
+  }
+  const s = await new Stream('filesystem.Filesystem/WatchDir', { path: name }).whole()
+  assert.equal(s.end.error.code, 'invalid_argument')
+  assert.equal((await run({ cmd: '/bin/true', cwd: '/tmp' })).exitCode, 0)
+  const cwd = await start({ cmd: '/bin/true', cwd: deep }).whole()
+  assert.deepEqual([cwd.end.error.code, cwd.messages.length], ['invalid_argument', 0])
 })
 
 test('paths: empty, ~, relative to home; ~user is refused', async () => {
@@ -110,6 +123,19 @@ test('an old client gets name, type and path only', async () => {
   const rs = await files('Stat', { path: at('a.txt') }, { 'user-agent': 'connect-python' })
   assert.deepEqual(rs.json.entry, { name: 'a.txt', type: 'FILE_TYPE_FILE', path: at('a.txt') })
   assert.equal(rs.headers['x-e2b-legacy-sdk'], 'true')
+  assert.equal((await files('Stat', { path: at('a.txt') }, { 'user-agent': 'connect-python/2' })).headers['x-e2b-legacy-sdk'], undefined)
+})
+
+test('an old client is told so on a stream, too, and gets events without entries', async () => {
+  const s = new Stream('filesystem.Filesystem/WatchDir', { path: envd.dir, includeEntry: true }, { 'user-agent': 'connect-python' })
+  await s.until(() => s.messages.length > 0)
+  assert.equal(s.rs.headers['x-e2b-legacy-sdk'], 'true')
+  fs.writeFileSync(at('seen-by-old'), 'x')
+  await s.until(() => s.messages.some((m) => m.filesystem))
+  assert.deepEqual(s.messages[1], { filesystem: { name: 'seen-by-old', type: 'EVENT_TYPE_CREATE' } })
+  s.cut()
+  const lost = await new Stream('filesystem.Filesystem/WatchDir', { path: '/no/such' }, { 'user-agent': 'connect-python' }).whole()
+  assert.deepEqual([lost.rs.headers['x-e2b-legacy-sdk'], lost.end.error.code], ['true', 'not_found'])
 })
 
 test('ListDir: sorted by bytes, files and directories mixed, to the depth asked for', async () => {

@@ -1,0 +1,52 @@
+/* criu.h - dump and restore of a sandbox's processes by CRIU, one worker process of CRIU's per call.
+ *
+ * Speaks the protocol of `criu swrk` over a socket pair.  CRIU runs through its own loader and libraries, with our shim
+ * preloaded (criu_shim.c says what it mends).  Everything here blocks: for worker processes only (vault.h). */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct err;
+
+struct criu_tool {           /* where it is */
+        const char *dir;     /* private directory with loader, libraries and program; NULL: the host's own `criu` */
+        const char *shim;    /* absolute path of the preloaded library */
+        const char *run_dir; /* kept between calls: CRIU notes there what it found out about the kernel */
+};
+
+struct criu_dump {
+        pid_t pid;          /* its init */
+        const char *images; /* absolute: where to write; exists and is empty */
+        const char
+                *freeze_cgroup; /* absolute path of its v2 group, frozen already; NULL: CRIU stops tasks one by one */
+};
+
+struct criu_stats {
+        uint64_t frozen_us;     /* as CRIU counts it */
+        uint64_t pages_written; /* of 4096 bytes */
+};
+
+/* Write the images; the processes stay as they are: frozen.  ERR_CONFLICT: they cannot be dumped, with the reason, the pid
+ * inside and the name of the culprit where CRIU tells.  ERR_LIMIT: disk full.  ERR_UNAVAILABLE: no CRIU. */
+int criu_dump(const struct criu_tool *t, const struct criu_dump *d, struct criu_stats *ret, struct err *err);
+
+struct criu_restore {
+        const char *images; /* absolute */
+        const char *work;   /* absolute: for logs and sockets of this one restore */
+        const char *root;   /* absolute: mount point of its root file system, idmapped */
+        const char *dev;    /* absolute: mount point of its /dev */
+        uint32_t uid_base;  /* the restored user namespace is owned by this uid */
+        /* Its namespaces exist, its sockets not yet: set up the network of /proc/PID/ns/net.  Negative: give up. */
+        int (*on_namespaces)(pid_t pid, void *arg, struct err *err);
+        /* Everything is in place, nothing runs yet.  Negative: give up. */
+        int (*on_before_resume)(pid_t pid, void *arg, struct err *err);
+        void *arg;
+};
+
+/* CRIU starts in the caller's cgroups, mount namespace and cgroup namespace, which become the sandbox's.  *ret_pid is its
+ * init, a child of the caller.  ERR_INVALID: the images do not fit.  On failure no process is left. */
+int criu_restore(const struct criu_tool *t, const struct criu_restore *r, pid_t *ret_pid, struct err *err);
+
+/* Does it work on this host?  Dumps and restores a small process tree in namespaces of its own, in `scratch`. */
+int criu_prove(const struct criu_tool *t, const char *scratch, struct err *err);

@@ -7,17 +7,15 @@
 #include <linux/mount.h>
 #include <stdio.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "envd/furnish.h"
 #include "envd/settings.h"
 #include "model/envd_init.h"
 #include "sys/proc.h"
-
-#define HOSTNAME_MAX 64
 
 int cell_hold_stdio(void)
 {
@@ -107,40 +105,6 @@ static int enter_root(int root, struct err *err)
         return 0;
 }
 
-static void write_marker(const char *path, const char *text)
-{
-        AUTO_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
-
-        if (fd >= 0)
-                (void)!write(fd, text, strlen(text));
-}
-
-static void write_markers(const struct settings *s)
-{
-        (void)mkdir("/run", 0755);
-        (void)mkdir("/run/e2b", 0755);
-        write_marker("/run/e2b/.E2B_SANDBOX", "true");
-        write_marker("/run/e2b/.E2B_SANDBOX_ID", s->sandbox_id);
-        if (s->template_id)
-                write_marker("/run/e2b/.E2B_TEMPLATE_ID", s->template_id);
-}
-
-/* Names resolve without a server: sudo asks for its own host's at every start. */
-static void name_in_hosts(const char *name)
-{
-        AUTO_CLOSE int fd = open("/etc/hosts", O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0644);
-        AUTO_BUF struct buf b = BUF_INIT(1u << 20);
-        const char *text;
-        ssize_t n;
-
-        do {
-                n = fd < 0 ? -1 : buf_fill(&b, fd, 4096);
-        } while (n > 0);
-        text = n < 0 ? NULL : buf_cstr(&b);
-        if (text && !strstr(text, name))
-                (void)!dprintf(fd, "%s127.0.1.1\t%s\n", b.len && text[b.len - 1] != '\n' ? "\n" : "", name);
-}
-
 static int set_name(const json_t *init, const struct settings *s, struct err *err)
 {
         const char *name = json_string_value(json_object_get(init, "hostname"));
@@ -223,13 +187,4 @@ void cell_ready(void)
 
         tell(&ready, 1);
         (void)close(ENVD_CELL_FD);
-}
-
-void cell_furnish(const struct settings *s)
-{
-        char name[HOSTNAME_MAX + 1] = "";
-
-        write_markers(s);
-        if (gethostname(name, sizeof(name)) == 0 && name[0])
-                name_in_hosts(name);
 }

@@ -13,7 +13,3 @@ int cell_hold_stdio(void);
 int cell_enter(struct settings *s, struct err *err);
 void cell_ready(void);
 void cell_failed(const struct err *err);
-/* The files that say where one is (/run/e2b) and what the host is called (/etc/hosts).  After cell_ready(), so that the
- * engine does not wait for it, and before the first request is served.  Best effort: a root that cannot be written to
- * is the template's affair. */
-void cell_furnish(const struct settings *s);

@@ -2,6 +2,7 @@
 #pragma once
 #include <stdbool.h>
 
+#include "envd/furnish.h"
 #include "envd/metrics.h"
 #include "envd/process.h"
 #include "envd/settings.h"
@@ -19,5 +20,7 @@ struct envd {
         struct process_table processes;
         struct watchers watchers;
         struct metrics metrics;
+        struct furnish furnish;
+        bool is_cell;   /* PID 1 of a sandbox: its files are ours to write */
         bool keep_user; /* standalone without privileges: every user is the one we run as */
 };

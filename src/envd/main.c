@@ -122,6 +122,7 @@ static int run_cell(struct envd *e, struct err *err)
         uint16_t port;
         int r;
 
+        e->is_cell = true;
         r = cell_hold_stdio();
         if (r < 0)
                 (void)err_sys(err, r, "hold stdio");
@@ -137,7 +138,7 @@ static int run_cell(struct envd *e, struct err *err)
                 return r;
         replay_pool_limit(&e->processes.pool, (uint64_t)e->settings.memory_mb << 20);
         cell_ready();
-        cell_furnish(&e->settings);
+        furnish_new(&e->furnish, &e->settings); /* the engine need not wait for it, the first request does */
         return loop_run(e->loop);
 }
 

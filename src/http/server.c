@@ -133,6 +133,16 @@ void http_server_stop(struct http_server *s, void (*on_done)(void *arg), void *a
                 loop_post(s->loop, &s->stopped_task);
 }
 
+void http_server_cut_others(const struct http_request *rq)
+{
+        LIST_EACH (node, &rq->server->conns) {
+                struct http_conn *c = LIST_ENTRY(node, struct http_conn, node);
+
+                if (c != rq->conn)
+                        conn_cut(c);
+        }
+}
+
 void server_conn_gone(struct http_server *s)
 {
         s->conn_count--;

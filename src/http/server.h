@@ -56,6 +56,8 @@ int http_server_listen(struct http_server *s, int fd);
 int http_server_accept(struct http_server *s, int fd);
 /* Graceful: stop accepting, close idle connections, let running exchanges end; `on_done` when none is left. */
 void http_server_stop(struct http_server *s, void (*on_done)(void *arg), void *arg);
+/* Cut every connection but rq's. */
+void http_server_cut_others(const struct http_request *rq);
 size_t http_server_conn_count(const struct http_server *s);
 
 /* Collect the body up to max bytes, then call on_body.

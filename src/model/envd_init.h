@@ -17,7 +17,12 @@
  *   envVars                 {name:text} default environment of every process
  *   defaultUser             text        default "root"
  *   defaultWorkdir          text        default: the user's home
- *   memoryMB                number      what the sandbox may use, for its own metrics; default: the machine's */
+ *   memoryMB                number      what the sandbox may use, for its own metrics; default: the machine's
+ *
+ * The same object goes by POST /init (127.0.0.1:49983, X-Access-Token: the token envd has) to an envd that was restored
+ * from an image, with "resumed":true: envd takes the ids, the token and the rest from it, cuts every other connection,
+ * which is of the time before, and writes its files anew (furnish.h): processes and what they have said stay.  The
+ * host's name is the engine's to set, before that. */
 #pragma once
 
 #define ENVD_CELL_FD 3

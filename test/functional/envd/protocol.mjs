@@ -184,6 +184,43 @@ test('an authorised init without a token opens the daemon again', async () => {
   await succeeds(proc('List', {}))
 })
 
+test('init after a restore: other connections are cut, what ran goes on and can be connected to', async () => {
+  const running = new Stream('process.Process/Start', { process: { cmd: '/bin/sh', args: ['-c', 'echo before; read x; echo after $x'] }, tag: 'kept' })
+  const pid = await running.pid()
+  await running.until(() => running.output().length)
+  const idle = raw('GET /health HTTP/1.1\r\nHost: x\r\n\r\n')
+  const halfway = raw('POST /files?path=/tmp/never HTTP/1.1\r\nHost: x\r\nContent-Type: application/octet-stream\r\nContent-Length: 10\r\n\r\nhalf')
+  await request('GET', '/health')
+  const rs = await init({ resumed: true, sandboxID: 'iother', templateID: 't2', accessToken: 'fresh', envVars: { WHERE: 'here' } })
+  assert.deepEqual([rs.status, rs.headers['x-envd-version']], [204, '0.6.13'])
+  await running.closed
+  assert.equal(running.end, null, 'cut, not ended')
+  assert.match(await idle, /^HTTP\/1.1 204 /)
+  assert.equal(await halfway, '')
+  const known = { 'x-access-token': 'fresh' }
+  await refuses(proc('List', {}), 401)
+  const { processes } = await succeeds(proc('List', {}, known))
+  assert.deepEqual(processes.map((p) => [p.pid, p.tag]), [[pid, 'kept']])
+  const again = new Stream('process.Process/Connect', { process: { tag: 'kept' } }, { ...known, 'sandglass-replay-from': '0' })
+  assert.equal(await again.pid(), pid)
+  await succeeds(proc('SendInput', { process: { pid }, input: { stdin: Buffer.from('x\n').toString('base64') } }, known))
+  await again.whole()
+  assert.equal(String(again.output()), 'before\nafter x\n')
+  assert.deepEqual((await request('GET', '/envs', { headers: known })).json, { WHERE: 'here', E2B_SANDBOX: 'true', E2B_SANDBOX_ID: 'iother', E2B_TEMPLATE_ID: 't2' })
+  assert.equal(fs.existsSync('/run/e2b/.E2B_SANDBOX_ID'), false, 'an ordinary process furnishes nothing')
+  await init({ envVars: {} }, known)
+})
+
+test('init after a restore: what is wrong changes nothing and cuts nothing', async () => {
+  const running = new Stream('process.Process/Start', { process: { cmd: '/bin/sh', args: ['-c', 'read x; echo $x'] } })
+  const pid = await running.pid()
+  await refuses(init({ resumed: 'yes' }), 400, /resumed/)
+  await refuses(init({ resumed: true, accessToken: '' }), 400, /accessToken/)
+  await succeeds(proc('SendInput', { process: { pid }, input: { stdin: Buffer.from('still\n').toString('base64') } }))
+  await running.whole()
+  assert.equal(String(running.output()), 'still\n')
+})
+
 test('requests on one connection, pipelined', async () => {
   const one = 'GET /health HTTP/1.1\r\nHost: x\r\n\r\n'
   const got = await raw(one + one + 'GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')

@@ -2,10 +2,23 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
+
+#define SEALED_PREFIX "u-"
 
 static bool is_id_char(char c)
 {
         return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+static bool has_form(struct str s, const char *prefix, size_t len)
+{
+        if (s.n != len || !str_starts(s, prefix))
+                return false;
+        for (size_t i = strlen(prefix); i < s.n; i++)
+                if (!is_id_char(s.p[i]))
+                        return false;
+        return true;
 }
 
 void sandbox_id_make(char out[SANDBOX_ID_MAX])
@@ -16,18 +29,42 @@ void sandbox_id_make(char out[SANDBOX_ID_MAX])
 
 bool sandbox_id_is_valid(struct str s)
 {
-        if (s.n != SANDBOX_ID_LEN || s.p[0] != 'i')
-                return false;
-        for (size_t i = 1; i < s.n; i++)
-                if (!is_id_char(s.p[i]))
-                        return false;
-        return true;
+        return has_form(s, "i", SANDBOX_ID_LEN);
+}
+
+void checkpoint_id_make(char out[CHECKPOINT_ID_MAX])
+{
+        out[0] = 'c';
+        random_id(out + 1, CHECKPOINT_ID_LEN - 1);
+}
+
+bool checkpoint_id_is_valid(struct str s)
+{
+        return has_form(s, "c", CHECKPOINT_ID_LEN);
+}
+
+void sealed_id_make(char out[SEALED_ID_MAX])
+{
+        memcpy(out, SEALED_PREFIX, 2);
+        random_id(out + 2, SEALED_ID_LEN - 2);
+}
+
+bool sealed_id_is_valid(struct str s)
+{
+        return has_form(s, SEALED_PREFIX, SEALED_ID_LEN);
+}
+
+bool layer_id_is_sealed(const char *layer)
+{
+        return str_starts(str_of(layer), SEALED_PREFIX);
 }
 
 bool layer_id_is_valid(struct str s)
 {
         if (s.n < 1 || s.n > 64 || !is_id_char(s.p[0]))
                 return false;
+        if (str_starts(s, SEALED_PREFIX))
+                return sealed_id_is_valid(s);
         for (size_t i = 1; i < s.n; i++)
                 if (!is_id_char(s.p[i]) && s.p[i] != '-')
                         return false;

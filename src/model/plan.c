@@ -92,8 +92,10 @@ json_t *plan_encode(const struct plan_create *p)
                         json_decref(layers);
                         return NULL;
                 }
-        return json_pack("{s:s,s:o,s:o,s:o,s:O}", "id", p->id, "layers", layers, "limits", limits_encode(&p->limits),
-                         "net", plan_net_encode(&p->net), "init", p->init);
+        return json_pack("{s:s,s:o,s:o,s:o,s:O,s:s*,s:s*,s:s*}", "id", p->id, "layers", layers, "limits",
+                         limits_encode(&p->limits), "net", plan_net_encode(&p->net), "init", p->init, "checkpoint",
+                         p->checkpoint[0] ? p->checkpoint : NULL, "upper", p->is_upper_kept ? "kept" : NULL,
+                         "token_before", p->token_before);
 }
 
 /* ------------------------------------------------------------- decoding */
@@ -229,9 +231,57 @@ static int init_decode(json_t *init, struct plan_create *p, struct err *err)
         return 0;
 }
 
+static int checkpoint_decode(const json_t *v, struct plan_create *p, struct err *err)
+{
+        struct str id = {json_string_value(v), json_string_length(v)};
+
+        if (!v)
+                return 0;
+        if (!json_is_string(v) || !checkpoint_id_is_valid(id))
+                return err_set(err, ERR_INVALID, "checkpoint: not a checkpoint id");
+        memcpy(p->checkpoint, id.p, id.n + 1);
+        return 0;
+}
+
+static int upper_decode(const json_t *v, struct plan_create *p, struct err *err)
+{
+        const char *text = json_string_value(v);
+
+        if (!v)
+                return 0;
+        p->is_upper_kept = text && strcmp(text, "kept") == 0;
+        if (!p->is_upper_kept && (!text || strcmp(text, "new") != 0))
+                return err_set(err, ERR_INVALID, "upper: neither 'new' nor 'kept'");
+        return 0;
+}
+
+/* It becomes a header's value. */
+static bool is_token(struct str s)
+{
+        if (s.n < 1 || s.n > PLAN_TOKEN_MAX)
+                return false;
+        for (size_t i = 0; i < s.n; i++)
+                if (s.p[i] <= ' ' || s.p[i] > '~')
+                        return false;
+        return true;
+}
+
+static int token_decode(const json_t *v, struct plan_create *p, struct err *err)
+{
+        struct str token = {json_string_value(v), json_string_length(v)};
+
+        if (!v)
+                return 0;
+        if (!json_is_string(v) || !is_token(token))
+                return err_set(err, ERR_INVALID, "token_before: not a token");
+        p->token_before = str_dup(token);
+        return p->token_before ? 0 : err_sys(err, -ENOMEM, "token_before");
+}
+
 static int decode_fields(const json_t *msg, struct plan_create *p, struct err *err)
 {
-        static const char *const known[] = {"id", "layers", "limits", "net", "init", NULL};
+        static const char *const known[] = {"id",         "layers", "limits",       "net", "init",
+                                            "checkpoint", "upper",  "token_before", NULL};
         const json_t *id = json_object_get(msg, "id");
         struct str s = {json_string_value(id), json_string_length(id)};
         int r;
@@ -249,6 +299,12 @@ static int decode_fields(const json_t *msg, struct plan_create *p, struct err *e
                 r = plan_net_decode(json_object_get(msg, "net"), &p->net, err);
         if (r == 0)
                 r = init_decode(json_object_get(msg, "init"), p, err);
+        if (r == 0)
+                r = checkpoint_decode(json_object_get(msg, "checkpoint"), p, err);
+        if (r == 0)
+                r = upper_decode(json_object_get(msg, "upper"), p, err);
+        if (r == 0)
+                r = token_decode(json_object_get(msg, "token_before"), p, err);
         return r;
 }
 
@@ -278,5 +334,6 @@ void plan_done(struct plan_create *p)
                 free(p->layers[i]);
         plan_net_done(&p->net);
         json_decref(p->init);
+        free(p->token_before);
         *p = (struct plan_create){0};
 }

@@ -15,6 +15,7 @@ struct err;
 #define PLAN_LAYERS_MAX 64
 #define PLAN_CIDRS_MAX 256
 #define PLAN_INIT_MAX (1u << 20) /* encoded bytes of the init object */
+#define PLAN_TOKEN_MAX 256
 
 struct plan_cidr {     /* IPv4 network */
         uint32_t addr; /* host byte order */
@@ -41,7 +42,10 @@ struct plan_create {
         size_t layer_count;
         struct plan_limits limits;
         struct plan_net net;
-        json_t *init; /* owned: handed to envd as it is (envd_init.h says what is in it) */
+        json_t *init;                       /* owned: handed to envd as it is (envd_init.h says what is in it) */
+        char checkpoint[CHECKPOINT_ID_MAX]; /* the memory it begins with; "": none, it is started */
+        bool is_upper_kept; /* on the upper directory it left when it was paused; else on an empty one */
+        char *token_before; /* owned; the token envd has in the checkpoint; NULL: it is open */
 };
 
 json_t *plan_encode(const struct plan_create *p); /* new reference; NULL out of memory */

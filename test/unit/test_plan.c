@@ -39,6 +39,55 @@ static void decodes_what_it_encodes(void)
         plan_done(&p); /* harmless twice */
 }
 
+#define CHECKPOINT "c0123456789abcdefghij"
+#define SEALED "u-0123456789abcdefghij"
+
+static void decodes_how_a_sandbox_comes_back(void)
+{
+        json_t *first = plan_json(), *again;
+        struct plan_create p;
+        struct err err = {0};
+
+        CHECK_INT(plan_decode(first, &p, &err), ==, 0);
+        CHECK_STR(p.checkpoint, "");
+        CHECK(!p.is_upper_kept);
+        CHECK(!p.token_before);
+        plan_done(&p);
+        (void)json_object_set_new(first, "checkpoint", json_string(CHECKPOINT));
+        (void)json_object_set_new(first, "upper", json_string("kept"));
+        (void)json_object_set_new(first, "token_before", json_string("ea_0"));
+        (void)json_array_append_new(json_object_get(first, "layers"), json_string(SEALED));
+        CHECK_INT(plan_decode(first, &p, &err), ==, 0);
+        CHECK_STR(p.checkpoint, CHECKPOINT);
+        CHECK(p.is_upper_kept);
+        CHECK_STR(p.token_before, "ea_0");
+        CHECK(layer_id_is_sealed(p.layers[2]));
+        CHECK(!layer_id_is_sealed(p.layers[1]));
+        again = plan_encode(&p);
+        (void)json_array_set_new(json_object_get(json_object_get(first, "net"), "allow"), 0,
+                                 json_string("203.0.113.7/32"));
+        CHECK(json_equal(first, again));
+        json_decref(first);
+        json_decref(again);
+        plan_done(&p);
+}
+
+static void makes_ids_it_accepts(void)
+{
+        char checkpoint[CHECKPOINT_ID_MAX], sealed[SEALED_ID_MAX];
+
+        checkpoint_id_make(checkpoint);
+        sealed_id_make(sealed);
+        CHECK(checkpoint_id_is_valid(str_of(checkpoint)));
+        CHECK(sealed_id_is_valid(str_of(sealed)));
+        CHECK(layer_id_is_valid(str_of(sealed)));
+        CHECK(!checkpoint_id_is_valid(str_of(ID)));
+        CHECK(!checkpoint_id_is_valid(str_of("c0123456789ABCDEFGHIJ")));
+        CHECK(!sealed_id_is_valid(str_of("u-0123456789abcdefghi")));
+        CHECK(!sealed_id_is_valid(str_of("u_0123456789abcdefghij")));
+        CHECK(!layer_id_is_valid(str_of("u-short")));
+}
+
 static void cidr_reads_networks_and_bare_addresses(void)
 {
         struct plan_cidr c;
@@ -121,6 +170,15 @@ static void refuses_wrong_types_and_ranges(void)
         CHECK_STR(refusal("net.deny", NULL), "net: deny: not a list");
         CHECK_STR(refusal("init", json_array()), "init: not an object");
         CHECK_STR(refusal("net.denyy", json_array()), "net: unknown key 'denyy'");
+        CHECK_STR(refusal("checkpoint", json_string("../../../../etc/passw")), "checkpoint: not a checkpoint id");
+        CHECK_STR(refusal("checkpoint", json_null()), "checkpoint: not a checkpoint id");
+        CHECK_STR(refusal("checkpoint", json_string(SEALED)), "checkpoint: not a checkpoint id");
+        CHECK_STR(refusal("upper", json_string("old")), "upper: neither 'new' nor 'kept'");
+        CHECK_STR(refusal("upper", json_true()), "upper: neither 'new' nor 'kept'");
+        CHECK_STR(refusal("upper", json_string("new")), "accepted");
+        CHECK_STR(refusal("token_before", json_string("")), "token_before: not a token");
+        CHECK_STR(refusal("token_before", json_string("a\r\nb: c")), "token_before: not a token");
+        CHECK_STR(refusal("token_before", json_integer(1)), "token_before: not a token");
         CHECK_STR(refusal("extra", json_true()), "plan: unknown key 'extra'");
 }
 
@@ -145,6 +203,8 @@ static void refuses_what_is_too_much(void)
 int main(void)
 {
         RUN(decodes_what_it_encodes);
+        RUN(decodes_how_a_sandbox_comes_back);
+        RUN(makes_ids_it_accepts);
         RUN(cidr_reads_networks_and_bare_addresses);
         RUN(cidr_refuses_everything_else);
         RUN(refuses_names_that_could_become_other_paths);

@@ -172,6 +172,8 @@ json_t *route_encode(const struct route *r, const char *state)
 {
         json_t *msg = json_pack("{s:s, s:s}", "id", r->id, "state", state);
 
+        if (r->wakes)
+                msg = json_with(msg, "wakes", json_true());
         msg = json_with_text(msg, "traffic_token", r->traffic_token);
         return json_with_text(msg, "mask_host", r->mask_host);
 }
@@ -202,6 +204,7 @@ int route_decode(const json_t *msg, struct route *ret, struct err *err)
 {
         const char *id = json_string_value(json_object_get(msg, "id"));
         const char *state = json_string_value(json_object_get(msg, "state"));
+        const json_t *wakes = json_object_get(msg, "wakes");
         struct route r = {0};
         int e;
 
@@ -209,8 +212,11 @@ int route_decode(const json_t *msg, struct route *ret, struct err *err)
                 return err_set(err, ERR_INVALID, "route: id is not a sandbox id");
         if (!state)
                 return err_set(err, ERR_INVALID, "route: state is not text");
+        if (wakes && !json_is_boolean(wakes) && !json_is_null(wakes))
+                return err_set(err, ERR_INVALID, "route: wakes is not true or false");
         memcpy(r.id, id, SANDBOX_ID_MAX);
         r.is_running = strcmp(state, "running") == 0;
+        r.wakes = strcmp(state, "paused") == 0 && json_is_true(wakes);
         e = decode_text(msg, "traffic_token", &r.traffic_token, err);
         if (e == 0)
                 e = decode_text(msg, "mask_host", &r.mask_host, err);

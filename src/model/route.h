@@ -39,6 +39,7 @@ const char *route_reserved_path(struct str path);
 struct route { /* what an edge must know to forward; sent by control */
         char id[SANDBOX_ID_MAX];
         bool is_running;
+        bool wakes;          /* at rest, and a request may wake it */
         char *traffic_token; /* owned; NULL: traffic is public */
         char *mask_host;     /* owned; NULL: Host passes unchanged; may hold ${PORT} */
 };

@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "engine/guest.h"
+#include "io/listener.h"
 
 #define CONNECT_MS 5000u /* a full backlog lets the connection hang; the sandbox need not be around any more then */
 
@@ -85,6 +86,7 @@ static int start_connect(struct dialing *d)
                 to.in6.sin6_addr = in6addr_loopback;
                 len = sizeof(to.in6);
         }
+        socket_is_local(d->io.fd);
         if (connect(d->io.fd, &to.any, len) == 0)
                 return 0;
         return -errno;

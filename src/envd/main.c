@@ -104,6 +104,7 @@ static int listen_on(struct envd *e, struct str addr, uint16_t *ret_port, struct
                 (void)close(fd);
                 return err_sys(err, r, "listening socket");
         }
+        socket_is_local(fd); /* the edge's connections come through the sandbox's loopback */
         r = http_server_listen(e->server, fd);
         return r < 0 ? err_sys(err, r, "listen") : 0;
 }

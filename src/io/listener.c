@@ -57,6 +57,19 @@ static int parse_addr(struct str addr, union address *ret, socklen_t *ret_len)
         return parse_host((struct str){addr.p, colon - 1}, (uint16_t)port, ret, ret_len);
 }
 
+static bool is_loopback(const union address *at)
+{
+        return at->sa.sa_family == AF_INET6 ? IN6_IS_ADDR_LOOPBACK(&at->in6.sin6_addr)
+                                            : ntohl(at->in.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
+void socket_is_local(int fd)
+{
+        static const char plain[] = "reno"; /* the one that every kernel has, and anyone may use */
+
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, plain, sizeof(plain) - 1);
+}
+
 static int listen_at(const union address *at, socklen_t len, bool reuse_port, int *ret_fd)
 {
         AUTO_CLOSE int fd = -1;
@@ -70,6 +83,8 @@ static int listen_at(const union address *at, socklen_t len, bool reuse_port, in
                 return -errno;
         if (at->sa.sa_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&at->in6.sin6_addr))
                 (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)); /* "all" means IPv4 too */
+        if (is_loopback(at))
+                socket_is_local(fd);
         if (bind(fd, &at->sa, len) < 0 || listen(fd, SOMAXCONN) < 0)
                 return -errno;
         *ret_fd = TAKE_FD(fd);

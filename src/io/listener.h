@@ -16,12 +16,15 @@ struct listener {
         struct timer pause; /* armed while out of fds: accepting goes on later instead of spinning */
 };
 
-/* "127.0.0.1:3000", "[::1]:3000", ":3000" (all addresses), port 0: the kernel picks.  -> listening fd */
+/* "127.0.0.1:3000", "[::1]:3000" (both: socket_is_local), ":3000" (all addresses), port 0: the kernel picks.  -> listening fd */
 int listen_tcp(struct str addr, bool reuse_port, int *ret_fd, struct err *err);
 /* A stream socket at path (an old file there is removed first), mode e.g. 0600. */
 int listen_unix(const char *path, unsigned mode, int *ret_fd, struct err *err);
 /* Connect at once or fail with a negative errno (-EAGAIN: the backlog is full); the fd is non-blocking. */
 int connect_unix(const char *path, int *ret_fd);
+/* Its peers are on this machine (for a listening socket: all who will connect; before a connect): what congestion control
+ * the machine uses towards others, which may hold bytes back by timers, does not apply. */
+void socket_is_local(int fd);
 int socket_port(int fd, uint16_t *ret); /* local port of a bound socket */
 
 /* Takes the fd on success only. */

@@ -62,6 +62,27 @@ static void tcp_connections_are_accepted_nonblocking_and_without_delay(void)
         CHECK_INT(connect_to(port), <, 0);
 }
 
+static void local_connections_are_not_paced(void)
+{
+        static const struct {
+                const char *addr;
+                bool is_local;
+        } cases[] = {{"127.0.0.1:0", true}, {"[::1]:0", true}, {"0.0.0.0:0", false}};
+
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                AUTO_CLOSE int fd = -1, other = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+                char name[16] = "", usual[16] = "";
+                socklen_t len = sizeof(name), usual_len = sizeof(usual);
+                struct err err = {0};
+
+                if (listen_tcp(str_of(cases[i].addr), false, &fd, &err) < 0 && err.sys == EADDRNOTAVAIL)
+                        continue; /* no IPv6 here */
+                CHECK_INT(getsockopt(other, IPPROTO_TCP, TCP_CONGESTION, usual, &usual_len), ==, 0);
+                CHECK_INT(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &len), ==, 0);
+                CHECK_STR(name, cases[i].is_local ? "reno" : usual);
+        }
+}
+
 static void a_taken_address_is_a_conflict_unless_the_port_is_shared(void)
 {
         AUTO_CLOSE int a = -1, b = -1, c = -1, d = -1;
@@ -189,6 +210,7 @@ int main(void)
         if (loop_create(&loop) < 0)
                 return 1;
         RUN(tcp_connections_are_accepted_nonblocking_and_without_delay);
+        RUN(local_connections_are_not_paced);
         RUN(a_taken_address_is_a_conflict_unless_the_port_is_shared);
         RUN(all_addresses_and_ipv6_are_understood);
         RUN(strange_addresses_are_refused);

@@ -113,7 +113,7 @@ static void watch_upstream(struct client *c)
 
         if (!u)
                 return;
-        if (!u->is_ended && !c->x.down.out.len && block_room(&u->in) >= BLOCK_READ_MIN)
+        if (!u->is_ended && !flow_waits(&c->x.down) && block_room(&u->in) >= BLOCK_READ_MIN)
                 want |= EPOLLIN;
         if (c->x.up.out.len && !c->x.request_broken)
                 want |= EPOLLOUT;

@@ -249,7 +249,7 @@ void exchange_step(struct client *c)
 void exchange_on_upstream(struct client *c, uint32_t events)
 {
         struct upstream *u = c->x.upstream;
-        bool wants = !u->is_ended && !c->x.down.out.len && block_room(&u->in) >= BLOCK_READ_MIN;
+        bool wants = !u->is_ended && !flow_waits(&c->x.down) && block_room(&u->in) >= BLOCK_READ_MIN;
 
         if ((events & (EPOLLERR | EPOLLHUP)) && !wants) {
                 c->x.request_broken = !c->x.request_ended;

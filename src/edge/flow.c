@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "edge/shortcut.h"
+
 #define PIECES_MAX 20u
 #define FRAMING_MAX (HTTP1_CHUNK_HEAD_MAX + 2 + 5) /* around a chunk, and the end behind it */
 
@@ -17,16 +19,17 @@ struct gathered { /* what one writev will say */
 
 void flow_init(struct flow *f, const struct http1_head *head, bool is_chunked)
 {
-        assert(f->out.len == 0);
+        assert(!flow_waits(f));
         http1_body_init(&f->body, head);
         f->is_chunked = is_chunked;
-        f->is_ended = f->is_broken = false;
+        f->is_ended = false;
         f->sent_bytes = 0;
 }
 
 void flow_done(struct flow *f, struct block_pool *pool)
 {
         block_drop(pool, &f->out);
+        shortcut_drop(f);
 }
 
 static void gather_add(struct gathered *g, const void *p, size_t n)
@@ -122,6 +125,12 @@ enum flow_step flow_flush(struct flow *f, struct block_pool *pool, struct stream
                 block_consume(&f->out, (size_t)n);
         }
         block_tidy(pool, &f->out);
+        if (f->pipe) {
+                int r = shortcut_flush(f, sink->io.fd);
+
+                if (r < 0)
+                        return r == -EAGAIN ? FLOW_FULL : FLOW_DEAD;
+        }
         return f->is_ended ? FLOW_DONE : FLOW_MORE;
 }
 
@@ -130,8 +139,6 @@ enum flow_step flow_pump(struct flow *f, struct block_pool *pool, struct block *
 {
         enum flow_step step = flow_flush(f, pool, sink);
 
-        if (f->is_broken)
-                return FLOW_BAD;
         if (step == FLOW_FULL || step == FLOW_DEAD || f->is_ended)
                 return step;
         for (;;) {
@@ -167,7 +174,7 @@ enum flow_step flow_finish(struct flow *f, struct block_pool *pool, struct strea
 {
         struct gathered g;
 
-        assert(f->body.framing == HTTP1_BODY_EOF && !f->is_ended && f->out.len == 0);
+        assert(f->body.framing == HTTP1_BODY_EOF && !f->is_ended && !flow_waits(f));
         g.count = 0;
         g.total = g.used = 0;
         if (f->is_chunked)

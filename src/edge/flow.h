@@ -1,6 +1,6 @@
 /* flow.h - one message body on its way from one connection to another: decoded, framed anew, written.
  *
- * What the sink does not take waits in `out` (at most a block), and nothing more is taken from the source until it is
+ * What the sink does not take waits in `out` (at most a block) or a pipe (shortcut.h), and nothing more is taken from the source until it is
  * gone: that is the backpressure.  On the fast path one read becomes one writev and nothing is copied. */
 #pragma once
 #include <stdbool.h>
@@ -23,8 +23,8 @@ struct flow {
         struct http1_body body; /* decodes the source */
         bool is_chunked;        /* how it is framed for the sink; otherwise the bytes as they are */
         bool is_ended;          /* the message's last byte is written or in `out` */
-        bool is_broken;         /* bytes of it are lost: it must not end well */
         struct block out;       /* owned: bytes the sink did not take yet */
+        struct pipe *pipe;      /* owned: such bytes of a body that takes the shortcut; NULL: none */
         uint64_t sent_bytes;    /* handed to the sink's socket */
 };
 
@@ -35,7 +35,12 @@ void flow_done(struct flow *f, struct block_pool *pool);
  * taken the kept ones go as well, and *keep is 0. */
 enum flow_step flow_pump(struct flow *f, struct block_pool *pool, struct block *src, size_t *keep, struct buf *prefix,
                          struct stream *sink);
-/* Write what waits in `out`: FLOW_FULL, FLOW_DEAD, or nothing waits any more (FLOW_DONE, FLOW_MORE). */
+/* Are there bytes that the sink did not take? */
+static inline bool flow_waits(const struct flow *f)
+{
+        return f->out.len || f->pipe;
+}
+/* Write what waits: FLOW_FULL, FLOW_DEAD, or nothing waits any more (FLOW_DONE, FLOW_MORE). */
 enum flow_step flow_flush(struct flow *f, struct block_pool *pool, struct stream *sink);
 /* The source ended where its framing lets the end of the connection end the message. */
 enum flow_step flow_finish(struct flow *f, struct block_pool *pool, struct stream *sink);

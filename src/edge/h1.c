@@ -192,7 +192,7 @@ static void watch(struct client *c)
 
         if (!c->is_ended && block_room(&c->in) >= BLOCK_READ_MIN)
                 want |= EPOLLIN;
-        if (c->x.down.out.len)
+        if (flow_waits(&c->x.down))
                 want |= EPOLLOUT;
         h1_want(h1_of(c), want);
         block_tidy(&c->edge->blocks, &c->in);

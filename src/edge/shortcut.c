@@ -1,84 +1,143 @@
 #include "edge/shortcut.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "edge/edge.h"
 #include "edge/flow.h"
 
-#define TURN_MAX 8u               /* pieces, then others have their turn */
+#define TURN_BYTES (1u << 20)     /* then others have their turn */
 #define LEFT_MIN (4 * BLOCK_SIZE) /* shorter bodies are not worth it */
+
+/* ---- pipes ---- */
+
+static void pipe_free(struct pipe *p)
+{
+        close_fd(&p->fd[0]);
+        close_fd(&p->fd[1]);
+        free(p);
+}
+
+static struct pipe *pipe_create(struct shortcut *s)
+{
+        struct pipe *p = calloc(1, sizeof(*p));
+        int size;
+
+        if (!p)
+                return NULL;
+        p->home = s;
+        if (pipe2(p->fd, O_CLOEXEC | O_NONBLOCK) < 0) {
+                free(p);
+                return NULL;
+        }
+        size = fcntl(p->fd[1], F_SETPIPE_SZ, PIPE_BYTES);
+        if (size < 0) /* over what the user may have */
+                size = fcntl(p->fd[1], F_GETPIPE_SZ);
+        p->size = size > 0 ? (size_t)size : BLOCK_SIZE;
+        return p;
+}
+
+static struct pipe *lend(struct shortcut *s)
+{
+        struct pipe *p = NULL;
+
+        if (s->spare_count)
+                p = s->spare[--s->spare_count];
+        else if (s->lent_count < PIPES_MAX)
+                p = pipe_create(s);
+        if (p)
+                s->lent_count++;
+        return p;
+}
+
+static void give_back(struct pipe *p)
+{
+        struct shortcut *s = p->home;
+
+        s->lent_count--;
+        if (p->held == 0 && s->spare_count < PIPES_SPARE_MAX)
+                s->spare[s->spare_count++] = p;
+        else
+                pipe_free(p);
+}
 
 void shortcut_done(struct shortcut *s)
 {
-        if (s->is_open) {
-                close_fd(&s->pipe[0]);
-                close_fd(&s->pipe[1]);
-        }
-        s->is_open = false;
+        assert(s->lent_count == 0);
+        while (s->spare_count)
+                pipe_free(s->spare[--s->spare_count]);
 }
 
-static bool is_ready(struct shortcut *s)
-{
-        if (!s->is_open)
-                s->is_open = pipe2(s->pipe, O_CLOEXEC | O_NONBLOCK) == 0;
-        return s->is_open;
-}
+/* ---- bytes ---- */
 
 bool shortcut_fits(const struct flow *f)
 {
-        return f->body.framing == HTTP1_BODY_LENGTH && !f->is_chunked && f->body.left > LEFT_MIN && f->out.len == 0;
+        return f->body.framing == HTTP1_BODY_LENGTH && !f->is_chunked && f->body.left > LEFT_MIN && !flow_waits(f);
 }
 
-/* The rest of a piece, out of the pipe.  It fits: a piece is never larger than a block. */
-static bool keep_rest(struct edge *e, struct flow *f, size_t n)
+static ssize_t move(int from, int to, size_t n)
 {
-        if (block_need(&e->blocks, &f->out) == 0)
-                while (n) {
-                        ssize_t r = read(e->shortcut.pipe[0], f->out.mem + f->out.len, n);
+        ssize_t r;
 
-                        if (r <= 0)
-                                break;
-                        f->out.len += (size_t)r;
-                        n -= (size_t)r;
-                }
-        return n == 0;
+        do {
+                r = splice(from, NULL, to, NULL, n, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+        } while (r < 0 && errno == EINTR);
+        return r < 0 ? -errno : r;
 }
 
-/* One piece: 1 went through; 0 there is none, or the sink is full; -1 bytes are lost. */
-static int pass(struct edge *e, struct flow *f, int source, int sink, bool *ret_moved)
+static int drain(struct flow *f, struct pipe *p, int sink)
 {
-        ssize_t n = splice(source, NULL, e->shortcut.pipe[1], NULL, BLOCK_SIZE, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
-        size_t left;
+        while (p->held) {
+                ssize_t n = move(p->fd[0], sink, p->held);
 
-        if (n <= 0)
-                return 0;
-        *ret_moved = true;
-        f->body.left -= (uint64_t)n;
-        left = (size_t)n;
-        while (left) {
-                n = splice(e->shortcut.pipe[0], NULL, sink, NULL, left, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
                 if (n <= 0)
-                        return keep_rest(e, f, left) ? 0 : -1;
-                left -= (size_t)n;
+                        return n == -EAGAIN ? -EAGAIN : -EPIPE;
+                p->held -= (size_t)n;
                 f->sent_bytes += (uint64_t)n;
         }
-        return 1;
+        return 0;
 }
 
 bool shortcut_take(struct edge *e, struct flow *f, int source, int sink)
 {
-        bool has_moved = false;
-        int r = 1;
+        struct pipe *p = lend(&e->shortcut);
+        size_t turn = 0;
 
-        if (!is_ready(&e->shortcut))
+        if (!p)
                 return false;
-        for (unsigned i = 0; i < TURN_MAX && r > 0 && shortcut_fits(f); i++)
-                r = pass(e, f, source, sink, &has_moved);
-        if (r < 0) {
-                shortcut_done(&e->shortcut);
-                f->is_broken = true;
+        while (turn < TURN_BYTES && f->body.left > LEFT_MIN) {
+                size_t most = f->body.left < p->size ? (size_t)f->body.left - 1 : p->size;
+                ssize_t n = move(source, p->fd[1], most);
+
+                if (n <= 0) /* the ordinary way finds out why */
+                        break;
+                turn += (size_t)n;
+                p->held = (size_t)n;
+                f->body.left -= (uint64_t)n;
+                if (drain(f, p, sink) < 0)
+                        break;
         }
-        return has_moved;
+        if (p->held)
+                f->pipe = p;
+        else
+                give_back(p);
+        return turn > 0;
+}
+
+int shortcut_flush(struct flow *f, int sink)
+{
+        int r = f->pipe ? drain(f, f->pipe, sink) : 0;
+
+        if (r == 0)
+                shortcut_drop(f);
+        return r;
+}
+
+void shortcut_drop(struct flow *f)
+{
+        if (f->pipe)
+                give_back(TAKE_PTR(f->pipe));
 }

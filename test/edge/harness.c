@@ -497,7 +497,9 @@ int world_launch(struct world *w)
         struct err err = {0};
 
         if (make_places(w) < 0 || listen_tcp(STR("127.0.0.1:0"), true, &w->http, &err) < 0 ||
-            socket_port(w->http, &w->port) < 0) {
+            socket_port(w->http, &w->port) < 0 ||
+            (w->send_buffer &&
+             setsockopt(w->http, SOL_SOCKET, SO_SNDBUF, &w->send_buffer, sizeof(w->send_buffer)) < 0)) {
                 printf("# cannot start: %s %s\n", err.msg, strerror(errno));
                 return -1;
         }

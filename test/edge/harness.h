@@ -30,6 +30,7 @@ struct world {
         struct edge_limits limits; /* change before world_start(), like the following */
         uint32_t connections_max;  /* into a sandbox */
         bool access_log;
+        int send_buffer;       /* bytes the kernel holds for a client; 0: as many as it likes */
         void (*in_edge)(void); /* called in the edge's process before it starts */
 };
 

@@ -140,6 +140,29 @@ static enum flow_step pass_interim(struct client *c, const struct http1_head *h)
         return c->kind->interim(c, h);
 }
 
+/* While nothing of the answer is out it can still be another: does what came of its body hold to its framing? */
+static bool begins_well(const struct http1_head *h, const struct block *in)
+{
+        struct http1_body trial;
+        size_t at = 0;
+
+        if (h->framing != HTTP1_BODY_CHUNKED)
+                return true;
+        http1_body_init(&trial, h);
+        while (at < in->len && !http1_body_is_done(&trial)) {
+                size_t used = 0;
+                struct str data;
+                enum http1_step step = http1_body_feed(&trial, block_at(in) + at, in->len - at, &used, &data);
+
+                if (step == HTTP1_BAD || step == HTTP1_TOO_BIG)
+                        return false;
+                if (used == 0)
+                        break;
+                at += used;
+        }
+        return true;
+}
+
 static enum flow_step start_answer(struct client *c, const struct http1_head *h)
 {
         struct exchange *x = &c->x;
@@ -204,6 +227,10 @@ static bool pull_head(struct client *c, enum flow_step *ret_step)
                 block_consume(&u->in, len);
                 if (step == HEAD_SWITCH) {
                         c->kind->switch_over(c, &c->edge->head);
+                        return false;
+                }
+                if (step == HEAD_FINAL && !begins_well(&c->edge->head, &u->in)) {
+                        answer_for_upstream(c);
                         return false;
                 }
                 if (step == HEAD_FINAL) {

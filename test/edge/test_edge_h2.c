@@ -372,6 +372,25 @@ static void half_an_answer_never_ends_cleanly(void)
         CHECK_INT(c->goaways, ==, 0);
 }
 
+static void a_bad_body_right_behind_the_head_is_a_closed_port(void)
+{
+        TLS_WORLD;
+        H2C c = h2c_open(&w, NULL);
+        AUTO_CLOSE int up = -1;
+        char head[4096];
+        int32_t id;
+
+        CHECK(c);
+        id = h2c_ask(c, "GET", HOST_A("3000"), "/", NULL, NULL);
+        CHECK(h2c_push(c));
+        up = give_both(&w, BOX_A, 3000);
+        CHECK_INT(hear_head(up, head, sizeof(head)), >, 0);
+        CHECK_INT(say(up, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nnonsense\r\n"), ==, 0);
+        CHECK(h2c_wait_end(c, id));
+        CHECK_INT(h2c_of(c, id)->status, ==, 502);
+        CHECK_INT(hear_end(up), !=, END_NONE);
+}
+
 static void a_sandbox_that_goes_cuts_its_streams_only(void)
 {
         TLS_WORLD;
@@ -927,6 +946,7 @@ int main(void)
         RUN(answers_come_piece_by_piece);
         RUN(interim_answers_are_passed_on);
         RUN(half_an_answer_never_ends_cleanly);
+        RUN(a_bad_body_right_behind_the_head_is_a_closed_port);
         RUN(a_sandbox_that_goes_cuts_its_streams_only);
         RUN(a_reset_closes_the_upstream_connection_at_once);
         RUN(a_lost_connection_closes_all_its_upstreams);

@@ -265,6 +265,32 @@ static void bad_chunks_abort_the_answer(void)
         CHECK_INT(hear_end(c), ==, END_RESET);
 }
 
+static void bad_chunks_right_behind_the_head_are_a_closed_port(void)
+{
+        static const char *const bodies[] = {"nonsense\r\n", "3\r\nabc\r\nnonsense\r\n", "3\r\nabcd\r\n",
+                                             "ffffffffffffffffff\r\n"};
+        WORLD;
+        AUTO_CLOSE int c = -1;
+        char head[4096], answer[200];
+        const char *body;
+
+        START;
+        c = dial_client(&w); /* which goes on after each of them */
+        for (size_t i = 0; i < ARRAY_LEN(bodies); i++) {
+                AUTO_CLOSE int up = -1;
+
+                CHECK_INT(say(c, REQUEST("GET", "/", HOST_A("3000"), "")), ==, 0);
+                up = i ? give_socket(&w, BOX_A, 3000) : give_both(&w, BOX_A, 3000);
+                CHECK_INT(hear_head(up, head, sizeof(head)), >, 0);
+                (void)snprintf(answer, sizeof(answer), "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%s",
+                               bodies[i]);
+                CHECK_INT(say(up, answer), ==, 0);
+                CHECK_INT(hear_answer(c, head, sizeof(head), &body), ==, 502);
+                CHECK_STR(body, CLOSED_3000);
+                CHECK_INT(hear_end(up), !=, END_NONE);
+        }
+}
+
 /* Say zeros until it would block for `ms`; how much went. */
 static size_t say_until_full(int fd, size_t most)
 {
@@ -430,6 +456,7 @@ int main(void)
         RUN(floods_of_interim_answers_are_cut);
         RUN(lies_about_the_length_stay_with_their_request);
         RUN(bad_chunks_abort_the_answer);
+        RUN(bad_chunks_right_behind_the_head_are_a_closed_port);
         RUN(a_slow_reader_stops_the_writer);
         RUN(a_slow_upstream_stops_the_client);
         RUN(an_answer_survives_its_server_s_hang_up);

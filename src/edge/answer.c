@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#define MESSAGE_MAX 128
+#define MESSAGE_MAX 256
 
 static const struct {
         unsigned status;
@@ -30,6 +30,12 @@ static const struct {
                                 "'e2b-traffic-access-token' is invalid",
                                 "Invalid Traffic Access Token"},
         [ANSWER_TOO_MANY] = {429, NULL, "Too Many Connections"},
+        [ANSWER_MAY_NOT_WAKE] = {403,
+                                 "This sandbox can't be resumed with the credentials provided. Check your access token "
+                                 "and try again.",
+                                 "Sandbox Cannot Be Resumed"},
+        [ANSWER_WAKE_LIMIT] = {429, NULL, "Sandbox Limit Reached"},
+        [ANSWER_BUSY] = {409, "The sandbox is still transitioning. Try again in a moment.", "Sandbox Is Transitioning"},
         [ANSWER_UNAVAILABLE] = {503, "The sandbox cannot be reached at the moment. Try again in a moment.",
                                 "Sandbox Unavailable"},
 };
@@ -69,8 +75,13 @@ unsigned answer_status(const struct answer *a)
         return kinds[a->kind].status ? kinds[a->kind].status : a->status;
 }
 
-static const char *say_too_many(const struct answer *a, char out[MESSAGE_MAX])
+/* What the kind says, or this answer of it. */
+static const char *message_of(const struct answer *a, char out[MESSAGE_MAX])
 {
+        if (a->kind == ANSWER_WAKE_LIMIT)
+                return a->message ? a->message : "Sandbox limit reached";
+        if (a->kind != ANSWER_TOO_MANY)
+                return kinds[a->kind].message ? kinds[a->kind].message : a->message;
         (void)snprintf(out, MESSAGE_MAX, "The sandbox has too many concurrent incoming connections (limit: %u)",
                        a->limit);
         return out;
@@ -78,9 +89,9 @@ static const char *say_too_many(const struct answer *a, char out[MESSAGE_MAX])
 
 static int write_json(const struct answer *a, struct buf *out)
 {
-        const char *message = kinds[a->kind].message ? kinds[a->kind].message : a->message;
+        char room[MESSAGE_MAX];
+        const char *message = message_of(a, room);
         int status = (int)answer_status(a), id_len = (int)a->sandbox_id.n;
-        char too_many[MESSAGE_MAX];
         char *text = NULL;
         json_t *obj;
         int r;
@@ -94,7 +105,7 @@ static int write_json(const struct answer *a, struct buf *out)
                                 message, "port", (int)a->port, "code", status);
         else if (a->kind == ANSWER_TOO_MANY)
                 obj = json_pack("{s:s%, s:s, s:i, s:i}", "sandboxId", a->sandbox_id.p, (size_t)id_len, "message",
-                                say_too_many(a, too_many), "code", status, "connectionLimit", (int)a->limit);
+                                message, "code", status, "connectionLimit", (int)a->limit);
         else
                 obj = json_pack("{s:s%, s:s, s:i}", "sandboxId", a->sandbox_id.p, (size_t)id_len, "message", message,
                                 "code", status);
@@ -141,7 +152,7 @@ static int write_html(const struct answer *a, struct buf *out)
                 ".s{color:#b45309;font-weight:600}.h,.i{color:GrayText}.i{border-top:1px solid;margin-top:2em;"
                 "padding-top:.8em;font-size:.875em}code{font:.95em ui-monospace,monospace;overflow-wrap:anywhere}";
         const char *title = kinds[a->kind].title;
-        char too_many[MESSAGE_MAX];
+        char room[MESSAGE_MAX];
         int r;
 
         r = buf_addf(out,
@@ -152,10 +163,8 @@ static int write_html(const struct answer *a, struct buf *out)
         if (r == 0 && a->kind == ANSWER_PORT_CLOSED)
                 r = buf_addf(out, "The sandbox is running, but there is no service running on port <code>%u</code>.",
                              a->port);
-        else if (a->kind == ANSWER_TOO_MANY)
-                r = add_escaped(out, r, str_of(say_too_many(a, too_many)));
         else
-                r = add_escaped(out, r, str_of(kinds[a->kind].message));
+                r = add_escaped(out, r, str_of(message_of(a, room)));
         if (r == 0 && hint(a->kind))
                 r = buf_addf(out, "</p><p class=\"h\">%s", hint(a->kind));
         if (r == 0)

@@ -14,7 +14,10 @@ enum answer_kind {
         ANSWER_PORT_CLOSED, /* it runs, but nothing answers on that port */
         ANSWER_TOKEN_MISSING,
         ANSWER_TOKEN_WRONG,
-        ANSWER_TOO_MANY,    /* into this sandbox at a time */
+        ANSWER_TOO_MANY, /* into this sandbox at a time */
+        ANSWER_MAY_NOT_WAKE,
+        ANSWER_WAKE_LIMIT,  /* as many as may run do; message: which limit (NULL: just that) */
+        ANSWER_BUSY,        /* on its way to rest or back, and not there in time */
         ANSWER_UNAVAILABLE, /* a part of ours is not there just now */
         ANSWER_KIND_COUNT,
 };
@@ -22,7 +25,7 @@ enum answer_kind {
 struct answer {
         enum answer_kind kind;
         unsigned status;     /* ANSWER_TEXT, ANSWER_API; the others have their own */
-        const char *message; /* ANSWER_TEXT, ANSWER_API; ANSWER_RESERVED: the path */
+        const char *message; /* ANSWER_TEXT, ANSWER_API, ANSWER_WAKE_LIMIT; ANSWER_RESERVED: the path */
         struct str sandbox_id;
         unsigned port;
         unsigned limit;  /* ANSWER_TOO_MANY */

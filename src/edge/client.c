@@ -10,9 +10,10 @@
 #define TO(s) (1u << (s))
 
 static const unsigned client_may[] = {
-        [CLIENT_HEAD] = TO(CLIENT_ROUTE) | TO(CLIENT_DIAL) | TO(CLIENT_EXCHANGE) | TO(CLIENT_REPLY) |
+        [CLIENT_HEAD] = TO(CLIENT_ROUTE) | TO(CLIENT_WAKE) | TO(CLIENT_DIAL) | TO(CLIENT_EXCHANGE) | TO(CLIENT_REPLY) |
                         TO(CLIENT_LINGER) | TO(CLIENT_CLOSED),
         [CLIENT_ROUTE] = TO(CLIENT_HEAD) | TO(CLIENT_CLOSED),
+        [CLIENT_WAKE] = TO(CLIENT_HEAD) | TO(CLIENT_CLOSED),
         [CLIENT_DIAL] = TO(CLIENT_HEAD) | TO(CLIENT_CLOSED),
         [CLIENT_EXCHANGE] = TO(CLIENT_HEAD) | TO(CLIENT_TUNNEL) | TO(CLIENT_REPLY) | TO(CLIENT_DRAIN) |
                             TO(CLIENT_LINGER) | TO(CLIENT_CLOSED),
@@ -85,7 +86,7 @@ void client_arm_wait(struct client *c, unsigned ms)
 
 void client_resume(struct client *c)
 {
-        assert(c->state == CLIENT_ROUTE || c->state == CLIENT_DIAL);
+        assert(c->state == CLIENT_ROUTE || c->state == CLIENT_WAKE || c->state == CLIENT_DIAL);
         c->is_waiting = false;
         client_go(c, CLIENT_HEAD);
         client_advance(c);
@@ -135,6 +136,7 @@ void client_advance(struct client *c)
                 case CLIENT_LINGER: c->kind->step(c); break;
                 case CLIENT_EXCHANGE: exchange_step(c); break;
                 case CLIENT_ROUTE:
+                case CLIENT_WAKE:
                 case CLIENT_DIAL:
                 case CLIENT_CLOSED: break;
                 }

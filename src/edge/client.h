@@ -1,7 +1,8 @@
 /* client.h - who asks: an HTTP/1.1 connection, one request after the other (h1.h), or one HTTP/2 stream (h2_stream.h).
  *
  *   HEAD ──→ ROUTE (asks control) ─┐        every wait leads back to HEAD: the head is still in `in` and is looked at
- *    ↑ ←──────────────────────────┘        again, now with the answer.  So nothing of a head needs to be copied.
+ *    ↑ ←──────────────────────────┤        again, now with the answer.  So nothing of a head needs to be copied.
+ *    ├────→ WAKE (asks control) ─────┘
  *    ├────→ DIAL (asks engine) ──→ HEAD
  *    ├────→ EXCHANGE ──→ HEAD (next request, or once more on a fresh connection) | TUNNEL
  *    └────→ REPLY (our own answer)
@@ -28,6 +29,7 @@ struct upstream;
 enum client_state {
         CLIENT_HEAD,
         CLIENT_ROUTE,
+        CLIENT_WAKE,
         CLIENT_DIAL,
         CLIENT_EXCHANGE,
         CLIENT_TUNNEL,
@@ -37,7 +39,16 @@ enum client_state {
         CLIENT_CLOSED,
 };
 
-enum wait_result { WAIT_NOTHING, WAIT_OVER, WAIT_NOT_FOUND, WAIT_REFUSED, WAIT_UNAVAILABLE };
+enum wait_result {
+        WAIT_NOTHING,
+        WAIT_OVER,
+        WAIT_NOT_FOUND,
+        WAIT_REFUSED,
+        WAIT_DENIED, /* this one and the next two: to wake it */
+        WAIT_LIMIT,
+        WAIT_BUSY,
+        WAIT_UNAVAILABLE,
+};
 
 struct exchange { /* one request and its answer */
         struct flow up, down;
@@ -46,6 +57,7 @@ struct exchange { /* one request and its answer */
         struct list in_sandbox;    /* in sandbox->live */
         struct list wait;          /* in sandbox->waiters or edge->dials */
         struct sandbox *waits_for; /* while in sandbox->waiters */
+        uint64_t wake_key;         /* while in there to wake it: tells credentials apart */
         uint64_t dial_req;         /* while in edge->dials */
         enum wait_result route_wait, dial_wait;
         char id[SANDBOX_ID_MAX];
@@ -99,7 +111,7 @@ struct client {
 void client_setup(struct client *c, struct edge *e, const struct client_kind *kind);
 void client_go(struct client *c, enum client_state next); /* the only writer of c->state */
 void client_advance(struct client *c);                    /* run steps until nothing more can be done now */
-void client_resume(struct client *c);                     /* what it waited for (ROUTE, DIAL) is there */
+void client_resume(struct client *c);                     /* what it waited for (ROUTE, WAKE, DIAL) is there */
 /* The engine's answer: WAIT_OVER with a socket (taken), or why not. */
 void client_dialled(struct client *c, enum wait_result result, int fd);
 /* Answer by ourselves.  The request's head, if any, is done with. */

@@ -2,8 +2,9 @@
  *
  * conn.h     a client's connection, h1.h or h2.h                           client.h    who asks: the machine of a request
  * request.h  where a request goes                                          exchange.h  one request and its answer
- * routes.h   which sandboxes there are                                     tunnel.h    after 101
- * dial.h     sockets into sandboxes                                        upstream.h  connections kept for reuse */
+ * routes.h   which sandboxes there are                                     wake.h      those at rest
+ * dial.h     sockets into sandboxes                                        upstream.h  connections kept for reuse
+ * tunnel.h   after 101 */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,7 +44,10 @@ struct edge {
         struct map sandboxes;    /* id -> struct sandbox */
         struct list sandbox_lru; /* oldest first */
         struct list asking;      /* sandboxes whose route is asked for */
-        size_t asking_count;
+        struct list waking;      /* sandboxes that are to wake */
+        size_t asking_count, waking_count;
+        size_t waiter_count; /* clients that wait for one of either */
+        const char *refusal; /* what control said, while those it concerns are told */
         uint64_t last_req;
 
         struct link dial_link; /* dial.h */

@@ -6,6 +6,7 @@ struct edge_limits {
         unsigned head_timeout_ms;  /* from the first byte to the whole head */
         unsigned idle_timeout_ms;  /* between requests */
         unsigned wait_timeout_ms;  /* for control or engine to come back */
+        unsigned wake_timeout_ms;  /* for a sandbox at rest to run, the end of its pausing included */
         unsigned dial_timeout_ms;  /* for a socket into a sandbox */
         unsigned drain_timeout_ms; /* for what a client still sends after its answer */
         unsigned stop_timeout_ms;  /* for running exchanges when the role ends */
@@ -17,6 +18,9 @@ struct edge_limits {
         size_t idle_api_max;       /* to control */
         size_t routes_max;         /* sandboxes remembered */
         size_t asking_max;         /* routes asked for at a time */
+        size_t wakes_max;          /* sandboxes being woken at a time */
+        size_t wake_waiters_max;   /* requests that wait for one of them */
+        size_t waiters_max;        /* ... altogether, before nobody else may wait for a wake */
         size_t dials_max;          /* sockets asked for at a time */
         unsigned interim_max;      /* 1xx answers to one request */
         size_t drain_bytes_max;    /* of an unwanted body, before the connection is given up instead */

@@ -12,6 +12,7 @@
 #include "edge/rewrite.h"
 #include "edge/routes.h"
 #include "edge/upstream.h"
+#include "edge/wake.h"
 #include "model/route.h"
 
 #define API_RETRY_MS 50u
@@ -150,7 +151,22 @@ static void send_to_api(struct client *c, const struct http1_head *h, struct str
 
 /* ---- sandboxes ---- */
 
-/* true: *ret is where it goes.  Otherwise it waits or is answered. */
+/* What a wait ended with, when that was the end of it. */
+static bool answer_wait(struct client *c, enum wait_result result, struct str id)
+{
+        static const enum answer_kind kinds[] = {
+                [WAIT_NOT_FOUND] = ANSWER_NOT_FOUND, [WAIT_REFUSED] = ANSWER_PORT_CLOSED,
+                [WAIT_DENIED] = ANSWER_MAY_NOT_WAKE, [WAIT_LIMIT] = ANSWER_WAKE_LIMIT,
+                [WAIT_BUSY] = ANSWER_BUSY,           [WAIT_UNAVAILABLE] = ANSWER_UNAVAILABLE,
+        };
+
+        if (result == WAIT_NOTHING || result == WAIT_OVER)
+                return false;
+        request_answer(c, &(struct answer){.kind = kinds[result], .message = c->edge->refusal, .sandbox_id = id});
+        return true;
+}
+
+/* true: *ret is where it goes, though it may be at rest.  Otherwise it waits or is answered. */
 static bool find_sandbox(struct client *c, struct str id, struct sandbox **ret)
 {
         struct exchange *x = &c->x;
@@ -160,15 +176,15 @@ static bool find_sandbox(struct client *c, struct str id, struct sandbox **ret)
                 *ret = x->sandbox;
                 return true;
         }
-        if (x->route_wait == WAIT_NOT_FOUND) {
-                kind = ANSWER_NOT_FOUND;
-        } else if (x->route_wait != WAIT_UNAVAILABLE) {
-                switch (routes_get(c->edge, id, c, ret)) {
-                case ROUTES_FOUND: return true;
-                case ROUTES_WAIT: wait_for(c, CLIENT_ROUTE, c->edge->limits->wait_timeout_ms); return false;
-                case ROUTES_NOT_FOUND: kind = ANSWER_NOT_FOUND; break;
-                case ROUTES_FULL: break;
-                }
+        if (answer_wait(c, x->route_wait, id))
+                return false;
+        switch (routes_get(c->edge, id, c, ret)) {
+        case ROUTES_FOUND:
+        case ROUTES_ASLEEP: return true;
+        case ROUTES_WAIT: wait_for(c, CLIENT_ROUTE, c->edge->limits->wait_timeout_ms); return false;
+        case ROUTES_NOT_FOUND: kind = ANSWER_NOT_FOUND; break;
+        case ROUTES_CROWDED:
+        case ROUTES_FULL: break;
         }
         request_answer(c, &(struct answer){.kind = kind, .sandbox_id = id});
         return false;
@@ -200,6 +216,54 @@ static bool check_count(struct client *c, const struct sandbox *s)
         return false;
 }
 
+/* How long the next piece of the wait for a wake may be: between them we look whether control is there at all. */
+static unsigned wake_piece_ms(const struct client *c, uint64_t now)
+{
+        uint64_t left = c->x.wait_until_ms - now, most = c->edge->limits->wait_timeout_ms;
+
+        return (unsigned)(left < most ? left : most);
+}
+
+/* It is at rest: the request waits until it runs, its body unread. */
+static void wake(struct client *c, const struct http1_head *h, struct sandbox *s)
+{
+        const struct edge_limits *limits = c->edge->limits;
+        uint64_t now = clock_mono_ms();
+
+        if (!c->x.wait_until_ms)
+                c->x.wait_until_ms = now + limits->wake_timeout_ms;
+        if (now >= c->x.wait_until_ms) { /* it woke and went to rest again, and so on */
+                answer_kind(c, ANSWER_BUSY);
+                return;
+        }
+        switch (wake_ask(c->edge, s, c, http1_value(h, "x-access-token"))) {
+        case ROUTES_WAIT: wait_for(c, CLIENT_WAKE, wake_piece_ms(c, now)); break;
+        case ROUTES_CROWDED:
+                request_answer(c,
+                               &(struct answer){.kind = ANSWER_TOO_MANY, .limit = (unsigned)limits->wake_waiters_max});
+                break;
+        default: answer_kind(c, ANSWER_UNAVAILABLE); break;
+        }
+}
+
+/* A piece of the wait for a wake is over. */
+static void go_on_waking(struct client *c)
+{
+        bool is_live = link_is_live(&c->edge->routes_link);
+        unsigned patience = c->edge->limits->wait_timeout_ms;
+        uint64_t now = clock_mono_ms();
+
+        if (!is_live && c->x.wait_until_ms > now + patience)
+                c->x.wait_until_ms = now + patience;
+        if (now < c->x.wait_until_ms) {
+                client_arm_wait(c, wake_piece_ms(c, now));
+                return;
+        }
+        routes_forget(c);
+        c->x.route_wait = is_live ? WAIT_BUSY : WAIT_UNAVAILABLE;
+        client_resume(c);
+}
+
 /* A user's server hangs up on idle connections when it likes; only what may be repeated takes that risk. */
 static bool may_reuse(const struct exchange *x)
 {
@@ -227,14 +291,13 @@ static void send_to_sandbox(struct client *c, const struct http1_head *h, struct
                 return;
         if (!check_token(c, h, s) || !check_count(c, s))
                 return;
-        routes_hook(c, s);
-        switch (x->dial_wait) {
-        case WAIT_NOT_FOUND: answer_kind(c, ANSWER_NOT_FOUND); return;
-        case WAIT_REFUSED: answer_kind(c, ANSWER_PORT_CLOSED); return;
-        case WAIT_UNAVAILABLE: answer_kind(c, ANSWER_UNAVAILABLE); return;
-        case WAIT_NOTHING:
-        case WAIT_OVER: break;
+        if (!s->route.is_running) {
+                wake(c, h, s);
+                return;
         }
+        routes_hook(c, s);
+        if (answer_wait(c, x->dial_wait, to->id))
+                return;
         if (!x->upstream && may_reuse(x))
                 x->upstream = upstream_reuse(c->edge, s, x->port);
         x->dial_wait = WAIT_NOTHING;
@@ -323,6 +386,7 @@ void request_on_wait_over(struct client *c)
                 x->route_wait = WAIT_UNAVAILABLE;
                 client_resume(c);
                 break;
+        case CLIENT_WAKE: go_on_waking(c); break;
         case CLIENT_DIAL:
                 if (!x->is_api) {
                         x->dial_wait = link_is_live(&c->edge->dial_link) ? WAIT_REFUSED : WAIT_UNAVAILABLE;

@@ -6,9 +6,9 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "edge/client.h"
 #include "edge/edge.h"
 #include "edge/upstream.h"
+#include "edge/wake.h"
 
 /* Of a form we make, and nobody's: asking for it shows whether control is there. */
 #define NOBODY "i00000000000000000000"
@@ -18,12 +18,18 @@ static struct str sandbox_key(const struct sandbox *s)
         return (struct str){s->id, SANDBOX_ID_LEN};
 }
 
-static void stop_asking(struct edge *e, struct sandbox *s)
+void routes_asking(struct edge *e, struct sandbox *s, enum sandbox_asks question)
 {
-        if (!list_is_hooked(&s->asking))
+        if (s->asks != ASKS_NOTHING) {
+                list_remove(&s->asking);
+                (*(s->asks == ASKS_WAKE ? &e->waking_count : &e->asking_count))--;
+        }
+        s->asks = question;
+        if (question == ASKS_NOTHING)
                 return;
-        list_remove(&s->asking);
-        e->asking_count--;
+        list_push_back(question == ASKS_WAKE ? &e->waking : &e->asking, &s->asking);
+        (*(question == ASKS_WAKE ? &e->waking_count : &e->asking_count))++;
+        s->req = ++e->last_req;
 }
 
 static void ask(struct edge *e, struct sandbox *s)
@@ -31,44 +37,55 @@ static void ask(struct edge *e, struct sandbox *s)
         int r;
 
         s->is_known = false;
-        if (!list_is_hooked(&s->asking)) {
-                list_push_back(&e->asking, &s->asking);
-                e->asking_count++;
-        }
-        s->req = ++e->last_req;
+        routes_asking(e, s, ASKS_ROUTE);
         r = link_send(&e->routes_link,
                       json_pack("{s:s, s:I, s:s}", "op", "route", "req", (json_int_t)s->req, "id", s->id));
         if (r < 0 && r != -ENOTCONN && r != -EPIPE)
-                stop_asking(e, s); /* the next to need it asks; otherwise it is asked once the link is up again */
+                routes_asking(e, s, ASKS_NOTHING); /* the next to need it asks; otherwise once the link is up again */
 }
 
-/* They are taken over first: resuming one may ask for other routes, and s may be forgotten to make room for them. */
-static void resume_waiters(struct sandbox *s, enum wait_result result)
+static void stop_waiting(struct edge *e, struct client *c)
 {
+        c->x.waits_for->waiter_count--;
+        e->waiter_count--;
+        c->x.waits_for = NULL;
+}
+
+/* They are taken over first: resuming one may ask for other routes, and s may be forgotten to make room for them.  A
+ * denial concerns those with the same credential; the others ask again. */
+void routes_resume(struct edge *e, struct sandbox *s, enum wait_result result)
+{
+        uint64_t denied = s->wake_key;
         struct list now, *node;
 
         list_init(&now);
-        while ((node = list_pop_front(&s->waiters)))
-                list_push_back(&now, node);
-        while ((node = list_pop_front(&now))) {
+        while ((node = list_pop_front(&s->waiters))) {
                 struct client *c = LIST_ENTRY(node, struct client, x.wait);
 
-                c->x.waits_for = NULL;
-                c->x.route_wait = result;
-                client_resume(c);
+                stop_waiting(e, c);
+                c->x.route_wait = result == WAIT_DENIED && c->x.wake_key != denied ? WAIT_OVER : result;
+                list_push_back(&now, node);
         }
+        while ((node = list_pop_front(&now)))
+                client_resume(LIST_ENTRY(node, struct client, x.wait));
 }
 
-/* Out of the table first, so that whoever asks from now on hears "not found"; then its connections. */
-static void sandbox_gone(struct edge *e, struct sandbox *s)
+/* What runs on it ends now, so that nobody can take it for a proper end. */
+static void cut_all(struct sandbox *s)
 {
-        (void)map_remove(&e->sandboxes, sandbox_key(s));
-        stop_asking(e, s);
-        list_remove(&s->lru);
-        resume_waiters(s, WAIT_NOT_FOUND);
         while (!list_is_empty(&s->live))
                 client_cut(LIST_ENTRY(s->live.next, struct client, x.in_sandbox));
         upstream_drop_idle(s);
+}
+
+/* Out of the table first, so that whoever asks from now on hears "not found"; then its connections. */
+void routes_gone(struct edge *e, struct sandbox *s)
+{
+        (void)map_remove(&e->sandboxes, sandbox_key(s));
+        routes_asking(e, s, ASKS_NOTHING);
+        list_remove(&s->lru);
+        routes_resume(e, s, WAIT_NOT_FOUND);
+        cut_all(s);
         route_done(&s->route);
         free(s);
 }
@@ -85,7 +102,7 @@ static void forget_oldest(struct edge *e)
                 struct sandbox *s = LIST_ENTRY(node, struct sandbox, lru);
 
                 if (is_unused(s)) {
-                        sandbox_gone(e, s);
+                        routes_gone(e, s);
                         return;
                 }
         }
@@ -122,24 +139,31 @@ enum routes_result routes_get(struct edge *e, struct str id, struct client *c, s
                 return ROUTES_NOT_FOUND; /* control never made such an id */
         s = map_get(&e->sandboxes, id);
         if (s && s->is_known) {
-                if (!s->route.is_running)
+                if (!s->route.is_running && !s->route.wakes)
                         return ROUTES_NOT_FOUND;
                 if (s->lru.next != &e->sandbox_lru) {
                         list_remove(&s->lru);
                         list_push_back(&e->sandbox_lru, &s->lru);
                 }
                 *ret = s;
-                return ROUTES_FOUND;
+                return s->route.is_running ? ROUTES_FOUND : ROUTES_ASLEEP;
         }
         if (!s)
                 s = sandbox_create(e, id);
-        if (!s || (!list_is_hooked(&s->asking) && e->asking_count >= e->limits->asking_max))
+        if (!s || (s->asks == ASKS_NOTHING && e->asking_count >= e->limits->asking_max))
                 return ROUTES_FULL;
-        if (!list_is_hooked(&s->asking))
+        if (s->asks == ASKS_NOTHING)
                 ask(e, s);
+        routes_wait(c, s);
+        return ROUTES_WAIT;
+}
+
+void routes_wait(struct client *c, struct sandbox *s)
+{
         c->x.waits_for = s;
         list_push_back(&s->waiters, &c->x.wait);
-        return ROUTES_WAIT;
+        s->waiter_count++;
+        c->edge->waiter_count++;
 }
 
 void routes_forget(struct client *c)
@@ -147,7 +171,7 @@ void routes_forget(struct client *c)
         if (!c->x.waits_for)
                 return;
         list_remove(&c->x.wait);
-        c->x.waits_for = NULL;
+        stop_waiting(c->edge, c);
 }
 
 void routes_hook(struct client *c, struct sandbox *s)
@@ -170,53 +194,66 @@ void routes_unhook(struct client *c)
 
 /* ---- what control says ---- */
 
-static void learn(struct edge *e, struct sandbox *s, const json_t *msg)
+void routes_learn(struct edge *e, struct sandbox *s, const json_t *msg)
 {
         struct err err = {0};
         struct route r;
 
         if (route_decode(msg, &r, &err) < 0 || strcmp(r.id, s->id) != 0) {
                 log_warn("route.bad", "sandbox=%s error=\"%s\", taken for unknown", s->id, err.msg);
-                sandbox_gone(e, s);
+                routes_gone(e, s);
                 return;
         }
         route_done(&s->route);
         s->route = r;
         s->is_known = true;
-        stop_asking(e, s);
-        if (!r.is_running) { /* paused or ending: what runs on it ends now, as when it is gone */
-                sandbox_gone(e, s);
-                return;
-        }
-        resume_waiters(s, WAIT_OVER);
+        if (!r.is_running)
+                cut_all(s);
+        if (s->asks == ASKS_WAKE && r.wakes)
+                return; /* it still sleeps: the answer is to come */
+        routes_asking(e, s, ASKS_NOTHING);
+        routes_resume(e, s, WAIT_OVER);
 }
 
 /* Control cannot say.  Whoever waits hears that; what runs goes on, and the next to need the route asks again. */
 static void answer_failed(struct edge *e, struct sandbox *s, enum err_kind kind)
 {
         log_warn("route.failed", "sandbox=%s kind=%s", s->id, err_kind_name(kind));
-        stop_asking(e, s);
-        resume_waiters(s, WAIT_UNAVAILABLE);
+        routes_asking(e, s, ASKS_NOTHING);
+        routes_resume(e, s, WAIT_UNAVAILABLE);
+}
+
+static void route_answered(struct edge *e, struct sandbox *s, const json_t *msg)
+{
+        enum err_kind kind = link_answer_kind(msg);
+
+        if (kind == ERR_NONE)
+                routes_learn(e, s, json_object_get(msg, "route"));
+        else if (kind == ERR_NOT_FOUND)
+                routes_gone(e, s);
+        else
+                answer_failed(e, s, kind);
+}
+
+static struct sandbox *asked_with(const struct list *questions, uint64_t req)
+{
+        LIST_EACH (node, questions) { /* routes are told in order, so it is nearly always the first */
+                struct sandbox *s = LIST_ENTRY(node, struct sandbox, asking);
+
+                if (s->req == req)
+                        return s;
+        }
+        return NULL;
 }
 
 static void on_answer(struct edge *e, uint64_t req, const json_t *msg)
 {
-        LIST_EACH (node, &e->asking) { /* answers come in order, so it is nearly always the first */
-                struct sandbox *s = LIST_ENTRY(node, struct sandbox, asking);
-                enum err_kind kind;
+        struct sandbox *s;
 
-                if (s->req != req)
-                        continue;
-                kind = link_answer_kind(msg);
-                if (kind == ERR_NONE) {
-                        learn(e, s, json_object_get(msg, "route"));
-                } else if (kind == ERR_NOT_FOUND) {
-                        sandbox_gone(e, s);
-                } else {
-                        answer_failed(e, s, kind);
-                }
-                return;
-        }
+        if ((s = asked_with(&e->asking, req)))
+                route_answered(e, s, msg);
+        else if ((s = asked_with(&e->waking, req)))
+                wake_answered(e, s, msg);
 }
 
 static void on_event(struct edge *e, const char *event, const json_t *msg)
@@ -228,9 +265,9 @@ static void on_event(struct edge *e, const char *event, const json_t *msg)
         if (!s)
                 return; /* never asked for, so nothing to correct */
         if (strcmp(event, "gone") == 0)
-                sandbox_gone(e, s);
+                routes_gone(e, s);
         else if (strcmp(event, "route") == 0)
-                learn(e, s, route);
+                routes_learn(e, s, route);
 }
 
 static void on_message(struct link *k, json_t *msg, int *fds, size_t nfds)
@@ -256,7 +293,7 @@ static void on_up(struct link *k)
                 struct sandbox *s = LIST_ENTRY(node, struct sandbox, lru);
 
                 if (is_unused(s))
-                        sandbox_gone(e, s);
+                        routes_gone(e, s);
                 else
                         ask(e, s);
         }
@@ -266,6 +303,7 @@ int routes_start(struct edge *e)
 {
         list_init(&e->sandbox_lru);
         list_init(&e->asking);
+        list_init(&e->waking);
         e->routes_link.loop = e->loop;
         e->routes_link.name = "control";
         e->routes_link.path = conf_path(e->conf, "run/routes.sock");
@@ -281,6 +319,6 @@ void routes_done(struct edge *e)
 {
         link_done(&e->routes_link);
         while (!list_is_empty(&e->sandbox_lru))
-                sandbox_gone(e, LIST_ENTRY(e->sandbox_lru.next, struct sandbox, lru));
+                routes_gone(e, LIST_ENTRY(e->sandbox_lru.next, struct sandbox, lru));
         map_done(&e->sandboxes);
 }

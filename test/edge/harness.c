@@ -283,6 +283,61 @@ bool tell_gone(struct world *w, const char *id)
         return say_message(w->routes_ch, json_pack("{s:s, s:s}", "event", "gone", "id", id), -1);
 }
 
+static json_t *sleeper(const char *id, const char *state, const char *token, bool wakes)
+{
+        return json_pack("{s:s, s:s, s:s*, s:b}", "id", id, "state", state, "traffic_token", token, "wakes", wakes);
+}
+
+bool give_sleeper(struct world *w, const char *id, const char *token, bool wakes)
+{
+        json_int_t req = hear_op(w->routes_ch, "route", id, 0);
+
+        return req >= 0 && say_message(w->routes_ch,
+                                       json_pack("{s:I, s:b, s:o}", "req", req, "ok", 1, "route",
+                                                 sleeper(id, "paused", token, wakes)),
+                                       -1);
+}
+
+bool tell_state(struct world *w, const char *id, const char *state, bool wakes)
+{
+        return say_message(w->routes_ch,
+                           json_pack("{s:s, s:o}", "event", "route", "route", sleeper(id, state, NULL, wakes)), -1);
+}
+
+long hear_wake(struct world *w, const char *id, int port, const char *token)
+{
+        json_t *msg = hear_message(w->routes_ch);
+        const char *op = json_string_value(json_object_get(msg, "op"));
+        const char *got_id = json_string_value(json_object_get(msg, "id"));
+        const char *got_token = json_string_value(json_object_get(msg, "access_token"));
+        long req = (long)json_integer_value(json_object_get(msg, "req"));
+        bool fits = op && strcmp(op, "wake") == 0 && got_id && strcmp(got_id, id) == 0 &&
+                    json_integer_value(json_object_get(msg, "port")) == port && !token == !got_token &&
+                    (!token || strcmp(token, got_token) == 0);
+
+        if (!fits)
+                printf("# message: %s %s, token %s\n", op ? op : "-", got_id ? got_id : "-",
+                       got_token ? got_token : "-");
+        json_decref(msg);
+        return fits ? req : -1;
+}
+
+bool grant_wake(struct world *w, long req, const char *id)
+{
+        return req >= 0 && say_message(w->routes_ch,
+                                       json_pack("{s:I, s:b, s:o}", "req", (json_int_t)req, "ok", 1, "route",
+                                                 sleeper(id, "running", NULL, false)),
+                                       -1);
+}
+
+bool refuse_wake(struct world *w, long req, const char *kind, const char *message)
+{
+        return req >= 0 && say_message(w->routes_ch,
+                                       json_pack("{s:I, s:{s:s, s:s}}", "req", (json_int_t)req, "error", "kind", kind,
+                                                 "message", message),
+                                       -1);
+}
+
 /* A TCP pair: *ret_far is for the edge. */
 static int tcp_pair(int *ret_far)
 {

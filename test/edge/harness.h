@@ -67,6 +67,13 @@ int hear_answer(int fd, char *out, size_t size, const char **ret_body);
 bool give_route(struct world *w, const char *id, const char *token, const char *mask);
 bool give_no_route(struct world *w, const char *id);
 bool tell_gone(struct world *w, const char *id);
+/* The next question must be for id's route: it is at rest. */
+bool give_sleeper(struct world *w, const char *id, const char *token, bool wakes);
+bool tell_state(struct world *w, const char *id, const char *state, bool wakes); /* unasked */
+/* The next message must ask to wake id for that port, with this access token (NULL: none).  Its number; -1. */
+long hear_wake(struct world *w, const char *id, int port, const char *token);
+bool grant_wake(struct world *w, long req, const char *id);
+bool refuse_wake(struct world *w, long req, const char *kind, const char *message);
 int accept_api(const struct world *w); /* the edge's next connection to the API */
 bool accept_routes(struct world *w);   /* the edge's channel (first question answered) */
 

@@ -35,5 +35,7 @@ const struct checkpoint_facts *checkpoint_facts(const struct checkpoint *c);
  * them already, as long as nothing runs before the result is known).  ERR_INVALID "checkpoint damaged: FILE ...". */
 int checkpoint_verify_small(const struct checkpoint *c, struct err *err);
 int checkpoint_verify_large(const struct checkpoint *c, struct err *err);
-/* A directory of links to the images under `work`, with the user namespace's range replaced by uid_base. */
+/* Fill `work` with links to the images, the user namespace's range replaced by uid_base.  It is an empty directory on the
+ * same file system (links by path would lead through directories that are closed to the sandbox's uids) and of mode 0711,
+ * like the images' own: restored processes open images under their own uids. */
 int checkpoint_rebase(const struct checkpoint *c, int work, uint32_t uid_base, struct err *err);

@@ -17,7 +17,7 @@ struct criu_tool {           /* where it is */
 
 struct criu_dump {
         pid_t pid;          /* its init */
-        const char *images; /* absolute: where to write; exists and is empty */
+        const char *images; /* absolute, not below /run: where to write; exists, is empty, mode 0711 */
         const char
                 *freeze_cgroup; /* absolute path of its v2 group, frozen already; NULL: CRIU stops tasks one by one */
 };
@@ -32,7 +32,7 @@ struct criu_stats {
 int criu_dump(const struct criu_tool *t, const struct criu_dump *d, struct criu_stats *ret, struct err *err);
 
 struct criu_restore {
-        const char *images; /* absolute */
+        const char *images; /* absolute, not below /run; mode 0711: its processes open images under their own uids */
         const char *work;   /* absolute: for logs and sockets of this one restore */
         const char *root;   /* absolute: mount point of its root file system, idmapped */
         const char *dev;    /* absolute: mount point of its /dev */
@@ -44,7 +44,8 @@ struct criu_restore {
         void *arg;
 };
 
-/* CRIU starts in the caller's cgroups, mount namespace and cgroup namespace, which become the sandbox's.  *ret_pid is its
+/* root and dev are not below /run, which must exist: CRIU sees a tmpfs of its own there.
+ * CRIU starts in the caller's cgroups, mount namespace and cgroup namespace, which become the sandbox's.  *ret_pid is its
  * init, a child of the caller.  ERR_INVALID: the images do not fit.  On failure no process is left. */
 int criu_restore(const struct criu_tool *t, const struct criu_restore *r, pid_t *ret_pid, struct err *err);
 

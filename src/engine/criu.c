@@ -1,0 +1,386 @@
+#include "engine/criu.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "engine/criu_log.h"
+#include "engine/criu_rpc.h"
+#include "engine/criu_worker.h"
+#include "sys/fs.h"
+#include "sys/proc.h"
+#include "wire/protobuf.h"
+
+#define DUMP_LOG "dump.log"
+#define RESTORE_LOG "restore.log"
+#define STATS "stats-dump"
+#define LOG_BYTES_MAX (16u << 20)
+#define GHOST_BYTES_MAX                                                                                                \
+        (1u << 30) /* deleted files that somebody still has open are part of the image up to this size */
+#define DISK_FULL_BYTES (1u << 20) /* less than this free: whatever CRIU says, that is the reason */
+#define SCAN_PATHS_MAX 64
+enum { LOG_ERRORS = 1, LOG_ALL = 4 };
+
+static int number(struct buf *o, enum criu_rpc_option field, uint64_t value)
+{
+        return protobuf_add_number(o, field, value);
+}
+
+static int text(struct buf *o, enum criu_rpc_option field, const char *value)
+{
+        return protobuf_add_bytes(o, field, str_of(value));
+}
+
+static int textf(struct buf *o, enum criu_rpc_option field, const char *before, const char *value)
+{
+        AUTO_BUF struct buf whole = BUF_INIT(8192);
+        int r = buf_addf(&whole, "%s%s", before, value);
+
+        return r < 0 ? r : protobuf_add_bytes(o, field, (struct str){(const char *)buf_at(&whole), whole.len});
+}
+
+/* Its own tmpfs lies over /run while CRIU works. */
+static int check_path(const char *path, struct err *err)
+{
+        if (path[0] != '/' || strcmp(path, "/run") == 0 || strncmp(path, "/run/", 5) == 0)
+                return err_set(err, ERR_INVALID, "CRIU cannot reach '%s': not an absolute path, or below /run", path);
+        return 0;
+}
+
+/* ------------------------------------------------------------- why it failed */
+
+static int read_log(int dir, const char *name, struct buf *out)
+{
+        AUTO_CLOSE int fd = sys_open_beneath(dir, name, O_RDONLY, 0);
+        ssize_t n = fd < 0 ? fd : 1;
+
+        while (n > 0)
+                n = buf_fill(out, fd, 1u << 16);
+        return n < 0 && n != -E2BIG ? (int)n : 0; /* what is there is better than nothing */
+}
+
+static bool is_full(int dir)
+{
+        struct statvfs st;
+
+        return fstatvfs(dir, &st) == 0 && (uint64_t)st.f_bavail * st.f_frsize < DISK_FULL_BYTES;
+}
+
+/* " pid 7 (node)" as it is called inside; empty when it is not known or gone. */
+static void name_culprit(pid_t pid, char out[CRIU_COMM_MAX + 32])
+{
+        char path[32], status[4096], comm[64], name[CRIU_COMM_MAX];
+        pid_t inner = 0;
+        ssize_t n;
+
+        out[0] = '\0';
+        if (pid <= 0)
+                return;
+        (void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+        n = sys_read_at(AT_FDCWD, path, status, sizeof(status));
+        if (n > 0)
+                inner = criu_log_inner_pid((struct str){status, (size_t)n});
+        (void)snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+        n = sys_read_at(AT_FDCWD, path, comm, sizeof(comm));
+        if (inner == 0 || n <= 0)
+                return;
+        criu_log_printable((struct str){comm, (size_t)n - 1}, name, sizeof(name));
+        (void)snprintf(out, CRIU_COMM_MAX + 32, "pid %d (%s): ", (int)inner, name);
+}
+
+struct failure {
+        bool is_full, is_passing;
+        char reason[CRIU_REASON_MAX];
+        char culprit[CRIU_COMM_MAX + 32];
+};
+
+static void explain(int dir, const char *log_name, struct str said, struct failure *f)
+{
+        AUTO_BUF struct buf log = BUF_INIT(LOG_BYTES_MAX);
+        struct str all;
+
+        *f = (struct failure){0};
+        (void)read_log(dir, log_name, &log); /* where there is none, what was said has to do */
+        all = (struct str){log.len ? (const char *)buf_at(&log) : "", log.len};
+        f->is_full = criu_log_is_disk_full(said) || criu_log_is_disk_full(all) || is_full(dir);
+        f->is_passing = criu_log_is_passing(said) || criu_log_is_passing(all);
+        if (said.n)
+                criu_log_clean(said, f->reason);
+        else if (!criu_log_error(all, f->reason))
+                (void)snprintf(f->reason, sizeof(f->reason), "CRIU does not say why");
+        name_culprit(criu_log_culprit(all), f->culprit);
+}
+
+/* ------------------------------------------------------------- dump */
+
+/* Directories where a watched file may be, each to be searched only when a watch is there to be named.  What is large and
+ * hardly ever watched comes last. */
+static int add_scan_paths(struct buf *o, pid_t pid)
+{
+        static const char *const not_ours[] = {"proc", "sys", "dev"}, *const last[] = {"usr"};
+        char path[32], name[260];
+        struct dirent *e;
+        unsigned count = 0;
+        DIR *d;
+        int r = 0;
+
+        (void)snprintf(path, sizeof(path), "/proc/%d/root", (int)pid);
+        d = opendir(path);
+        if (!d)
+                return -errno;
+        while (r == 0 && count < SCAN_PATHS_MAX && (e = readdir(d))) {
+                bool skip = e->d_type != DT_DIR || e->d_name[0] == '.';
+
+                for (size_t i = 0; i < ARRAY_LEN(not_ours) && !skip; i++)
+                        skip = strcmp(e->d_name, not_ours[i]) == 0;
+                for (size_t i = 0; i < ARRAY_LEN(last) && !skip; i++)
+                        skip = strcmp(e->d_name, last[i]) == 0;
+                if (skip)
+                        continue;
+                (void)snprintf(name, sizeof(name), "/%s", e->d_name);
+                r = text(o, CRIU_OPT_IRMAP_SCAN_PATHS, name);
+                count++;
+        }
+        (void)closedir(d);
+        return r < 0 ? r : text(o, CRIU_OPT_IRMAP_SCAN_PATHS, "/usr");
+}
+
+static int dump_options(struct buf *o, const struct criu_dump *d, unsigned log_level)
+{
+        char root[32];
+        int r;
+
+        (void)snprintf(root, sizeof(root), "/proc/%d/root", (int)d->pid);
+        if ((r = number(o, CRIU_OPT_IMAGES_DIR_FD, CRIU_FD_NONE)) < 0 ||
+            (r = text(o, CRIU_OPT_IMAGES_DIR, d->images)) < 0 || (r = number(o, CRIU_OPT_PID, (uint64_t)d->pid)) < 0 ||
+            (r = number(o, CRIU_OPT_LEAVE_RUNNING, 1)) < 0 || (r = number(o, CRIU_OPT_LOG_LEVEL, log_level)) < 0 ||
+            (r = text(o, CRIU_OPT_LOG_FILE, DUMP_LOG)) < 0 || (r = text(o, CRIU_OPT_ROOT, root)) < 0 ||
+            (r = text(o, CRIU_OPT_EXTERNAL, "mnt[/dev]:dev")) < 0 ||
+            (r = text(o, CRIU_OPT_EXTERNAL, "mnt[/]:root")) < 0 ||
+            (r = number(o, CRIU_OPT_MANAGE_CGROUPS_MODE, CRIU_CGROUPS_IGNORE)) < 0 ||
+            (r = number(o, CRIU_OPT_EMPTY_NS, CLONE_NEWNET)) < 0 ||
+            (r = number(o, CRIU_OPT_NETWORK_LOCK, CRIU_NETWORK_LOCK_SKIP)) < 0 ||
+            (r = number(o, CRIU_OPT_TCP_ESTABLISHED, 1)) < 0 || (r = number(o, CRIU_OPT_TCP_SKIP_IN_FLIGHT, 1)) < 0 ||
+            (r = number(o, CRIU_OPT_FILE_LOCKS, 1)) < 0 || (r = number(o, CRIU_OPT_LINK_REMAP, 1)) < 0 ||
+            (r = number(o, CRIU_OPT_GHOST_LIMIT, GHOST_BYTES_MAX)) < 0 || (r = number(o, CRIU_OPT_FORCE_IRMAP, 1)) < 0)
+                return r;
+        if (d->freeze_cgroup && (r = text(o, CRIU_OPT_FREEZE_CGROUP, d->freeze_cgroup)) < 0)
+                return r;
+        return add_scan_paths(o, d->pid);
+}
+
+static int empty_dir(int dir)
+{
+        AUTO_CLOSE int again = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        struct dirent *e;
+        DIR *d = again < 0 ? NULL : fdopendir(again);
+        int r = 0;
+
+        if (!d)
+                return -errno;
+        again = -1;
+        while (r == 0 && (e = readdir(d)))
+                if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 && unlinkat(dir, e->d_name, 0) < 0)
+                        r = -errno;
+        (void)closedir(d);
+        return r;
+}
+
+/* One try.  1: done; 0: CRIU could not, *f says why; negative: there was no talking to it. */
+static int dump_once(const struct criu_tool *t, const struct criu_dump *d, unsigned log_level, int dir,
+                     struct failure *f, struct err *err)
+{
+        AUTO_BUF struct buf options = BUF_INIT(CRIU_RPC_BYTES_MAX), message = BUF_INIT(CRIU_RPC_BYTES_MAX);
+        AUTO_BUF struct buf in = BUF_INIT(CRIU_RPC_BYTES_MAX);
+        struct criu_rpc_answer a;
+        struct criu_worker w;
+        int r = dump_options(&options, d, log_level);
+
+        if (r == 0)
+                r = criu_rpc_request(&message, CRIU_RPC_DUMP, &options);
+        if (r < 0)
+                return err_sys(err, r, "ask CRIU");
+        r = criu_worker_start(&w, t, 0, err);
+        if (r < 0)
+                return r;
+        r = criu_worker_send(&w, &message, err);
+        if (r == 0)
+                r = criu_worker_receive(&w, &in, &a, err);
+        criu_worker_done(&w);
+        if (r < 0)
+                return r;
+        if (a.type == CRIU_RPC_DUMP && a.is_success)
+                return 1;
+        explain(dir, DUMP_LOG, a.error, f);
+        return 0;
+}
+
+static int read_stats(int dir, struct criu_stats *ret, struct err *err)
+{
+        char bytes[4096];
+        ssize_t n = sys_read_at(dir, STATS, bytes, sizeof(bytes));
+        int r = n < 0 ? (int)n : criu_rpc_stats((struct str){bytes, (size_t)n}, ret);
+
+        return r < 0 ? err_sys(err, r, "read CRIU's " STATS) : 0;
+}
+
+int criu_dump(const struct criu_tool *t, const struct criu_dump *d, struct criu_stats *ret, struct err *err)
+{
+        AUTO_CLOSE int dir = -1;
+        struct failure f;
+        int r = check_path(d->images, err);
+
+        if (r < 0)
+                return r;
+        dir = open(d->images, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (dir < 0)
+                return err_sys(err, -errno, "open '%s'", d->images);
+        r = dump_once(t, d, LOG_ERRORS, dir, &f, err);
+        if (r == 0 && !f.is_full) {
+                /* Once more with every detail: to know who is to blame, and because some obstacles pass. */
+                r = empty_dir(dir);
+                r = r < 0 ? err_sys(err, r, "empty '%s'", d->images) : dump_once(t, d, LOG_ALL, dir, &f, err);
+        }
+        if (r < 0)
+                return r;
+        if (r == 0)
+                return err_set(err, f.is_full ? ERR_LIMIT : ERR_CONFLICT, "%s%s", f.is_full ? "disk full: " : f.culprit,
+                               f.reason);
+        r = read_stats(dir, ret, err);
+        (void)unlinkat(dir, STATS, 0);
+        (void)unlinkat(dir, DUMP_LOG, 0);
+        return r;
+}
+
+/* ------------------------------------------------------------- restore */
+
+static int restore_options(struct buf *o, const struct criu_restore *c, int work)
+{
+        int r;
+
+        if ((r = number(o, CRIU_OPT_IMAGES_DIR_FD, CRIU_FD_NONE)) < 0 ||
+            (r = text(o, CRIU_OPT_IMAGES_DIR, c->images)) < 0 ||
+            (r = number(o, CRIU_OPT_WORK_DIR_FD, (uint64_t)work)) < 0 ||
+            (r = number(o, CRIU_OPT_LOG_LEVEL, LOG_ERRORS)) < 0 || (r = text(o, CRIU_OPT_LOG_FILE, RESTORE_LOG)) < 0 ||
+            (r = text(o, CRIU_OPT_ROOT, c->root)) < 0 || (r = textf(o, CRIU_OPT_EXTERNAL, "mnt[dev]:", c->dev)) < 0 ||
+            (r = textf(o, CRIU_OPT_EXTERNAL, "mnt[root]:", c->root)) < 0 ||
+            (r = number(o, CRIU_OPT_RST_SIBLING, 1)) < 0 ||
+            (r = number(o, CRIU_OPT_MANAGE_CGROUPS_MODE, CRIU_CGROUPS_IGNORE)) < 0 ||
+            (r = number(o, CRIU_OPT_EMPTY_NS, CLONE_NEWNET)) < 0 || (r = number(o, CRIU_OPT_NOTIFY_SCRIPTS, 1)) < 0 ||
+            (r = number(o, CRIU_OPT_TCP_ESTABLISHED, 1)) < 0)
+                return r;
+        return number(o, CRIU_OPT_FILE_LOCKS, 1);
+}
+
+struct restoring {
+        const struct criu_restore *what;
+        struct criu_worker worker;
+        struct buf in;
+        pid_t pid;       /* its init, once there is one; our child */
+        bool is_refused; /* by a hook, which has set err */
+};
+
+static int on_notify(struct restoring *s, const struct criu_rpc_answer *a, struct err *err)
+{
+        AUTO_BUF struct buf reply = BUF_INIT(64);
+        const struct criu_restore *c = s->what;
+        int r = 0;
+
+        if (a->pid > 0)
+                s->pid = a->pid;
+        if (str_is(a->script, "setup-namespaces") && c->on_namespaces)
+                r = c->on_namespaces(s->pid, c->arg, err);
+        else if (str_is(a->script, "pre-resume") && c->on_before_resume)
+                r = c->on_before_resume(s->pid, c->arg, err);
+        if (r < 0)
+                s->is_refused = true;
+        if (criu_rpc_notified(&reply, r >= 0) < 0)
+                return err_set(err, ERR_LIMIT, "out of memory");
+        return criu_worker_send(&s->worker, &reply, s->is_refused ? NULL : err);
+}
+
+/* Hooks, until the answer comes. */
+static int converse(struct restoring *s, int work, struct err *err)
+{
+        struct criu_rpc_answer a;
+        struct failure f;
+        int r;
+
+        do {
+                r = criu_worker_receive(&s->worker, &s->in, &a, s->is_refused ? NULL : err);
+                if (r == 0 && a.type == CRIU_RPC_NOTIFY)
+                        r = on_notify(s, &a, err);
+        } while (r == 0 && a.type == CRIU_RPC_NOTIFY);
+        if (s->is_refused)
+                return err_wrap(err, "restore");
+        if (r < 0)
+                return r;
+        if (a.pid > 0)
+                s->pid = a.pid;
+        if (a.type == CRIU_RPC_RESTORE && a.is_success && a.pid > 0)
+                return 0;
+        explain(work, RESTORE_LOG, a.error, &f);
+        return err_set(err, f.is_full ? ERR_LIMIT : ERR_INVALID, "restore: %s%s", f.is_full ? "disk full: " : "",
+                       f.reason);
+}
+
+/* CRIU ends what it began; if it died itself, this does. */
+static void end_init(pid_t pid)
+{
+        AUTO_CLOSE int fd = -1;
+
+        if (pid <= 0)
+                return;
+        fd = sys_pidfd_open(pid);
+        if (fd >= 0 && sys_pidfd_kill(fd, SIGKILL) == 0)
+                (void)sys_pidfd_wait(fd, -1);
+        (void)waitpid(pid, NULL, 0);
+}
+
+static int restore_with(struct restoring *s, int work, struct err *err)
+{
+        AUTO_BUF struct buf options = BUF_INIT(CRIU_RPC_BYTES_MAX), message = BUF_INIT(CRIU_RPC_BYTES_MAX);
+        int r = restore_options(&options, s->what, work);
+
+        if (r == 0)
+                r = criu_rpc_request(&message, CRIU_RPC_RESTORE, &options);
+        if (r < 0)
+                return err_sys(err, r, "ask CRIU");
+        r = criu_worker_send(&s->worker, &message, err);
+        return r < 0 ? r : converse(s, work, err);
+}
+
+int criu_restore(const struct criu_tool *t, const struct criu_restore *c, pid_t *ret_pid, struct err *err)
+{
+        struct restoring s = {.what = c, .in = BUF_INIT(CRIU_RPC_BYTES_MAX)};
+        AUTO_CLOSE int work = -1;
+        int r;
+
+        if ((r = check_path(c->images, err)) < 0 || (r = check_path(c->root, err)) < 0 ||
+            (r = check_path(c->dev, err)) < 0)
+                return r;
+        work = open(c->work, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (work < 0)
+                return err_sys(err, -errno, "open '%s'", c->work);
+        r = criu_worker_start(&s.worker, t, c->uid_base, err);
+        if (r < 0)
+                return r;
+        r = restore_with(&s, work, err);
+        criu_worker_done(&s.worker);
+        buf_done(&s.in);
+        if (r < 0) {
+                end_init(s.pid);
+                return r;
+        }
+        (void)unlinkat(work, RESTORE_LOG, 0);
+        *ret_pid = s.pid;
+        return 0;
+}

@@ -1,0 +1,173 @@
+/* criu_shim.c - preloaded into CRIU: what stands between it and sandboxes made without the host's full powers.
+ *
+ * A shared library of its own, linked with nothing but the C library.  It changes four things:
+ *
+ * 1. Limits of a task in a user namespace that somebody else owns: prlimit64 wants CAP_SYS_RESOURCE over it, which root
+ *    has not where the machine itself is a container.  /proc/PID/limits says the same to everybody.
+ * 2. "Do all namespaces belong to the user namespace?" asks CRIU by entering them.  A sandbox's first network namespace
+ *    is the host's on purpose, and is made anew at restore: being refused there is no finding.
+ * 3. The user namespace of a restored sandbox has to be owned by the sandbox's own uid, as that of every other is: the
+ *    kernel counts inotify instances and the like per owner.  CRIU clones as root.
+ * 4. CRIU raises its own limit of open files; where it may not, it says so in its first error, and the first error is
+ *    all that a caller is told.  As far as it goes is far enough. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <linux/sched.h>
+#include <linux/securebits.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define OWNER "SANDGLASS_USERNS_OWNER"
+#define SYSCALL_ARGS 6
+
+int setns(int fd, int type);
+long syscall(long number, ...);
+
+typedef long raw_fn(long number, ...);
+
+static raw_fn *raw_call(void)
+{
+        static raw_fn *next;
+
+        if (!next)
+                *(void **)&next = dlsym(RTLD_NEXT, "syscall");
+        if (!next)
+                abort(); /* a C library without it is none */
+        return next;
+}
+
+#define RAW(...) raw_call()(__VA_ARGS__)
+
+/* ------------------------------------------------------------- limits */
+
+static const char *const limit_names[] = {
+        [RLIMIT_CPU] = "Max cpu time",
+        [RLIMIT_FSIZE] = "Max file size",
+        [RLIMIT_DATA] = "Max data size",
+        [RLIMIT_STACK] = "Max stack size",
+        [RLIMIT_CORE] = "Max core file size",
+        [RLIMIT_RSS] = "Max resident set",
+        [RLIMIT_NPROC] = "Max processes",
+        [RLIMIT_NOFILE] = "Max open files",
+        [RLIMIT_MEMLOCK] = "Max locked memory",
+        [RLIMIT_AS] = "Max address space",
+        [RLIMIT_LOCKS] = "Max file locks",
+        [RLIMIT_SIGPENDING] = "Max pending signals",
+        [RLIMIT_MSGQUEUE] = "Max msgqueue size",
+        [RLIMIT_NICE] = "Max nice priority",
+        [RLIMIT_RTPRIO] = "Max realtime priority",
+        [RLIMIT_RTTIME] = "Max realtime timeout",
+};
+#define LIMITS (sizeof(limit_names) / sizeof(*limit_names))
+
+static rlim_t limit_value(const char *text)
+{
+        return strcmp(text, "unlimited") == 0 ? RLIM_INFINITY : strtoull(text, NULL, 10);
+}
+
+static long read_limit(long pid, unsigned long what, struct rlimit *ret)
+{
+        char path[48], line[160], soft[24], hard[24];
+        size_t n = strlen(limit_names[what]);
+        long r = -1;
+        FILE *f;
+
+        (void)snprintf(path, sizeof(path), "/proc/%ld/limits", pid);
+        f = fopen(path, "re");
+        while (f && r < 0 && fgets(line, sizeof(line), f)) {
+                if (strncmp(line, limit_names[what], n) != 0 || sscanf(line + n, "%23s %23s", soft, hard) != 2)
+                        continue;
+                *ret = (struct rlimit){limit_value(soft), limit_value(hard)};
+                r = 0;
+        }
+        if (f)
+                (void)fclose(f);
+        if (r < 0)
+                errno = EPERM;
+        return r;
+}
+
+/* CRIU sets its own limit of open files through this one. */
+int prlimit64(pid_t pid, enum __rlimit_resource what, const struct rlimit64 *set, struct rlimit64 *old)
+{
+        long r = RAW(SYS_prlimit64, (long)pid, (long)what, set, old);
+        struct rlimit most;
+
+        if (r == 0 || errno != EPERM || what != RLIMIT_NOFILE || !set)
+                return (int)r;
+        if (RAW(SYS_prlimit64, (long)pid, (long)what, NULL, &most) < 0)
+                return -1;
+        most.rlim_cur = most.rlim_max;
+        return (int)RAW(SYS_prlimit64, (long)pid, (long)what, &most, NULL);
+}
+
+/* ------------------------------------------------------------- namespaces */
+
+int setns(int fd, int type)
+{
+        long r = RAW(SYS_setns, (long)fd, (long)type);
+
+        return r < 0 && errno == EPERM && type == CLONE_NEWNET ? 0 : (int)r;
+}
+
+/* A change of uid takes the right to be looked at through /proc, which CRIU's own children need. */
+static int wear_uid(uid_t uid, int securebits)
+{
+        if (prctl(PR_SET_SECUREBITS, securebits | SECBIT_NO_SETUID_FIXUP) < 0 ||
+            RAW(SYS_setresuid, -1L, (long)uid, -1L) < 0)
+                return -1;
+        return prctl(PR_SET_SECUREBITS, securebits) < 0 ? -1 : prctl(PR_SET_DUMPABLE, 1);
+}
+
+static long clone_owned(const struct clone_args *args, long size, uid_t owner)
+{
+        int securebits = prctl(PR_GET_SECUREBITS), saved;
+        long r;
+
+        if (securebits < 0 || wear_uid(owner, securebits | SECBIT_NO_SETUID_FIXUP) < 0)
+                return -1;
+        r = RAW(SYS_clone3, args, size);
+        if (r == 0)
+                return 0; /* the child is nobody outside and root inside; CRIU sets what it shall be */
+        saved = errno;
+        if (wear_uid(0, securebits) < 0)
+                abort(); /* going on as somebody else would fail in stranger ways */
+        errno = saved;
+        return r;
+}
+
+static long clone_maybe_owned(const struct clone_args *args, long size)
+{
+        const char *text = getenv(OWNER);
+        char *end = NULL;
+        unsigned long uid = text ? strtoul(text, &end, 10) : 0;
+
+        if (!text || *end || uid == 0 || uid >= UINT32_MAX || !(args->flags & CLONE_NEWUSER))
+                return RAW(SYS_clone3, args, size);
+        return clone_owned(args, size, (uid_t)uid);
+}
+
+long syscall(long number, ...)
+{
+        long a[SYSCALL_ARGS], r;
+        va_list ap;
+
+        va_start(ap, number);
+        for (int i = 0; i < SYSCALL_ARGS; i++)
+                a[i] = va_arg(ap, long); /* what the caller did not give is not looked at */
+        va_end(ap);
+        if (number == SYS_clone3)
+                return clone_maybe_owned((const struct clone_args *)a[0], a[1]);
+        r = RAW(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+        if (r < 0 && errno == EPERM && number == SYS_prlimit64 && !a[2] && a[3] && (unsigned long)a[1] < LIMITS)
+                return read_limit(a[0], (unsigned long)a[1], (struct rlimit *)a[3]);
+        return r;
+}

@@ -1,0 +1,29 @@
+/* criu_worker.h - one process of CRIU's for one request: starting it, speaking with it, its end.
+ *
+ * It starts in the caller's namespaces and cgroups, but for a copy of the mount namespace with a small tmpfs on /run, where
+ * CRIU keeps what it found out about the kernel (45 ms per call); that file is carried over to the next worker. */
+#pragma once
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "engine/criu_rpc.h"
+
+struct err;
+struct criu_tool;
+
+struct criu_worker {
+        pid_t pid;
+        int pidfd, sock; /* owned; -1: none */
+        int run;         /* its /run: a mount */
+        int said;        /* file with what it wrote to stdout and stderr */
+        int run_dir;     /* criu_tool.run_dir, opened */
+        char boot_id[40];
+};
+
+/* owner: of user namespaces it makes; 0: root.  ERR_UNAVAILABLE: there is no such program. */
+int criu_worker_start(struct criu_worker *w, const struct criu_tool *t, uint32_t owner, struct err *err);
+void criu_worker_done(struct criu_worker *w); /* waits for its end */
+
+int criu_worker_send(struct criu_worker *w, const struct buf *message, struct err *err);
+/* The next answer; its text lies in *in.  ERR_UNAVAILABLE: it ended instead, with what it said last. */
+int criu_worker_receive(struct criu_worker *w, struct buf *in, struct criu_rpc_answer *ret, struct err *err);

@@ -1,0 +1,40 @@
+/* flatten_impl.h - shared by the parts of flatten: what of an overlay's marks is where, and making entries. */
+#pragma once
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include "engine/flatten.h"
+
+#define OVERLAY_PREFIX "trusted.overlay."
+#define OVERLAY_ESCAPED "trusted.overlay.overlay." /* of an overlay inside the sandbox: ordinary attributes to us */
+#define OVERLAY_OPAQUE "trusted.overlay.opaque"
+#define OVERLAY_REDIRECT "trusted.overlay.redirect"
+#define OVERLAY_ORIGIN "trusted.overlay.origin"
+#define OVERLAY_WHITEOUT "trusted.overlay.whiteout"
+
+#define FLATTEN_COPIES 16u
+
+/* ---- flatten_entry.c: everything that is not a directory */
+
+struct entries {
+        int whiteout; /* O_PATH of one of ours that can take more links; -1: none */
+        struct {      /* files that were copied: further names link to the copy */
+                ino_t of;
+                int fd; /* O_PATH; -1: free */
+        } copies[FLATTEN_COPIES];
+        unsigned next_copy;
+        struct flatten_count *count;
+};
+
+void entries_init(struct entries *e, struct flatten_count *count);
+void entries_done(struct entries *e);
+int entries_whiteout(struct entries *e, int out, const char *name);
+/* Hard link of src/name, or a copy. */
+int entries_link(struct entries *e, int src, int out, const char *name, const struct stat *st);
+/* A device 0:0 or an empty file with the mark: 1, other files: 0. */
+int is_whiteout(int dir, const char *name, const struct stat *st);
+
+/* ---- flatten_attrs.c: owners, modes, times, extended attributes */
+
+/* Without overlay's own marks.  In this order: owner first, as it clears others; mode after ACLs; times last. */
+int attrs_copy(int from, int to, const struct stat *st);

@@ -3,6 +3,7 @@
 #include "base/map.h"
 #include "engine/cgroups.h"
 #include "engine/filter.h"
+#include "engine/flattener.h"
 #include "engine/helper.h"
 #include "engine/instance.h"
 #include "engine/pool.h"
@@ -25,6 +26,7 @@ struct engine {
         struct plan_limits default_limits;
         struct pool pool;
         struct helper sweeper;
+        struct flattener flattener;
         struct map sandboxes; /* id -> struct guest */
         unsigned alive;       /* running ones */
         struct listener engine_listener, dial_listener;

@@ -17,11 +17,10 @@
 #include "sys/fs.h"
 #include "sys/scm.h"
 
-#define LAYER_NAME_MAX 65
 #define UNFINISHED ".flatten-"
 
-struct say {                       /* to the helper: each layer, lowest first, then the name of the result */
-        char name[LAYER_NAME_MAX]; /* NUL-terminated */
+struct say {                      /* to the helper: each layer, lowest first, then the name of the result */
+        char name[SEALED_ID_MAX]; /* NUL-terminated */
         bool is_into;
 };
 
@@ -35,7 +34,7 @@ _Static_assert(sizeof(struct done) <= HELPER_MESSAGE_MAX, "fits into one message
 struct job {
         struct list node;
         struct ask *ask;
-        char into[LAYER_NAME_MAX];
+        char into[SEALED_ID_MAX];
 };
 
 /* ------------------------------------------------------------- in the helper */
@@ -51,7 +50,7 @@ static int publish(int dir, const char *unfinished, const char *into, struct err
 
 static int merge(int dir, const char *const *layers, size_t n, const char *into, struct done *d)
 {
-        char unfinished[sizeof(UNFINISHED) + LAYER_NAME_MAX];
+        char unfinished[sizeof(UNFINISHED) + SEALED_ID_MAX];
         struct stat st;
         int r;
 
@@ -85,7 +84,7 @@ static void remove_unfinished(int dir)
 
 static _Noreturn void run_flattener(int dir, int sock)
 {
-        static char names[PLAN_LAYERS_MAX][LAYER_NAME_MAX];
+        static char names[PLAN_LAYERS_MAX][SEALED_ID_MAX];
         const char *layers[PLAN_LAYERS_MAX];
         int fds[HELPER_FDS_MAX];
         size_t n = 0, nfds = 0;
@@ -158,15 +157,21 @@ static void on_gone(struct helper *h)
         fail_all(CONTAINER_OF(h, struct flattener, helper));
 }
 
-int flattener_start(struct flattener *f, struct loop *l, int sealed_dir, struct err *err)
+int flattener_start(struct flattener *f, struct loop *l, int data_dir, struct err *err)
 {
-        int sock = -1, r;
-        pid_t pid = helper_fork("sg-flattener", &sealed_dir, 1, &sock);
+        AUTO_CLOSE int sealed = -1;
+        int sock = -1, r = sys_make_dir(data_dir, "sealed", 0700);
+        pid_t pid;
 
+        if (r == 0)
+                r = sealed = sys_open_dir(data_dir, "sealed");
+        if (r < 0)
+                return err_sys(err, r, "open directory 'sealed'");
+        pid = helper_fork("sg-flattener", &sealed, 1, &sock);
         if (pid < 0)
                 return err_sys(err, pid, "fork flattener");
         if (pid == 0)
-                run_flattener(sealed_dir, sock);
+                run_flattener(sealed, sock);
         list_init(&f->jobs);
         f->count = 0;
         f->helper.on_message = on_message;
@@ -193,8 +198,7 @@ static int send_name(struct flattener *f, const char *name, bool is_into)
 
 static bool is_sealed_name(const json_t *v)
 {
-        return json_is_string(v) && strncmp(json_string_value(v), "u-", 2) == 0 &&
-               layer_id_is_valid((struct str){json_string_value(v), json_string_length(v)});
+        return json_is_string(v) && sealed_id_is_valid((struct str){json_string_value(v), json_string_length(v)});
 }
 
 static int check(const json_t *layers, const json_t *into, struct err *err)

@@ -9,7 +9,6 @@
 #include "engine/helper.h"
 
 struct ask;
-struct engine;
 struct err;
 
 #define FLATTENER_JOBS_MAX 64u
@@ -20,7 +19,8 @@ struct flattener {
         unsigned count;
 };
 
-int flattener_start(struct flattener *f, struct loop *l, int sealed_dir, struct err *err);
+/* The layers are in sealed/ below data_dir. */
+int flattener_start(struct flattener *f, struct loop *l, int data_dir, struct err *err);
 void flattener_stop(struct flattener *f); /* what was asked is answered `unavailable`; the helper ends */
 
 /* {"layers":["u-…", lowest first],"into":"u-…"}: answered when done. */

@@ -120,6 +120,11 @@ static int op_info(struct engine *e, const json_t *msg, struct ask *a, struct er
         return 0;
 }
 
+static int op_flatten(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
+{
+        return flattener_op(&e->flattener, msg, a, err);
+}
+
 /* ------------------------------------------------------------- what the edge may ask */
 
 static int op_dial(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
@@ -145,8 +150,8 @@ struct op {
 };
 
 static const struct op control_ops[] = {
-        {"create", op_create}, {"kill", op_kill}, {"list", op_list}, {"net", op_net},
-        {"stats", op_stats},   {"info", op_info}, {NULL, NULL},
+        {"create", op_create}, {"kill", op_kill}, {"list", op_list},       {"net", op_net},
+        {"stats", op_stats},   {"info", op_info}, {"flatten", op_flatten}, {NULL, NULL},
 };
 static const struct op edge_ops[] = {{"dial", op_dial}, {NULL, NULL}};
 

@@ -147,7 +147,9 @@ static int start_helpers(struct engine *e, struct err *err)
         e->sweeper.on_gone = on_sweeper_gone;
         e->sweeper.on_message = on_sweeper_message;
         r = helper_start(&e->sweeper, e->loop, sock);
-        return r < 0 ? err_sys(err, r, "watch sweeper") : 0;
+        if (r < 0)
+                return err_sys(err, r, "watch sweeper");
+        return flattener_start(&e->flattener, e->loop, e->data_dir, err);
 }
 
 static void on_signal(int signo, void *arg)
@@ -227,6 +229,7 @@ static void stop(struct engine *e)
 {
         requests_stop(e);
         guard_stop(e);
+        flattener_stop(&e->flattener);
         helper_stop(&e->sweeper);
         pool_done(&e->pool);
         leftovers_remove(e);

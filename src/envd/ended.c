@@ -20,7 +20,7 @@ static void ended_free(struct ended_table *t, struct ended *e)
 static void on_sweep(struct timer *timer)
 {
         struct ended_table *t = CONTAINER_OF(timer, struct ended_table, sweep);
-        uint64_t now = clock_mono_ms();
+        uint64_t now = t->now_ms();
 
         while (!list_is_empty(&t->all)) {
                 struct ended *e = LIST_ENTRY(t->all.next, struct ended, node);
@@ -36,7 +36,7 @@ static void on_sweep(struct timer *timer)
 
 void ended_table_init(struct ended_table *t, struct loop *loop)
 {
-        *t = (struct ended_table){.loop = loop, .sweep.on = on_sweep};
+        *t = (struct ended_table){.loop = loop, .now_ms = clock_mono_ms, .sweep.on = on_sweep};
         list_init(&t->all);
         for (size_t i = 0; i < ENDED_SLOTS; i++)
                 list_init(&t->by_pid[i]);
@@ -60,7 +60,7 @@ void ended_keep(struct ended_table *t, const struct ended *from)
         }
         *e = (struct ended){.pid = from->pid, .tag = from->tag, .code = from->code, .status = from->status};
         e->replay = from->replay;
-        e->since_ms = clock_mono_ms();
+        e->since_ms = t->now_ms();
         list_push_back(&t->all, &e->node);
         list_push_back(slot(t, e->pid), &e->by_pid);
         if (++t->count > ENDED_MAX)
@@ -69,9 +69,9 @@ void ended_keep(struct ended_table *t, const struct ended *from)
                 timer_set(t->loop, &t->sweep, ENDED_REPLAY_KEEP_MS);
 }
 
-bool ended_is_recent(const struct ended *e)
+bool ended_is_recent(const struct ended_table *t, const struct ended *e)
 {
-        return clock_mono_ms() - e->since_ms < ENDED_KEEP_MS;
+        return t->now_ms() - e->since_ms < ENDED_KEEP_MS;
 }
 
 struct ended *ended_find_pid(struct ended_table *t, pid_t pid)

@@ -24,7 +24,8 @@ struct ended {
 
 struct ended_table {
         struct loop *loop;
-        struct list all; /* struct ended, oldest first */
+        uint64_t (*now_ms)(void); /* the monotonic clock; tests have their own */
+        struct list all;          /* struct ended, oldest first */
         struct list by_pid[ENDED_SLOTS];
         size_t count;
         struct timer sweep; /* forgets the oldest of them */
@@ -36,7 +37,7 @@ void ended_table_done(struct ended_table *t);
 /* Keep this one: pid, tag, code, status and replay of it.  Takes tag and replay; without memory it is not kept. */
 void ended_keep(struct ended_table *t, const struct ended *from);
 struct ended *ended_find_pid(struct ended_table *t, pid_t pid);
-struct ended *ended_find_tag(struct ended_table *t, const char *tag); /* the newest */
-bool ended_is_recent(const struct ended *e);                          /* one that everybody may see */
+struct ended *ended_find_tag(struct ended_table *t, const char *tag);     /* the newest */
+bool ended_is_recent(const struct ended_table *t, const struct ended *e); /* one that everybody may see */
 /* A live one has taken the place of those with this pid, or this tag (may be NULL). */
 void ended_forget(struct ended_table *t, pid_t pid, const char *tag);

@@ -82,7 +82,7 @@ static int connect_ended(struct rpc *rpc, const struct selector *sel, const stru
         struct ended_table *t = &rpc->envd->processes.ended;
         struct ended *e = sel->tag ? ended_find_tag(t, sel->tag) : ended_find_pid(t, (pid_t)sel->pid);
 
-        if (!e || !(from->is_asked || ended_is_recent(e)))
+        if (!e || !(from->is_asked || ended_is_recent(t, e)))
                 return selector_not_found(sel, f);
         return subscriber_create_ended(rpc, e, from, f);
 }

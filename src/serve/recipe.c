@@ -51,8 +51,9 @@ static const char *const trim_skel[] = {"rm", "-f", "/etc/skel/.bash_logout", NU
 static const char *const add_user[] = {"useradd", "--key", "HOME_MODE=0755", "--create-home", "--user-group",
                                        "--uid",   "1000",  "--shell",        "/bin/bash",     "user",
                                        NULL};
+static const char *const open_root[] = {"passwd", "--delete", "root", NULL}; /* who may sudo may su */
 static const char *const make_code[] = {"install", "-d", "-m", "0777", "-o", "user", "-g", "user", "/code", NULL};
 static const char *const open_local[] = {"chmod", "-R", "0777", "/usr/local", NULL};
 static const char *const check_tools[] = {"python", "-c", "import venv, pip, ssl, sqlite3", NULL};
 
-const char *const *const recipe_steps[] = {trim_skel, add_user, make_code, open_local, check_tools, NULL};
+const char *const *const recipe_steps[] = {trim_skel, add_user, open_root, make_code, open_local, check_tools, NULL};

@@ -91,6 +91,9 @@ static int write_input(struct rpc *rpc, struct process *p, const json_t *in, str
         buf_reset(&w->input.bytes);
         if (field_object(in, "input", &obj, f) < 0 || field_bytes(obj, "stdin", &w->input.bytes, &is_stdin, f) < 0)
                 return -1;
+        if (is_stdin && field_get(obj, "pty"))
+                return fault_set(f, CONNECT_INVALID_ARGUMENT,
+                                 "unmarshal message: field input: only one of stdin and pty may be given");
         if (!is_stdin && field_bytes(obj, "pty", &w->input.bytes, &is_pty, f) < 0)
                 return -1;
         if (!is_stdin && !is_pty)

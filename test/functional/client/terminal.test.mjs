@@ -8,25 +8,26 @@ const { CommandExitError, NotFoundError, TimeoutError, withSandbox } = await sui
 const bytes = (text) => new TextEncoder().encode(text)
 
 /** What a terminal printed so far, and a wait for more of it. */
-function screen() {
+function screen({ keep = Infinity } = {}) {
   const decoder = new TextDecoder()
   let text = ''
   let wake = () => {}
   const onData = (data) => {
     text += decoder.decode(data, { stream: true })
+    if (text.length > keep) text = text.slice(-keep)
     wake()
   }
   const shows = async (pattern) => {
     const late = setTimeout(() => wake('late'), 15_000)
     for (let how; !pattern.test(text); how = await new Promise((done) => (wake = done)))
-      if (how === 'late') assert.fail(`no ${pattern} in ${JSON.stringify(text)}`)
+      if (how === 'late') assert.fail(`no ${pattern} in ${JSON.stringify(text.slice(-4000))}`)
     clearTimeout(late)
   }
   return { onData, shows, get text() { return text } }
 }
 
-async function open(sandbox, options = {}) {
-  const seen = screen()
+async function open(sandbox, { keep, ...options } = {}) {
+  const seen = screen({ keep })
   const handle = await sandbox.pty.create({ cols: 80, rows: 24, onData: seen.onData, timeoutMs: 30_000, ...options })
   return { handle, seen, send: (text) => sandbox.pty.sendInput(handle.pid, bytes(text)) }
 }
@@ -102,6 +103,24 @@ test('left and joined again: only what is new, and the exit code', withSandbox(a
   assert.match(second.text, /second yes\r/)
   assert.doesNotMatch(second.text, /first 42/)
   assert.doesNotMatch(seen.text, /second yes/)
+}))
+
+test('one that prints without end: others are served, Ctrl-C ends the flood, leaving it does not', withSandbox(async (sandbox) => {
+  const { handle, seen, send } = await open(sandbox, { timeoutMs: 0, keep: 2000 })
+  await send('yes "a flood of lines"\n')
+  await seen.shows(/^[^$]{2000}$/)
+  for (let i = 0; i < 5; i++) assert.equal((await sandbox.commands.run(`echo ${i}`)).stdout, `${i}\n`)
+  await send('\x03')
+  await seen.shows(/\$ $/) // the prompt: until then what is typed is dropped
+  await send('echo after$((1 + 1))\n')
+  await seen.shows(/after2\r/)
+  await send('yes "a second one"\n')
+  await seen.shows(/second one\r\n/)
+  await handle.disconnect() // now nobody listens, and it goes on
+  await sandbox.files.write('while.txt', 'it floods')
+  assert.equal((await sandbox.commands.run('cat while.txt; pgrep -xc yes')).stdout, 'it floods1\n')
+  assert.equal(await sandbox.pty.kill(handle.pid), true)
+  await sandbox.commands.run('while pgrep -x yes; do sleep 0.02; done') // its terminal went with it
 }))
 
 test('over its time: TimeoutError', withSandbox(async (sandbox) => {

@@ -1,4 +1,5 @@
 // process.Process: starting, listening, input, signals, terminals.
+import { execFileSync } from 'node:child_process'
 import { assert, basic, children, envd, envelope, fails, fs, isRoot, later, main, proc, run, sh, start, Stream, succeeds, test, until } from './lib.mjs'
 
 const b64 = (text) => Buffer.from(text).toString('base64')
@@ -391,6 +392,46 @@ test('a terminal survives its client, another takes over', async () => {
   await again.whole()
   assert.match(String(again.output('pty')), /back/)
   assert.equal(again.last.status, 'exit status 0')
+})
+
+const rss = () => Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${envd.pid}/status`, 'utf8'))[1])
+const screen = { pty: { size: { cols: 80, rows: 24 } } }
+const type = (pid, text) => succeeds(proc('SendInput', { process: { pid }, input: { pty: Buffer.from(text).toString('base64') } }))
+
+test('terminals that print without end and nobody who listens: bounded memory, others are served', async () => {
+  const before = rss()
+  const pids = []
+  for (let i = 0; i < 4; i++) {
+    const s = start({ cmd: '/usr/bin/yes', args: ['flood '.repeat(100)] }, screen)
+    pids.push(await s.pid())
+    s.cut()
+  }
+  for (let i = 0; i < 20; i++) assert.equal((await run(`echo ${i}`)).stdout, `${i}\n`)
+  assert.equal((await succeeds(proc('List', {}))).processes.length, 4)
+  for (const pid of pids) assert.ok(isAlive(pid), 'it goes on without listeners')
+  assert.ok(rss() - before < 12_000, `${rss() - before} kB more`)
+  for (const pid of pids) await succeeds(proc('SendSignal', { process: { pid }, signal: 'SIGNAL_SIGKILL' }))
+  await until('all gone', async () => !(await succeeds(proc('List', {}))).processes)
+})
+
+test('a terminal that prints without end and a listener that does not read: it is held up, Ctrl-C ends it', async () => {
+  const before = rss()
+  const s = start({ cmd: '/bin/bash', args: ['--norc', '-i'], envs: { PS1: '> ' } }, screen)
+  const pid = await s.pid()
+  await type(pid, 'yes; echo "yes ended $?"; exit 3\n')
+  await s.until(() => s.output('pty').length > 100_000, 'the flood')
+  s.rs.pause()
+  const yes = Number(execFileSync('pgrep', ['-P', String(pid), 'yes'], { encoding: 'utf8' }))
+  const printed = () => Number(/wchar: (\d+)/.exec(fs.readFileSync(`/proc/${yes}/io`, 'utf8'))[1])
+  await until('the flood stands still', async () => { const was = printed(); await later(100); return was === printed() })
+  assert.ok(rss() - before < 12_000, `${rss() - before} kB more`)
+  assert.equal((await run('echo others')).stdout, 'others\n')
+  await type(pid, '\x03')
+  await until('yes is gone', () => !isAlive(yes))
+  s.rs.resume()
+  await type(pid, 'exit 3\n')
+  await s.whole()
+  assert.equal(s.last.exitCode, 3)
 })
 
 test('Update without a terminal', async () => {

@@ -66,6 +66,40 @@ test('fifty watches lose their clients: none is kept', withSandbox(async (sandbo
   assert.equal((await sandbox.commands.run('echo alive')).stdout, 'alive\n')
 }))
 
+/** The polling calls: no client in this language makes them. */
+async function poll(sandbox, name, message) {
+  const body = JSON.stringify(message)
+  const head = [`POST /filesystem.Filesystem/${name} HTTP/1.1`, `Host: ${sandbox.getHost(49983)}`, `X-Access-Token: ${sandbox.envdAccessToken}`, 'Content-Type: application/json', `Content-Length: ${Buffer.byteLength(body)}`, 'Connection: close', '', '']
+  const answer = new RawStream(server.port, head.join('\r\n') + body)
+  await answer.closed
+  return { status: Number(answer.text.slice(9, 12)), ...JSON.parse(answer.body) }
+}
+
+test('watchers that are asked belong to the sandbox: they survive their clients, have a limit, and go when removed', withSandbox(async (sandbox) => {
+  await sandbox.commands.run('mkdir -p tree/{1..10}')
+  const count = daemon(sandbox)
+  const empty = count()
+  const ids = []
+  let last
+  for (; ids.length < 2000; ids.push(last.watcherId)) { // each client leaves after its one call
+    last = await poll(sandbox, 'CreateWatcher', { path: 'tree', recursive: true })
+    if (last.status !== 200) break
+  }
+  assert.ok(ids.length >= 50 && ids.length <= 1024, `${ids.length} watchers`)
+  assert.match(last.message, /^more than 1024 watchers$|^error adding path .* to watcher: too many open files/)
+  assert.ok(count().inotify >= empty.inotify + ids.length, JSON.stringify([empty, count()]))
+  await sandbox.files.write('tree/5/new', 'x') // everything else works at the limit
+  assert.equal((await sandbox.commands.run('cat tree/5/new')).stdout, 'x')
+  assert.deepEqual((await poll(sandbox, 'GetWatcherEvents', { watcherId: ids.at(-1) })).events.map((e) => e.name), ['5/new', '5/new', '5/new'])
+  for (const watcherId of ids) assert.equal((await poll(sandbox, 'RemoveWatcher', { watcherId })).status, 200)
+  assert.equal(count().inotify, empty.inotify)
+  const again = await poll(sandbox, 'CreateWatcher', { path: 'tree' })
+  assert.equal(again.status, 200)
+  await sandbox.files.remove('tree') // a watcher of something that is gone can be removed like any other
+  assert.equal((await poll(sandbox, 'RemoveWatcher', { watcherId: again.watcherId })).status, 200)
+  assert.equal(count().inotify, empty.inotify)
+}))
+
 test('listeners that join and leave a chatty process do not stop it', withSandbox(async (sandbox) => {
   const { pid } = await sandbox.commands.run('i=0; while [ ! -e /tmp/end ]; do echo $((i += 1)); done; echo $i > /tmp/last', { background: true, timeoutMs: 0 })
   for (let round = 0; round < 5; round++) {

@@ -89,6 +89,26 @@ test('out of processes: a fork bomb is contained and the sandbox still answers',
   })()
 }))
 
+test('a fork bomb that never stops: the daemon answers, nobody else notices, the sandbox can be ended', withServer({}, async (server) => {
+  await leakless(server, async () => {
+    const sandbox = await Sandbox.create()
+    const neighbour = await Sandbox.create()
+    await sandbox.files.write('bomb.sh', 'bomb() { bomb | bomb & }; bomb; while :; do bomb; done')
+    const { pid } = await sandbox.commands.run('bash bomb.sh >/dev/null 2>&1', { background: true, timeoutMs: 0 })
+    await until('the limit reached', async () => {
+      const tried = await sandbox.commands.run('true', { requestTimeoutMs: 30_000 }).catch((e) => e)
+      return tried instanceof Error && tried // no process for a command: an error, not silence
+    }, 60_000)
+    assert.equal(await sandbox.isRunning(), true)
+    await sandbox.files.write('during.txt', 'written meanwhile')
+    assert.equal(await sandbox.files.read('during.txt'), 'written meanwhile')
+    assert.ok((await sandbox.commands.list()).some((p) => p.pid === pid))
+    assert.equal((await neighbour.commands.run('echo fine')).stdout, 'fine\n')
+    assert.equal(await sandbox.kill(), true)
+    await neighbour.kill()
+  })()
+}))
+
 test('memory over the limit: the command dies, the sandbox and the machine do not', withServer({}, async (server) => {
   await leakless(server, async () => {
     const sandbox = await Sandbox.create()

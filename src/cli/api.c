@@ -79,11 +79,13 @@ static int take_sandbox(const json_t *obj, struct api_sandbox *ret, struct err *
 {
         const char *id = json_string_value(json_object_get(obj, "sandboxID"));
         const char *token = json_string_value(json_object_get(obj, "envdAccessToken"));
+        const char *state = json_string_value(json_object_get(obj, "state"));
 
         if (!id || !sandbox_id_is_valid(str_of(id)) || (token && strlen(token) >= sizeof(ret->token)))
                 return err_set(err, ERR_INTERNAL, "the server's answer describes no sandbox");
         (void)snprintf(ret->id, sizeof(ret->id), "%s", id);
         (void)snprintf(ret->token, sizeof(ret->token), "%s", token ? token : "");
+        ret->is_paused = state && strcmp(state, "paused") == 0;
         return 0;
 }
 
@@ -135,13 +137,14 @@ int api_delete(struct api *a, const char *id, struct err *err)
         return r < 0 ? r : exchange(a, "DELETE", target, NULL, NULL, NULL, err);
 }
 
-static int list_page(struct api *a, char next[512], json_t *all, struct err *err)
+/* ERR_INTERNAL: what is at `query` comes in pages, and one of them is no list. */
+static int list_page(struct api *a, const char *query, char next[512], json_t *all, struct err *err)
 {
         AUTO_BUF struct buf target = BUF_INIT(4096);
         json_t *page = NULL;
         int r;
 
-        r = buf_addc(&target, "/v2/sandboxes?state=running&limit=100");
+        r = buf_addc(&target, query);
         if (r == 0 && next[0]) {
                 r = buf_addc(&target, "&nextToken=");
                 if (r == 0)
@@ -156,18 +159,63 @@ static int list_page(struct api *a, char next[512], json_t *all, struct err *err
         return r;
 }
 
-int api_list(struct api *a, json_t **ret_array, struct err *err)
+static int list_all(struct api *a, const char *query, json_t **ret_array, struct err *err)
 {
         json_t *all = json_array();
         char next[512] = "";
         int r, pages = 0;
 
         do {
-                r = list_page(a, next, all, err);
+                r = list_page(a, query, next, all, err);
         } while (r == 0 && next[0] && ++pages < LIST_PAGES_MAX);
         if (r < 0)
                 json_decref(all);
         else
                 *ret_array = all;
         return r;
+}
+
+int api_list(struct api *a, json_t **ret_array, struct err *err)
+{
+        return list_all(a, "/v2/sandboxes?state=running,paused&limit=100", ret_array, err);
+}
+
+int api_act(struct api *a, const struct api_act *act, json_t **ret, struct err *err)
+{
+        char target[TARGET_MAX];
+        int r = -1;
+
+        if (!act->body)
+                (void)err_set(err, ERR_INVALID, "the name is not valid text");
+        else if (!sandbox_id_is_valid(str_of(act->id)))
+                (void)err_set(err, ERR_INVALID, "'%s' is no sandbox id", act->id);
+        else {
+                (void)snprintf(target, sizeof(target), "%s/sandboxes/%s/%s", act->prefix, act->id, act->action);
+                r = exchange(a, "POST", target, act->body, ret, NULL, err);
+        }
+        json_decref(act->body);
+        return r;
+}
+
+int api_snapshots(struct api *a, const char *sandbox_id, json_t **ret_array, struct err *err)
+{
+        char query[TARGET_MAX] = "/snapshots?limit=100";
+
+        if (sandbox_id && !sandbox_id_is_valid(str_of(sandbox_id)))
+                return err_set(err, ERR_INVALID, "'%s' is no sandbox id", sandbox_id);
+        if (sandbox_id)
+                (void)snprintf(query, sizeof(query), "/snapshots?limit=100&sandboxID=%s", sandbox_id);
+        return list_all(a, query, ret_array, err);
+}
+
+int api_snapshot_delete(struct api *a, const char *snapshot, struct err *err)
+{
+        AUTO_BUF struct buf target = BUF_INIT(4096);
+        int r = buf_addc(&target, "/templates/");
+
+        if (r == 0)
+                r = url_encode(str_of(snapshot), &target);
+        if (r < 0 || !buf_cstr(&target))
+                return err_set(err, ERR_INVALID, "'%.64s' is too long for a snapshot's name", snapshot);
+        return exchange(a, "DELETE", buf_cstr(&target), NULL, NULL, NULL, err);
 }

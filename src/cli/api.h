@@ -20,6 +20,7 @@ void api_close(struct api *a);
 struct api_sandbox { /* what is needed to speak to one */
         char id[SANDBOX_ID_MAX];
         char token[256]; /* "" when it is open */
+        bool is_paused;
 };
 
 struct api_create {
@@ -29,5 +30,13 @@ struct api_create {
 };
 int api_create(struct api *a, const struct api_create *rq, struct api_sandbox *ret, struct err *err);
 int api_get(struct api *a, const char *id, struct api_sandbox *ret, struct err *err);
-int api_delete(struct api *a, const char *id, struct err *err); /* ERR_NOT_FOUND: no such sandbox */
-int api_list(struct api *a, json_t **ret_array, struct err *err);
+int api_delete(struct api *a, const char *id, struct err *err);   /* ERR_NOT_FOUND: no such sandbox */
+int api_list(struct api *a, json_t **ret_array, struct err *err); /* running ones and those at rest */
+/* POST <prefix>/sandboxes/ID/<action>; body (stolen; NULL: out of memory).  *ret (may be NULL) is the caller's. */
+struct api_act {
+        const char *prefix, *id, *action;
+        json_t *body;
+};
+int api_act(struct api *a, const struct api_act *act, json_t **ret, struct err *err);
+int api_snapshots(struct api *a, const char *sandbox_id, json_t **ret_array, struct err *err); /* NULL: of all */
+int api_snapshot_delete(struct api *a, const char *snapshot, struct err *err);

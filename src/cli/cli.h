@@ -6,7 +6,14 @@ int run_main(int argc, char **argv);
 int exec_main(int argc, char **argv);
 int ps_main(int argc, char **argv);
 int kill_main(int argc, char **argv);
+int pause_main(int argc, char **argv);
+int resume_main(int argc, char **argv);
+int snapshot_main(int argc, char **argv);
+int snapshots_main(int argc, char **argv);
+int fork_main(int argc, char **argv);
+int rollback_main(int argc, char **argv);
 int doctor_main(int argc, char **argv);
 int trust_main(int argc, char **argv);
 
 extern const char run_usage[], exec_usage[], ps_usage[], kill_usage[], doctor_usage[], trust_usage[];
+extern const char pause_usage[], resume_usage[], snapshot_usage[], snapshots_usage[], fork_usage[], rollback_usage[];

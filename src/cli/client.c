@@ -15,6 +15,7 @@
 
 #define CONNECT_S 10
 #define CALL_MS 120000u
+#define TICK_MS 100
 #define READ_MOST (64u << 10)
 
 int client_init(struct client *c, const char *url, struct err *err)
@@ -226,7 +227,8 @@ int client_call(const struct client *c, const struct client_request *rq, unsigne
 {
         AUTO(call_done) struct call call;
         struct collect into = {.out = ret_body};
-        uint64_t due = clock_mono_ms() + CALL_MS, now;
+        unsigned patience_ms = c->patience_ms ? c->patience_ms : CALL_MS;
+        uint64_t due = clock_mono_ms() + patience_ms, now;
         int r;
 
         r = call_start(&call, c, rq, err);
@@ -236,9 +238,12 @@ int client_call(const struct client *c, const struct client_request *rq, unsigne
 
                 now = clock_mono_ms();
                 if (now >= due)
-                        return err_set(err, ERR_TIMEOUT, "no answer from %s within %u s", c->host, CALL_MS / 1000);
-                if (poll(p, 2, (int)(due - now)) <= 0)
+                        return err_set(err, ERR_TIMEOUT, "no answer from %s within %u s", c->host, patience_ms / 1000);
+                if (poll(p, 2, c->on_tick && due - now > TICK_MS ? TICK_MS : (int)(due - now)) <= 0) {
+                        if (c->on_tick)
+                                c->on_tick(c->tick_arg);
                         continue;
+                }
                 if (p[0].revents)
                         r = call_pump(&call, on_collect, &into, err);
                 else if (p[1].revents)

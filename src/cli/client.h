@@ -16,6 +16,9 @@ struct client {
         char *host;    /* owned: as in the URL, for the Host header */
         char *address; /* owned: what to connect to */
         char port[6];
+        unsigned patience_ms;       /* for a whole client_call(); 0: the usual */
+        void (*on_tick)(void *arg); /* NULL: none; a few times a second while a client_call() waits */
+        void *tick_arg;
         int cancel; /* borrowed: an fd that, once readable, ends a client_call() with -EINTR; -1: none */
 };
 

@@ -23,14 +23,8 @@ const char run_usage[] =
 const char exec_usage[] =
         "usage: sandglass exec [-e NAME=VALUE]... [-w DIR] [-u USER] [--data DIR] SANDBOX [--] COMMAND...\n"
         "Run a command in a running sandbox.  Input, output and exit code are the command's.\n";
-const char ps_usage[] = "usage: sandglass ps [--json] [--data DIR]\nList the running sandboxes.\n";
+const char ps_usage[] = "usage: sandglass ps [--json] [--data DIR]\nList the sandboxes: running, and paused.\n";
 const char kill_usage[] = "usage: sandglass kill [--data DIR] SANDBOX...\nEnd sandboxes.\n";
-
-static int fail(const char *command, const struct err *err)
-{
-        (void)fprintf(stderr, "sandglass %s: %s\n", command, err->msg);
-        return 1;
-}
 
 /* From here on they arrive as events, so that what was made is also ended; -> an fd that is readable when one came. */
 static int take_signals(void)
@@ -82,10 +76,10 @@ int run_main(int argc, char **argv)
                 return cli_usage(&o, run_usage, &err);
         signals = take_signals();
         if (api_open(&api, o.data, &err) < 0)
-                return fail("run", &err);
+                return cli_fail("run", &err);
         code = run(&api, &o, signals, &err);
         api_close(&api);
-        return code < 0 ? fail("run", &err) : code;
+        return code < 0 ? cli_fail("run", &err) : code;
 }
 
 static int exec_in(struct api *api, const char *id, char **command, const struct cli_options *o, struct err *err)
@@ -94,7 +88,11 @@ static int exec_in(struct api *api, const char *id, char **command, const struct
         struct process_options process = {
                 .api = api, .sandbox = &sandbox, .argv = command, .env = o->env, .cwd = o->cwd, .user = o->user};
 
-        return api_get(api, id, &sandbox, err) < 0 ? -1 : process_run(&process, err);
+        if (api_get(api, id, &sandbox, err) < 0)
+                return -1;
+        if (sandbox.is_paused)
+                return err_set(err, ERR_CONFLICT, "%s is paused: `sandglass resume %s` lets it run again", id, id);
+        return process_run(&process, err);
 }
 
 int exec_main(int argc, char **argv)
@@ -116,10 +114,10 @@ int exec_main(int argc, char **argv)
                 return cli_usage(&o, exec_usage, &err);
         signals = take_signals();
         if (api_open(&api, o.data, &err) < 0)
-                return fail("exec", &err);
+                return cli_fail("exec", &err);
         code = exec_in(&api, o.args[0], command, &o, &err);
         api_close(&api);
-        return code < 0 ? fail("exec", &err) : code;
+        return code < 0 ? cli_fail("exec", &err) : code;
 }
 
 static const char *text_of(const json_t *obj, const char *key)
@@ -162,15 +160,17 @@ static void print_table(const json_t *list)
         size_t i;
         json_t *s;
 
-        (void)printf("%-22s %-16s %8s %8s %4s %8s\n", "SANDBOX", "TEMPLATE", "AGE", "ENDS IN", "CPUS", "MEMORY");
+        (void)printf("%-22s %-16s %-8s %8s %8s %4s %8s\n", "SANDBOX", "TEMPLATE", "STATE", "AGE", "ENDS IN", "CPUS",
+                     "MEMORY");
         json_array_foreach ((json_t *)list, i, s) {
-                const char *alias = text_of(s, "alias");
-                char age[24], left[24];
+                const char *alias = text_of(s, "alias"), *state = text_of(s, "state");
+                char age[24], left[24] = "-";
 
                 span_from_now(s, "startedAt", -1, age);
-                span_from_now(s, "endAt", 1, left);
-                (void)printf("%-22s %-16s %8s %8s %4lld %5lld MB\n", text_of(s, "sandboxID"),
-                             strcmp(alias, "-") && alias[0] ? alias : text_of(s, "templateID"), age, left,
+                if (strcmp(state, "paused") != 0) /* it has no end */
+                        span_from_now(s, "endAt", 1, left);
+                (void)printf("%-22s %-16s %-8s %8s %8s %4lld %5lld MB\n", text_of(s, "sandboxID"),
+                             strcmp(alias, "-") && alias[0] ? alias : text_of(s, "templateID"), state, age, left,
                              (long long)json_integer_value(json_object_get(s, "cpuCount")),
                              (long long)json_integer_value(json_object_get(s, "memoryMB")));
         }
@@ -187,11 +187,11 @@ int ps_main(int argc, char **argv)
         if (cli_options_parse(argc, argv, CLI_DATA | CLI_JSON, &o, &err) < 0 || o.help || o.arg_count)
                 return cli_usage(&o, ps_usage, &err);
         if (api_open(&api, o.data, &err) < 0)
-                return fail("ps", &err);
+                return cli_fail("ps", &err);
         r = api_list(&api, &list, &err);
         api_close(&api);
         if (r < 0)
-                return fail("ps", &err);
+                return cli_fail("ps", &err);
         if (o.json) {
                 (void)json_dumpf(list, stdout, JSON_INDENT(2));
                 (void)puts("");
@@ -212,10 +212,10 @@ int kill_main(int argc, char **argv)
         if (cli_options_parse(argc, argv, CLI_DATA, &o, &err) < 0 || o.help || o.arg_count == 0)
                 return cli_usage(&o, kill_usage, &err);
         if (api_open(&api, o.data, &err) < 0)
-                return fail("kill", &err);
+                return cli_fail("kill", &err);
         for (int i = 0; i < o.arg_count; i++)
                 if (api_delete(&api, o.args[i], &err) < 0)
-                        code = fail("kill", &err);
+                        code = cli_fail("kill", &err);
         api_close(&api);
         return code;
 }

@@ -8,6 +8,7 @@
 #include "base/str.h"
 
 #define TIMEOUT_MAX_S (30u * 24 * 3600)
+#define COUNT_MAX 100u
 
 static const struct {
         const char *name;
@@ -15,9 +16,19 @@ static const struct {
         bool has_value;
         unsigned which; /* CLI_*; 0: always */
 } all[] = {
-        {"data", 'd', true, CLI_DATA},       {"json", 'j', false, CLI_JSON}, {"template", 't', true, CLI_TEMPLATE},
-        {"timeout", 'T', true, CLI_TIMEOUT}, {"env", 'e', true, CLI_ENV},    {"workdir", 'w', true, CLI_CWD},
-        {"user", 'u', true, CLI_USER},       {"undo", 'U', false, CLI_UNDO}, {"help", 'h', false, 0},
+        {"data", 'd', true, CLI_DATA},
+        {"json", 'j', false, CLI_JSON},
+        {"template", 't', true, CLI_TEMPLATE},
+        {"timeout", 'T', true, CLI_TIMEOUT},
+        {"env", 'e', true, CLI_ENV},
+        {"workdir", 'w', true, CLI_CWD},
+        {"user", 'u', true, CLI_USER},
+        {"undo", 'U', false, CLI_UNDO},
+        {"count", 'c', true, CLI_COUNT},
+        {"name", 'n', true, CLI_NAME},
+        {"files-only", 'f', false, CLI_FILES_ONLY},
+        {"delete", 'D', false, CLI_DELETE},
+        {"help", 'h', false, 0},
 };
 
 static int add_env(struct cli_options *o, const char *text, struct err *err)
@@ -46,7 +57,14 @@ static int take(struct cli_options *o, int letter, char **argv, struct err *err)
         case 'w': o->cwd = optarg; return 0;
         case 'u': o->user = optarg; return 0;
         case 'U': o->undo = true; return 0;
+        case 'n': o->name = optarg; return 0;
+        case 'f': o->files_only = true; return 0;
+        case 'D': o->deletes = true; return 0;
         case 'h': o->help = true; return 0;
+        case 'c':
+                if (parse_u32(str_of(optarg), 1, COUNT_MAX, &o->count) < 0)
+                        return err_set(err, ERR_INVALID, "--count %s: must be from 1 to %u", optarg, COUNT_MAX);
+                return 0;
         case 'T':
                 if (parse_u32(str_of(optarg), 1, TIMEOUT_MAX_S, &o->timeout_s) < 0)
                         return err_set(err, ERR_INVALID, "--timeout %s: must be seconds from 1 to %u", optarg,
@@ -88,6 +106,12 @@ void cli_options_done(struct cli_options *o)
 {
         json_decref(o->env);
         o->env = NULL;
+}
+
+int cli_fail(const char *command, const struct err *err)
+{
+        (void)fprintf(stderr, "sandglass %s: %s\n", command, err->msg);
+        return 1;
 }
 
 int cli_usage(const struct cli_options *o, const char *usage, const struct err *err)

@@ -15,13 +15,17 @@ enum cli_option { /* which of them a command takes */
                   CLI_CWD = 32,
                   CLI_USER = 64,
                   CLI_UNDO = 128,
+                  CLI_COUNT = 256,
+                  CLI_NAME = 512,
+                  CLI_FILES_ONLY = 1024,
+                  CLI_DELETE = 2048,
 };
 
 struct cli_options {
-        const char *data, *template, *cwd, *user; /* borrowed from argv; NULL: not given */
-        uint32_t timeout_s;                       /* 0: not given */
-        json_t *env;                              /* owned; {name: text}, NULL: none */
-        bool json, undo, help;
+        const char *data, *template, *cwd, *user, *name; /* borrowed from argv; NULL: not given */
+        uint32_t timeout_s, count;                       /* 0: not given */
+        json_t *env;                                     /* owned; {name: text}, NULL: none */
+        bool json, undo, files_only, deletes, help;
         char **args; /* what follows the options (and "--"), NULL-terminated: argv's own */
         int arg_count;
 };
@@ -29,5 +33,6 @@ struct cli_options {
 /* ERR_INVALID names the option. */
 int cli_options_parse(int argc, char **argv, unsigned takes, struct cli_options *ret, struct err *err);
 void cli_options_done(struct cli_options *o);
+int cli_fail(const char *command, const struct err *err); /* err's words on stderr; the exit code, 1 */
 /* Print the usage where it belongs and return the exit code: 0 after --help, else err's words first and 2. */
 int cli_usage(const struct cli_options *o, const char *usage, const struct err *err);

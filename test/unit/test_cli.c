@@ -57,6 +57,23 @@ static void wrong_use_is_refused(void)
         CHECK_INT(PARSE(ALL, &o, &e, "-e"), <, 0);
 }
 
+static void copies_names_and_files(void)
+{
+        const unsigned takes = CLI_COUNT | CLI_NAME | CLI_FILES_ONLY | CLI_DELETE;
+        AUTO(cli_options_done) struct cli_options o = {0};
+        struct err e = {0};
+
+        CHECK_INT(PARSE(takes, &o, &e, "--count", "100", "--name=a:b", "--files-only", "--delete", "x"), ==, 0);
+        CHECK_INT(o.count, ==, 100);
+        CHECK_STR(o.name, "a:b");
+        CHECK(o.files_only && o.deletes);
+        CHECK_STR(o.args[0], "x");
+        CHECK_INT(PARSE(takes, &o, &e, "--count", "101"), <, 0);
+        CHECK_STR(e.msg, "--count 101: must be from 1 to 100");
+        CHECK_INT(PARSE(takes, &o, &e, "--count", "0"), <, 0);
+        CHECK_INT(PARSE(CLI_DATA, &o, &e, "--files-only"), <, 0);
+}
+
 static void addresses_are_taken_apart(void)
 {
         static const struct {
@@ -140,6 +157,7 @@ int main(void)
         RUN(options_end_where_the_command_begins);
         RUN(two_dashes_end_them_too);
         RUN(wrong_use_is_refused);
+        RUN(copies_names_and_files);
         RUN(addresses_are_taken_apart);
         RUN(exit_codes_are_as_shells_say_them);
         RUN(a_data_directory_keeps_its_name_in_the_store);

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "engine/guest.h"
+#include "engine/work.h"
 #include "sys/fs.h"
 
 /* The pid may have been given to another process meanwhile: compare before and after taking hold of it. */
@@ -57,48 +58,164 @@ static int check_place(struct engine *e, const struct record *r, const char *id,
         return 0;
 }
 
-static int take_over(struct engine *e, struct record *r, int *pidfd, struct err *err)
+/* ------------------------------------------------------------- one that lives */
+
+static int take_over(struct guest *s, struct record *r, int *pidfd, struct err *err)
 {
+        struct engine *e = s->engine;
         AUTO_CLOSE int netns = sys_ns_open(e->proc_dir, r->pid, "net");
-        struct guest *s;
         int x;
 
         if (netns < 0)
                 return err_sys(err, netns, "open network namespace");
-        if (!slots_mark_used(&e->pool.slots, r->slot))
+        if (s->record.slot != r->slot && !slots_mark_used(&e->pool.slots, r->slot))
                 return err_set(err, ERR_CONFLICT, "slot %u is another's", r->slot);
-        x = guest_add(e, r->id, &s, err);
-        if (x < 0)
-                return x;
         plan_net_done(&s->record.net);
         s->record = *r;
         *r = (struct record){0};
         s->netns = TAKE_FD(netns);
-        guest_go(s, GUEST_STARTING);
-        guest_go(s, GUEST_RUNNING);
-        e->alive++;
         x = guest_watch(s, TAKE_FD(*pidfd));
         return x < 0 ? err_sys(err, x, "watch process") : 0;
 }
 
-static int adopt_one(struct engine *e, const char *id, struct err *err)
+static int find_and_take(struct guest *s, int dir, struct err *err)
 {
-        AUTO_CLOSE int dir = sys_open_dir(e->sandboxes_dir, id), pidfd = -1;
+        AUTO_CLOSE int pidfd = -1;
+        struct engine *e = s->engine;
         struct record r;
-        int x;
+        int x = adopt_find(dir, e->proc_dir, e->boot_id, &r, &pidfd, err);
 
-        if (dir < 0)
-                return err_sys(err, dir, "open");
-        x = adopt_find(dir, e->proc_dir, e->boot_id, &r, &pidfd, err);
         if (x < 0)
                 return x;
-        x = check_place(e, &r, id, err);
+        x = check_place(e, &r, s->record.id, err);
         if (x == 0)
-                x = take_over(e, &r, &pidfd, err);
+                x = take_over(s, &r, &pidfd, err);
         if (x < 0 && pidfd >= 0)
                 (void)sys_pidfd_kill(pidfd, SIGKILL); /* alive, but nobody could ever reach it */
         record_done(&r);
         return x;
+}
+
+/* ------------------------------------------------------------- what there is of it */
+
+static int runs_on(struct guest *s, struct err *err)
+{
+        struct engine *e = s->engine;
+        struct plan_net net = s->record.net;
+        int r = cgroups_freeze(&e->cgroups, s->record.slot, false); /* whoever froze it is gone */
+
+        if (r < 0 && r != -EOPNOTSUPP)
+                return err_sys(err, r, "thaw slot %u", s->record.slot);
+        if (e->filter && !s->has_rules) { /* else they are loaded with everybody's */
+                s->record.net = (struct plan_net){0};
+                r = guest_set_net(s, &net, err);
+                if (r < 0)
+                        s->record.net = net;
+                if (r < 0)
+                        return r;
+        }
+        guest_go(s, GUEST_RUNNING);
+        e->alive++;
+        return 0;
+}
+
+/* BUSY -> what the disk says: at rest, or running, or (negative) nothing that could be kept. */
+static int settle(struct guest *s, struct err *err)
+{
+        struct engine *e = s->engine;
+        AUTO_CLOSE int dir = sys_open_dir(e->sandboxes_dir, s->record.id);
+        struct err why = {0};
+        bool is_at_rest;
+
+        if (dir < 0)
+                return err_sys(err, dir, "open");
+        is_at_rest = still_read(dir, s->record.id, &s->still, &why) == 0;
+        if (!is_at_rest && why.kind != ERR_NOT_FOUND)
+                log_error("still.unreadable", "sandbox=%s error=\"%s\"", s->record.id, why.msg);
+        (void)work_note_remove(dir);
+        if (s->death.fd < 0 && find_and_take(s, dir, err) < 0 && !is_at_rest)
+                return -ENOENT;
+        if (!is_at_rest)
+                return runs_on(s, err);
+        guest_leave(s);
+        return 0;
+}
+
+void adopt_settle(struct guest *s)
+{
+        struct err err = {0};
+
+        if (s->is_doomed) {
+                guest_end(s);
+                return;
+        }
+        if (s->is_dead) {
+                loop_del(&s->death);
+                close_fd(&s->death.fd);
+        }
+        if (settle(s, &err) < 0) {
+                log_warn("sandbox.lost", "sandbox=%s error=\"%s\"", s->record.id, err.msg);
+                guest_tell(s, "exited");
+                guest_end(s);
+                return;
+        }
+        log_info("sandbox.settled", "sandbox=%s state=%s", s->record.id,
+                 s->state == GUEST_RUNNING ? "running" : "paused");
+        guest_tell(s, "settled");
+}
+
+/* ------------------------------------------------------------- all of them */
+
+/* Somebody works on it, or did when everything was killed. */
+static bool is_worked_on(struct guest *s, int dir)
+{
+        struct engine *e = s->engine;
+        AUTO_CLOSE int lock = work_lock(e->sandboxes_dir, s->record.id);
+        struct work_note note;
+        struct err err = {0};
+
+        if (work_note_read(dir, &note, &err) < 0)
+                return lock == -EWOULDBLOCK;
+        if (note.slot >= SLOT_FIRST && slots_mark_used(&e->pool.slots, note.slot)) {
+                s->record.slot = note.slot;
+                s->record.net = note.net;
+                note.net = (struct plan_net){0};
+        }
+        memcpy(s->still.checkpoint, note.checkpoint, sizeof(note.checkpoint));
+        plan_net_done(&note.net);
+        return true;
+}
+
+static int adopt_one(struct engine *e, const char *id, struct err *err)
+{
+        AUTO_CLOSE int dir = sys_open_dir(e->sandboxes_dir, id);
+        struct guest *s;
+        int r;
+
+        if (dir < 0)
+                return err_sys(err, dir, "open");
+        r = guest_add(e, id, &s, err);
+        if (r < 0)
+                return r;
+        guest_go(s, GUEST_BUSY);
+        if (is_worked_on(s, dir))
+                return 0;
+        r = settle(s, err);
+        if (r < 0) {
+                guest_go(s, GUEST_ENDING);
+                guest_bury(s);
+        }
+        return r;
+}
+
+void adopt_busy(struct engine *e)
+{
+        MAP_EACH (slot, &e->sandboxes) {
+                struct guest *s = slot->value;
+
+                if (s->state == GUEST_BUSY && !s->work)
+                        work_settle(s, NULL);
+        }
 }
 
 static void discard(struct engine *e, const char *name)
@@ -107,7 +224,7 @@ static void discard(struct engine *e, const char *name)
 
         (void)snprintf(to, sizeof(to), "%.255s-", name);
         random_id(to + strlen(to), 6);
-        if (renameat(e->sandboxes_dir, name, e->trash_dir, to) < 0)
+        if (renameat(e->sandboxes_dir, name, e->trash_dir, to) < 0 && errno != ENOENT)
                 log_error("sandbox.left", "name=%.64s error=\"%s\"", name, strerror(errno));
 }
 
@@ -131,7 +248,7 @@ int adopt_all(struct engine *e, struct err *err)
                         continue;
                 }
                 log_info("sandbox.discarded", "name=%.64s reason=\"%s\"", entry->d_name, why.msg);
-                discard(e, entry->d_name);
+                discard(e, entry->d_name); /* if it is still there */
         }
         (void)closedir(d);
         return 0;

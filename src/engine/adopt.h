@@ -9,5 +9,11 @@ struct err;
  * there never was one; then *ret is empty. */
 int adopt_find(int dir, int proc_dir, const char *boot_id, struct record *ret, int *ret_pidfd, struct err *err);
 
-/* Take over every living sandbox below sandboxes/; what is left of dead ones goes to the trash. */
+/* Take over every sandbox below sandboxes/ that lives or is at rest; what is left of others goes to the trash.  Frozen ones
+ * whose image is complete are ended: they are at rest on disk. */
 int adopt_all(struct engine *e, struct err *err);
+/* Begin to wait for those at which a worker still is; after the helpers were started. */
+void adopt_busy(struct engine *e);
+struct guest;
+/* BUSY, and nobody works on it any more: what is it now?  Told as a fact. */
+void adopt_settle(struct guest *s);

@@ -3,6 +3,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -329,6 +331,58 @@ int cgroups_join_v1(const struct cgroups *c, unsigned slot, pid_t pid, struct er
         }
         return 0;
 }
+
+int cgroups_join(const struct cgroups *c, unsigned slot, struct err *err)
+{
+        int r = c->v2 < 0 ? 0 : write_slot(c->v2, slot, "cgroup.procs", "0");
+
+        return r < 0 ? err_sys(err, r, "join cgroup of slot %u", slot) : cgroups_join_v1(c, slot, getpid(), err);
+}
+
+/* ------------------------------------------------------------- freezing */
+
+int cgroups_freeze(const struct cgroups *c, unsigned slot, bool is_frozen)
+{
+        return c->v2 < 0 ? -EOPNOTSUPP : write_slot(c->v2, slot, "cgroup.freeze", is_frozen ? "1" : "0");
+}
+
+int cgroups_wait_frozen(const struct cgroups *c, unsigned slot, int timeout_ms)
+{
+        AUTO_CLOSE int fd = -1;
+        char path[64], text[256];
+
+        slot_path(path, slot, "cgroup.events");
+        fd = openat(c->v2, path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+                return -errno;
+        for (;;) { /* the kernel tells of each change once it was read */
+                struct pollfd p = {.fd = fd, .events = POLLPRI};
+                ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+
+                if (n < 0)
+                        return -errno;
+                text[n] = '\0';
+                if (strstr(text, "frozen 1"))
+                        return 0;
+                if (poll(&p, 1, timeout_ms) != 1)
+                        return -ETIMEDOUT;
+        }
+}
+
+char *cgroups_v2_path(const struct cgroups *c, unsigned slot)
+{
+        char link[64], at[PATH_MAX], *path;
+        ssize_t n;
+
+        (void)snprintf(link, sizeof(link), "/proc/self/fd/%d", c->v2);
+        n = c->v2 < 0 ? -1 : readlink(link, at, sizeof(at) - 1);
+        if (n < 0)
+                return NULL;
+        at[n] = '\0';
+        return asprintf(&path, "%s/%u", at, slot) < 0 ? NULL : path;
+}
+
+/* ------------------------------------------------------------- ending */
 
 /* Without v2: one by one.  PID 1 of the sandbox is among them, and takes the others along. */
 static void kill_listed(int dir, unsigned slot)

@@ -37,6 +37,11 @@ int cgroups_make(const struct cgroups *c, unsigned slot, const struct plan_limit
 int cgroups_limit(const struct cgroups *c, unsigned slot, const struct plan_limits *old, const struct plan_limits *l,
                   struct err *err);
 int cgroups_join_v1(const struct cgroups *c, unsigned slot, pid_t pid, struct err *err);
+int cgroups_join(const struct cgroups *c, unsigned slot, struct err *err); /* ourselves, all of them */
+/* Everything in it is to stop, or to go on.  -EOPNOTSUPP: this host has no v2 hierarchy. */
+int cgroups_freeze(const struct cgroups *c, unsigned slot, bool is_frozen);
+int cgroups_wait_frozen(const struct cgroups *c, unsigned slot, int timeout_ms); /* blocks; -ETIMEDOUT */
+char *cgroups_v2_path(const struct cgroups *c, unsigned slot);                   /* absolute, malloc'd; NULL: none */
 /* SIGKILL to everything in it, frozen or not, as far as the hierarchies offer it; never waits. */
 void cgroups_kill(const struct cgroups *c, unsigned slot);
 /* As cgroups_remove(), but the memory group of v1 stays for the slot's next sandbox: ending one makes the kernel look at

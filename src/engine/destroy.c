@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -14,9 +15,12 @@
 #include "engine/filter.h"
 #include "engine/instance.h"
 #include "engine/leftovers.h"
+#include "engine/still.h"
+#include "engine/work_note.h"
 #include "sys/fs.h"
 
 #define DEATH_MS 10000
+#define WORKER_ROUNDS 6000u /* of 10 ms */
 
 struct ending {
         int proc_dir;
@@ -70,6 +74,35 @@ static void remove_entry(int dir, const char *name, void *arg)
                 log_error("file.left", "name=%.64s error=\"%s\"", name, strerror(-r));
 }
 
+/* Its directory, locked; negative: there is no such directory, or the worker does not come to an end. */
+static int wait_for_worker(int sandboxes, const char *id)
+{
+        const struct timespec pause = {.tv_nsec = 10000000};
+        int r = work_lock(sandboxes, id);
+
+        for (unsigned i = 0; r == -EWOULDBLOCK && i < WORKER_ROUNDS; i++) {
+                (void)nanosleep(&pause, NULL); /* a lock has no event */
+                r = work_lock(sandboxes, id);
+        }
+        return r;
+}
+
+/* What is at rest stays; a worker that is still at one of them decides first. */
+static void remove_awake(int dir, const char *name, void *arg)
+{
+        AUTO_CLOSE int at = wait_for_worker(dir, name);
+        struct err err = {0};
+        struct still s;
+
+        (void)arg;
+        if (at < 0 || still_read(at, name, &s, &err) < 0)
+                remove_entry(dir, name, NULL);
+        else {
+                (void)record_remove(at);
+                (void)work_note_remove(at);
+        }
+}
+
 static int end_sandboxes(int data, struct err *err)
 {
         AUTO_CLOSE int sandboxes = sys_open_dir(data, "sandboxes"), trash = sys_open_dir(data, "trash");
@@ -83,7 +116,7 @@ static int end_sandboxes(int data, struct err *err)
                 each_entry(sandboxes, end_entry, &e);
                 e.is_waiting = true;
                 each_entry(sandboxes, end_entry, &e);
-                each_entry(sandboxes, remove_entry, NULL);
+                each_entry(sandboxes, remove_awake, NULL);
         }
         if (trash >= 0)
                 each_entry(trash, remove_entry, NULL);

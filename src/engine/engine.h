@@ -7,6 +7,8 @@
 #include "engine/helper.h"
 #include "engine/instance.h"
 #include "engine/pool.h"
+#include "engine/record.h"
+#include "engine/vault.h"
 #include "io/listener.h"
 #include "io/loop.h"
 #include "model/conf.h"
@@ -17,6 +19,9 @@ struct engine {
         struct loop *loop;
         struct io supervisor; /* its pidfd */
         int data_dir, sandboxes_dir, trash_dir, layers_dir, proc_dir, host_netns, envd_binary;
+        int checkpoints_dir, sealed_dir, envd_dir;
+        char envd_hash[RECORD_HASH_MAX];
+        char checkpoints_why[240]; /* "": sandboxes can be paused with their memory; else why not */
         char boot_id[SYS_BOOT_ID_MAX];
         struct instance instance;
         struct cgroups cgroups;
@@ -27,6 +32,8 @@ struct engine {
         struct pool pool;
         struct helper sweeper;
         struct flattener flattener;
+        struct vault vault;
+        struct list warm;     /* struct guest, least recently used first */
         struct map sandboxes; /* id -> struct guest */
         unsigned alive;       /* running ones */
         struct listener engine_listener, dial_listener;

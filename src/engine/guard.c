@@ -81,7 +81,7 @@ void guard_start(struct engine *e)
                 struct guest *s = slot->value;
                 const struct plan_net *net = &s->record.net;
 
-                s->has_rules = !net->internet || net->allow_count > 0 || net->deny_count > 0;
+                s->has_rules = s->record.slot && (!net->internet || net->allow_count > 0 || net->deny_count > 0);
         }
         entries = collect(e, &n);
         if (!entries)

@@ -10,14 +10,23 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "engine/deferred.h"
 #include "engine/start.h"
+#include "engine/wake.h"
+#include "engine/work.h"
 #include "sys/fs.h"
 
 #define TO(s) (1u << (s))
 static const unsigned guest_may[] = {
-        [GUEST_WAITING] = TO(GUEST_STARTING) | TO(GUEST_ENDING),
-        [GUEST_STARTING] = TO(GUEST_RUNNING) | TO(GUEST_ENDING),
-        [GUEST_RUNNING] = TO(GUEST_ENDING),
+        [GUEST_WAITING] = TO(GUEST_STARTING) | TO(GUEST_WAKING) | TO(GUEST_RESTING) | TO(GUEST_BUSY) | TO(GUEST_ENDING),
+        [GUEST_STARTING] = TO(GUEST_RUNNING) | TO(GUEST_LEAVING) | TO(GUEST_ENDING),
+        [GUEST_RUNNING] = TO(GUEST_PAUSING) | TO(GUEST_ENDING),
+        [GUEST_PAUSING] = TO(GUEST_RUNNING) | TO(GUEST_LEAVING) | TO(GUEST_WARM) | TO(GUEST_BUSY) | TO(GUEST_ENDING),
+        [GUEST_LEAVING] = TO(GUEST_RESTING) | TO(GUEST_ENDING),
+        [GUEST_RESTING] = TO(GUEST_WAITING) | TO(GUEST_WAKING) | TO(GUEST_ENDING),
+        [GUEST_WARM] = TO(GUEST_LEAVING) | TO(GUEST_WAKING) | TO(GUEST_ENDING),
+        [GUEST_WAKING] = TO(GUEST_RUNNING) | TO(GUEST_RESTING) | TO(GUEST_LEAVING) | TO(GUEST_BUSY) | TO(GUEST_ENDING),
+        [GUEST_BUSY] = TO(GUEST_RUNNING) | TO(GUEST_LEAVING) | TO(GUEST_RESTING) | TO(GUEST_ENDING),
         [GUEST_ENDING] = 0,
 };
 
@@ -56,6 +65,27 @@ int guest_add(struct engine *e, const char *id, struct guest **ret, struct err *
         s->death.fd = -1;
         s->netns = -1;
         list_init(&s->waiting);
+        list_init(&s->deferred);
+        *ret = s;
+        return 0;
+}
+
+/* On what is at rest, if that fits the plan. */
+static int find_resting(struct engine *e, const struct plan_create *plan, struct guest **ret, struct err *err)
+{
+        struct guest *s = guest_find(e, plan->id);
+
+        if (!s && plan->is_upper_kept)
+                return err_set(err, ERR_NOT_FOUND, "sandbox %s is not at rest here", plan->id);
+        if (!s)
+                return guest_add(e, plan->id, ret, err);
+        if ((s->state != GUEST_RESTING && s->state != GUEST_WARM) || s->work)
+                return err_set(err, ERR_CONFLICT, "sandbox %s exists", plan->id);
+        if (plan->is_upper_kept && s->still.sealed[0])
+                return err_set(err, ERR_NOT_FOUND, "the files of sandbox %s are sealed as layer %s", plan->id,
+                               s->still.sealed);
+        if (!plan->is_upper_kept && !s->still.sealed[0])
+                return err_set(err, ERR_CONFLICT, "sandbox %s is at rest with files of its own", plan->id);
         *ret = s;
         return 0;
 }
@@ -65,11 +95,18 @@ void guest_create(struct engine *e, struct plan_create *plan, struct ask *a)
         struct err err = {0};
         struct guest *s;
 
-        if (guest_add(e, plan->id, &s, &err) < 0) {
+        if (find_resting(e, plan, &s, &err) < 0) {
                 ask_fail(a, &err);
                 plan_done(plan);
                 return;
         }
+        if (plan->checkpoint[0]) {
+                wake_begin(s, plan, a);
+                return;
+        }
+        s->was_resting = s->state == GUEST_RESTING;
+        if (s->was_resting)
+                guest_go(s, GUEST_WAITING);
         start_begin(s, plan, a);
 }
 
@@ -134,7 +171,7 @@ static void answer_waiting(struct guest *s)
         }
 }
 
-static void answer_at_end(struct guest *s, struct ask *a, const struct err *err)
+void guest_answer_at_end(struct guest *s, struct ask *a, const struct err *err)
 {
         struct end_wait *w = a ? calloc(1, sizeof(*w)) : NULL;
 
@@ -165,14 +202,26 @@ static void move_to_trash(struct guest *s)
         (void)helper_send(&e->sweeper, "s", 1, NULL, 0); /* no sweeper: the next start sweeps */
 }
 
-static void tell_exited(struct guest *s)
+static json_t *fact(const struct guest *s, const char *event)
+{
+        bool is_settled = strcmp(event, "settled") == 0;
+        bool is_running = s->state == GUEST_RUNNING;
+
+        if (!is_settled)
+                return json_pack("{s:s,s:s}", "event", event, "id", s->record.id);
+        return json_pack("{s:s,s:s,s:s,s:s*,s:s*}", "event", event, "id", s->record.id, "state",
+                         is_running ? "running" : "paused", "checkpoint",
+                         !is_running && s->still.checkpoint[0] ? s->still.checkpoint : NULL, "sealed",
+                         !is_running && s->still.sealed[0] ? s->still.sealed : NULL);
+}
+
+void guest_tell(const struct guest *s, const char *event)
 {
         LIST_EACH (node, &s->engine->controls) {
                 struct client *c = LIST_ENTRY(node, struct client, node);
 
                 if (c->channel)
-                        (void)channel_send(c->channel, json_pack("{s:s,s:s}", "event", "exited", "id", s->record.id),
-                                           NULL, 0);
+                        (void)channel_send(c->channel, fact(s, event), NULL, 0);
         }
 }
 
@@ -181,23 +230,58 @@ static void free_guest(struct task *t)
         free(CONTAINER_OF(t, struct guest, free_task));
 }
 
-void guest_bury(struct guest *s)
+/* Everything that is not a file. */
+static void let_go(struct guest *s)
 {
         struct engine *e = s->engine;
         struct err err = {0};
 
         loop_del(&s->death);
         close_fd(&s->death.fd);
+        list_remove(&s->warm);
         if (s->has_rules && filter_replace(e->filter, s->record.slot, &s->record.net, NULL, &err) < 0)
                 log_error("filter.stale", "sandbox=%s error=\"%s\"", s->record.id, err.msg);
-        move_to_trash(s);
+        s->has_rules = false;
+        if (s->record.is_restored) /* its network namespace was made for it alone */
+                slots_close_later(&e->pool.slots, &s->netns, 1);
         if (s->record.slot)
                 slots_return(&e->pool.slots, s->record.slot, TAKE_FD(s->netns));
+}
+
+void guest_bury(struct guest *s)
+{
+        struct engine *e = s->engine;
+        struct err err = {0};
+
+        move_to_trash(s);
+        let_go(s);
         (void)map_remove(&e->sandboxes, str_of(s->record.id));
         answer_waiting(s);
+        (void)err_set(&err, ERR_NOT_FOUND, "sandbox %s has ended", s->record.id);
+        deferred_fail(s, &err);
         record_done(&s->record);
         s->free_task.run = free_guest;
         loop_post(e->loop, &s->free_task);
+}
+
+void guest_lie_down(struct guest *s)
+{
+        struct engine *e = s->engine;
+        AUTO_CLOSE int dir = sys_open_dir(e->sandboxes_dir, s->record.id);
+        struct record none = {0};
+
+        let_go(s);
+        if (dir >= 0)
+                (void)record_remove(dir); /* with still.json beside it, it would say nothing */
+        memcpy(none.id, s->record.id, sizeof(none.id));
+        memcpy(none.boot_id, s->record.boot_id, sizeof(none.boot_id));
+        record_done(&s->record);
+        s->record = none;
+        s->is_dead = s->was_resting = false;
+        guest_go(s, GUEST_RESTING);
+        log_info("sandbox.rests", "sandbox=%s", s->record.id);
+        answer_waiting(s);
+        deferred_run(s);
 }
 
 static void on_death(struct io *io, uint32_t events)
@@ -207,20 +291,32 @@ static void on_death(struct io *io, uint32_t events)
 
         (void)events;
         switch (s->state) {
-        case GUEST_WAITING: assert(0 && "a waiting sandbox has no process"); break;
+        case GUEST_WAITING:
+        case GUEST_RESTING:
+        case GUEST_BUSY: assert(0 && "it has no process that is watched"); break;
         case GUEST_STARTING:
                 (void)err_set(&err, ERR_INTERNAL, "envd ended while starting");
                 guest_fail(s, &err); /* and once more through here */
                 return;
+        case GUEST_PAUSING:
+        case GUEST_WAKING:
+                loop_del(&s->death);
+                s->is_dead = true; /* the worker will notice, and then so do we */
+                return;
+        case GUEST_WARM: /* its image is on disk */ guest_go(s, GUEST_LEAVING); break;
+        case GUEST_LEAVING: break;
         case GUEST_RUNNING:
                 guest_go(s, GUEST_ENDING);
                 s->engine->alive--;
                 log_info("sandbox.exited", "sandbox=%s", s->record.id);
-                tell_exited(s);
+                guest_tell(s, "exited");
                 break;
         case GUEST_ENDING: log_info("sandbox.ended", "sandbox=%s", s->record.id); break;
         }
-        guest_bury(s);
+        if (s->state == GUEST_LEAVING)
+                guest_lie_down(s);
+        else
+                guest_bury(s);
 }
 
 int guest_watch(struct guest *s, int pidfd)
@@ -241,28 +337,44 @@ static void fail_maker(struct guest *s, const struct err *err)
 {
         if (!s->start)
                 return;
-        answer_at_end(s, TAKE_PTR(s->start->ask), err);
+        guest_answer_at_end(s, TAKE_PTR(s->start->ask), err);
         s->start = start_free(s->start);
 }
 
-static void end_guest(struct guest *s)
+void guest_leave(struct guest *s)
+{
+        list_remove(&s->warm);
+        guest_go(s, GUEST_LEAVING);
+        if (s->death.fd >= 0)
+                end_process(s);
+        if (!s->death.loop)
+                guest_lie_down(s); /* dead already, or never alive */
+}
+
+void guest_end(struct guest *s)
 {
         if (s->state == GUEST_ENDING)
                 return;
         if (s->state == GUEST_RUNNING)
                 s->engine->alive--;
+        list_remove(&s->warm);
         guest_go(s, GUEST_ENDING);
         if (s->death.fd >= 0)
                 end_process(s);
         if (!s->death.loop)
-                guest_bury(s); /* it never had a process, or one that cannot be watched */
+                guest_bury(s); /* it never had a process, or one that is dead or cannot be watched */
 }
 
 void guest_fail(struct guest *s, const struct err *err)
 {
         log_warn("sandbox.failed", "sandbox=%s error=\"%s\"", s->record.id, err->msg);
         fail_maker(s, err);
-        end_guest(s);
+        if (!s->was_resting)
+                guest_end(s);
+        else if (s->state == GUEST_WAITING)
+                guest_lie_down(s);
+        else
+                guest_leave(s);
 }
 
 void guest_kill(struct guest *s, struct ask *a)
@@ -271,6 +383,9 @@ void guest_kill(struct guest *s, struct ask *a)
 
         (void)err_set(&killed, ERR_CONFLICT, "sandbox %s was killed while it was being made", s->record.id);
         fail_maker(s, &killed);
-        answer_at_end(s, a, &none);
-        end_guest(s);
+        guest_answer_at_end(s, a, &none);
+        if (s->work && !work_give_up(s))
+                s->is_doomed = true; /* not before the worker is done */
+        else
+                guest_end(s);
 }

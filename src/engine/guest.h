@@ -1,11 +1,19 @@
 /* guest.h - one sandbox in the engine, from its plan to its end.
  *
  *     WAITING --cell--> STARTING --envd is ready--> RUNNING --kill or death--> ENDING --process dead--> freed
- *        |                  |
- *        '-- no cell        '-- any step failed, too slow, asker gone --> ENDING
  *
- * Making one is a row of steps (start.c); ending one undoes whatever was done, in reverse, whichever way it came about
- * (guest_bury). */
+ * Any step of the making that fails leads to ENDING, or back to RESTING where the sandbox comes from there.  At rest:
+ *
+ *     RUNNING --> PAUSING --written--> LEAVING --processes dead--> RESTING --> WAKING --> RUNNING
+ *        ^           |  '--written, there is room--> WARM ----------(thaw)-------^
+ *        '---failed--'
+ *
+ * RESTING may also lead to WAITING (a cold start on the files it left).  WARM leads to LEAVING when its memory is wanted.
+ * PAUSING and WAKING are the work of a worker process (vault.h); BUSY is a sandbox at which a worker is that we did not
+ * start, or that died: when it is over, the disk says what is (adopt.h).
+ *
+ * Making one is a row of steps (start.c), so is its way to rest and back (rest.c, wake.c); ending one undoes whatever was
+ * done, in reverse, whichever way it came about (guest_bury). */
 #pragma once
 #include <stdint.h>
 #include <sys/types.h>
@@ -13,21 +21,41 @@
 #include "engine/ask.h"
 #include "engine/engine.h"
 #include "engine/record.h"
+#include "engine/still.h"
 
 struct err;
 struct start;
+struct work;
 
-enum guest_state { GUEST_WAITING, GUEST_STARTING, GUEST_RUNNING, GUEST_ENDING };
+enum guest_state {
+        GUEST_WAITING,
+        GUEST_STARTING,
+        GUEST_RUNNING,
+        GUEST_PAUSING,
+        GUEST_LEAVING,
+        GUEST_RESTING, /* from here on to RUNNING it has no process, slot, fd: only this struct, and files */
+        GUEST_WARM,
+        GUEST_WAKING,
+        GUEST_BUSY,
+        GUEST_ENDING,
+};
 
 struct guest {
         struct engine *engine;
         enum guest_state state;
         struct record record; /* slot 0: no cell yet */
+        struct still still;   /* what of it is at rest: RESTING, WARM, LEAVING; and until it runs again */
         struct io death;      /* pidfd: readable once every process in it is gone */
         int netns;
-        bool has_rules;      /* in the packet filter */
-        struct start *start; /* owned; while WAITING or STARTING */
-        struct list waiting; /* struct end_wait: who is answered at its end */
+        bool has_rules;       /* in the packet filter */
+        bool is_dead;         /* died while a worker was at it */
+        bool is_doomed;       /* to be ended as soon as the worker at it is done */
+        bool was_resting;     /* being made from what is at rest: a failure leads back there */
+        struct start *start;  /* owned; while WAITING or STARTING */
+        struct work *work;    /* owned; the job a worker has */
+        struct list waiting;  /* struct end_wait: who is answered at its end */
+        struct list deferred; /* struct deferred: requests that wait for it to rest */
+        struct list warm;     /* in the engine's list, least recently used first */
         struct task free_task;
 };
 
@@ -47,3 +75,9 @@ int guest_set_net(struct guest *s, struct plan_net *net /* taken on success */, 
 int guest_save(struct guest *s, struct err *err); /* its record, after a change */
 /* Its process is dead, or it never had one: undo everything. */
 void guest_bury(struct guest *s);
+/* The same, but what is at rest of it stays. */
+void guest_lie_down(struct guest *s);
+void guest_leave(struct guest *s);                         /* it is at rest: end its processes, if there are any */
+void guest_end(struct guest *s);                           /* without an answer */
+void guest_tell(const struct guest *s, const char *event); /* a fact: exited, settled */
+void guest_answer_at_end(struct guest *s, struct ask *a, const struct err *err);

@@ -1,6 +1,7 @@
 #include "engine/record.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,10 +15,11 @@
 int record_write(int dir, const struct record *r, struct err *err)
 {
         AUTO_FREE char *text = NULL;
-        json_t *obj = json_pack("{s:s,s:i,s:I,s:i,s:I,s:s,s:I,s:o}", "id", r->id, "slot", (int)r->slot, "uid_base",
-                                (json_int_t)r->uid_base, "pid", (int)r->pid, "start_time", (json_int_t)r->start_time,
-                                "boot_id", r->boot_id, "started_ns", (json_int_t)r->started_ns, "net",
-                                plan_net_encode(&r->net));
+        json_t *obj =
+                json_pack("{s:s,s:i,s:I,s:i,s:I,s:s,s:I,s:o,s:b,s:s}", "id", r->id, "slot", (int)r->slot, "uid_base",
+                          (json_int_t)r->uid_base, "pid", (int)r->pid, "start_time", (json_int_t)r->start_time,
+                          "boot_id", r->boot_id, "started_ns", (json_int_t)r->started_ns, "net",
+                          plan_net_encode(&r->net), "restored", r->is_restored, "envd", r->envd);
         int e;
 
         text = json_dumps(obj, JSON_COMPACT);
@@ -30,28 +32,37 @@ int record_write(int dir, const struct record *r, struct err *err)
 
 static int decode(const json_t *obj, struct record *r, struct err *err)
 {
-        const char *id = NULL, *boot = NULL;
+        const char *id = NULL, *boot = NULL, *envd = "";
+        int restored = 0;
         json_int_t slot, uid, pid, start, started;
         json_t *net = NULL;
         json_error_t why;
 
-        if (json_unpack_ex((json_t *)(size_t)obj, &why, JSON_STRICT, "{s:s,s:I,s:I,s:I,s:I,s:s,s:I,s:o}", "id", &id,
-                           "slot", &slot, "uid_base", &uid, "pid", &pid, "start_time", &start, "boot_id", &boot,
-                           "started_ns", &started, "net", &net) < 0)
+        if (json_unpack_ex((json_t *)(size_t)obj, &why, JSON_STRICT, "{s:s,s:I,s:I,s:I,s:I,s:s,s:I,s:o,s?b,s?s}", "id",
+                           &id, "slot", &slot, "uid_base", &uid, "pid", &pid, "start_time", &start, "boot_id", &boot,
+                           "started_ns", &started, "net", &net, "restored", &restored, "envd", &envd) < 0)
                 return err_set(err, ERR_INVALID, NAME ": %s", why.text);
-        if (!sandbox_id_is_valid(str_of(id)) || strlen(boot) >= sizeof(r->boot_id) || slot < SLOT_FIRST ||
-            slot >= SLOTS_MAX || uid <= 0 || uid > UINT32_MAX || pid <= 1 || pid > INT32_MAX || start < 0)
+        if (!sandbox_id_is_valid(str_of(id)) || strlen(envd) >= sizeof(r->envd) || strlen(boot) >= sizeof(r->boot_id) ||
+            slot < SLOT_FIRST || slot >= SLOTS_MAX || uid <= 0 || uid > UINT32_MAX || pid <= 1 || pid > INT32_MAX ||
+            start < 0)
                 return err_set(err, ERR_INVALID, NAME ": a value is out of range");
         if (plan_net_decode(net, &r->net, err) < 0)
                 return err_wrap(err, NAME);
         memcpy(r->id, id, strlen(id) + 1);
         memcpy(r->boot_id, boot, strlen(boot) + 1);
+        memcpy(r->envd, envd, strlen(envd) + 1);
+        r->is_restored = restored;
         r->slot = (unsigned)slot;
         r->uid_base = (uint32_t)uid;
         r->pid = (pid_t)pid;
         r->start_time = (uint64_t)start;
         r->started_ns = started;
         return 0;
+}
+
+int record_remove(int dir)
+{
+        return unlinkat(dir, NAME, 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
 int record_read(int dir, struct record *ret, struct err *err)

@@ -8,6 +8,8 @@
 
 struct err;
 
+#define RECORD_HASH_MAX 65
+
 struct record {
         char id[SANDBOX_ID_MAX];
         unsigned slot;
@@ -16,9 +18,12 @@ struct record {
         uint64_t start_time; /* with pid and boot_id: one process for good */
         char boot_id[SYS_BOOT_ID_MAX];
         int64_t started_ns;
-        struct plan_net net; /* owned */
+        struct plan_net net;        /* owned */
+        bool is_restored;           /* from a checkpoint: its network namespace is its own, and not for another */
+        char envd[RECORD_HASH_MAX]; /* sha256 of the envd it runs, hex; "": not noted */
 };
 
 int record_write(int dir /* sandboxes/<id> */, const struct record *r, struct err *err);
+int record_remove(int dir);                                    /* fine when there is none */
 int record_read(int dir, struct record *ret, struct err *err); /* *ret is the caller's: record_done() */
 void record_done(struct record *r);

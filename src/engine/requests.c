@@ -8,7 +8,11 @@
 #include "base/log.h"
 #include "engine/ask.h"
 #include "engine/dial.h"
+#include "engine/deferred.h"
 #include "engine/guest.h"
+#include "engine/rest.h"
+#include "engine/shelf.h"
+#include "engine/warm.h"
 
 /* ------------------------------------------------------------- what control may ask */
 
@@ -32,10 +36,16 @@ static struct guest *running(struct engine *e, const json_t *msg, struct err *er
 static int op_create(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
 {
         struct plan_create plan;
+        struct guest *s;
         int r = plan_decode(json_object_get(msg, "plan"), &plan, err);
 
         if (r < 0)
                 return err_wrap(err, "plan");
+        s = guest_find(e, plan.id);
+        if (s && s->state == GUEST_LEAVING) {
+                plan_done(&plan);
+                return deferred_add(s, op_create, msg, a, err);
+        }
         guest_create(e, &plan, a);
         return 0;
 }
@@ -51,23 +61,158 @@ static int op_kill(struct engine *e, const json_t *msg, struct ask *a, struct er
         return 0;
 }
 
+static const char *state_name(const struct guest *s)
+{
+        switch (s->state) {
+        case GUEST_RUNNING: return "running";
+        case GUEST_LEAVING:
+        case GUEST_RESTING:
+        case GUEST_WARM: return s->work ? "busy" : "paused";
+        case GUEST_PAUSING:
+        case GUEST_WAKING:
+        case GUEST_BUSY: return "busy";
+        case GUEST_WAITING:
+        case GUEST_STARTING: return s->was_resting ? "busy" : NULL; /* else nobody was told of it yet */
+        case GUEST_ENDING: break;
+        }
+        return NULL;
+}
+
+static json_t *describe(const struct guest *s)
+{
+        const char *state = state_name(s);
+
+        if (!state)
+                return NULL;
+        if (s->state == GUEST_RUNNING)
+                return json_pack("{s:s,s:s,s:i,s:I}", "id", s->record.id, "state", state, "pid", (int)s->record.pid,
+                                 "started_ns", (json_int_t)s->record.started_ns);
+        if (strcmp(state, "paused") != 0)
+                return json_pack("{s:s,s:s}", "id", s->record.id, "state", state);
+        return json_pack("{s:s,s:s,s:s*,s:s*}", "id", s->record.id, "state", state, "checkpoint",
+                         s->still.checkpoint[0] ? s->still.checkpoint : NULL, "sealed",
+                         s->still.sealed[0] ? s->still.sealed : NULL);
+}
+
 static int op_list(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
 {
-        json_t *list = json_array();
+        json_t *list = json_array(), *one;
 
         (void)msg;
         (void)err;
         MAP_EACH (slot, &e->sandboxes) {
-                const struct guest *s = slot->value;
-
-                if (s->state == GUEST_RUNNING)
-                        (void)json_array_append_new(list, json_pack("{s:s,s:i,s:I}", "id", s->record.id, "pid",
-                                                                    (int)s->record.pid, "started_ns",
-                                                                    (json_int_t)s->record.started_ns));
+                one = describe(slot->value);
+                if (one)
+                        (void)json_array_append_new(list, one);
         }
-        ask_ok(a, json_pack("{s:o}", "sandboxes", list), -1);
+        ask_ok(a,
+               json_pack("{s:o,s:o,s:o}", "sandboxes", list, "checkpoints", shelf_checkpoints(e), "layers",
+                         shelf_layers(e)),
+               -1);
         return 0;
 }
+
+/* ------------------------------------------------------------- rest */
+
+/* A member that is an id, or absent (*ret NULL then), or null where that may be. */
+static int get_id(const json_t *msg, const char *key, bool (*is_valid)(struct str), const char **ret, struct err *err)
+{
+        const json_t *v = json_object_get(msg, key);
+
+        *ret = NULL;
+        if (!v || json_is_null(v))
+                return 0;
+        if (!json_is_string(v) || !is_valid((struct str){json_string_value(v), json_string_length(v)}))
+                return err_set(err, ERR_INVALID, "%s: not an id", key);
+        *ret = json_string_value(v);
+        return 0;
+}
+
+static int op_pause(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
+{
+        const json_t *durable = json_object_get(msg, "durable");
+        const char *id, *checkpoint;
+        struct guest *s;
+
+        if (get_id(msg, "id", sandbox_id_is_valid, &id, err) < 0 ||
+            get_id(msg, "checkpoint", checkpoint_id_is_valid, &checkpoint, err) < 0)
+                return -EINVAL;
+        if (durable && !json_is_boolean(durable))
+                return err_set(err, ERR_INVALID, "durable: not a boolean");
+        s = id ? guest_find(e, id) : NULL;
+        if (s && (s->state == GUEST_PAUSING || s->state == GUEST_WAITING || s->state == GUEST_STARTING ||
+                  s->state == GUEST_WAKING || s->state == GUEST_BUSY))
+                return err_set(err, ERR_CONFLICT, "sandbox %s is being started or paused", id);
+        s = running(e, msg, err);
+        if (!s)
+                return -ENOENT;
+        if (checkpoint && e->checkpoints_why[0])
+                return err_set(err, ERR_UNAVAILABLE, "%s", e->checkpoints_why);
+        rest_pause(s, checkpoint ? checkpoint : "", !durable || json_is_true(durable), a);
+        return 0;
+}
+
+static int op_seal(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
+{
+        const char *id, *layer;
+        struct guest *s;
+
+        if (get_id(msg, "id", sandbox_id_is_valid, &id, err) < 0 ||
+            get_id(msg, "layer", sealed_id_is_valid, &layer, err) < 0)
+                return -EINVAL;
+        if (!layer)
+                return err_set(err, ERR_INVALID, "layer: not an id");
+        s = id ? guest_find(e, id) : NULL;
+        if (!s)
+                return err_set(err, ERR_NOT_FOUND, "no such sandbox");
+        if (s->state == GUEST_WARM)
+                guest_leave(s);
+        if (s->state == GUEST_LEAVING)
+                return deferred_add(s, op_seal, msg, a, err);
+        if (s->state != GUEST_RESTING || s->work)
+                return err_set(err, ERR_CONFLICT, "sandbox %s is not at rest", id);
+        rest_seal(s, layer, a);
+        return 0;
+}
+
+static int op_flush(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
+{
+        const char *checkpoint, *layer;
+
+        if (get_id(msg, "checkpoint", checkpoint_id_is_valid, &checkpoint, err) < 0 ||
+            get_id(msg, "layer", sealed_id_is_valid, &layer, err) < 0)
+                return -EINVAL;
+        rest_flush(e, checkpoint, layer, a);
+        return 0;
+}
+
+static int drop_listed(struct engine *e, int dir, const json_t *list, bool (*is_valid)(struct str), bool do_it)
+{
+        for (size_t i = 0; i < json_array_size(list); i++) {
+                const json_t *v = json_array_get(list, i);
+                struct str id = {json_string_value(v), json_string_length(v)};
+
+                if (!json_is_string(v) || !is_valid(id))
+                        return -EINVAL;
+                if (do_it)
+                        rest_drop(e, dir, id.p);
+        }
+        return list && !json_is_array(list) ? -EINVAL : 0;
+}
+
+static int op_drop(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
+{
+        const json_t *checkpoints = json_object_get(msg, "checkpoints"), *layers = json_object_get(msg, "layers");
+
+        for (int do_it = 0; do_it < 2; do_it++) /* all is checked before anything goes */
+                if (drop_listed(e, e->checkpoints_dir, checkpoints, checkpoint_id_is_valid, do_it) < 0 ||
+                    drop_listed(e, e->sealed_dir, layers, sealed_id_is_valid, do_it) < 0)
+                        return err_set(err, ERR_INVALID, "checkpoints, layers: not lists of ids");
+        ask_ok(a, NULL, -1);
+        return 0;
+}
+
+/* ------------------------------------------------------------- looking, and the network */
 
 static int op_net(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
 {
@@ -109,10 +254,12 @@ static int op_stats(struct engine *e, const json_t *msg, struct ask *a, struct e
 
 static int op_info(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
 {
-        json_t *info = json_pack("{s:s,s:i,s:I,s:I,s:i,s:i,s:b,s:s}", "isolation", "namespace", "pool_ready",
-                                 (int)e->pool.ready_count, "pool_hits", (json_int_t)e->pool.hits, "pool_misses",
-                                 (json_int_t)e->pool.misses, "alive", (int)e->alive, "instance",
-                                 (int)e->instance.number, "network", e->filter != NULL, "network_why", e->filter_why);
+        json_t *info = json_pack("{s:s,s:i,s:I,s:I,s:i,s:i,s:b,s:s,s:b,s:s,s:i,s:I}", "isolation", "namespace",
+                                 "pool_ready", (int)e->pool.ready_count, "pool_hits", (json_int_t)e->pool.hits,
+                                 "pool_misses", (json_int_t)e->pool.misses, "alive", (int)e->alive, "instance",
+                                 (int)e->instance.number, "network", e->filter != NULL, "network_why", e->filter_why,
+                                 "checkpoints", !e->checkpoints_why[0], "checkpoints_why", e->checkpoints_why, "warm",
+                                 (int)warm_count(e), "warm_bytes", (json_int_t)warm_bytes(e));
 
         (void)msg;
         (void)err;
@@ -151,7 +298,8 @@ struct op {
 
 static const struct op control_ops[] = {
         {"create", op_create}, {"kill", op_kill}, {"list", op_list},       {"net", op_net},
-        {"stats", op_stats},   {"info", op_info}, {"flatten", op_flatten}, {NULL, NULL},
+        {"stats", op_stats},   {"info", op_info}, {"pause", op_pause},     {"seal", op_seal},
+        {"flush", op_flush},   {"drop", op_drop}, {"flatten", op_flatten}, {NULL, NULL},
 };
 static const struct op edge_ops[] = {{"dial", op_dial}, {NULL, NULL}};
 

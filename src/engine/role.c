@@ -20,6 +20,7 @@
 #include "engine/machine.h"
 #include "engine/probe.h"
 #include "engine/requests.h"
+#include "engine/shelf.h"
 #include "engine/guest.h"
 #include "sys/fs.h"
 
@@ -73,7 +74,10 @@ static int open_dirs(struct engine *e, struct err *err)
         if (r < 0)
                 return err_sys(err, r, "read boot id");
         if ((r = open_or_make(e->data_dir, "sandboxes", 0700, &e->sandboxes_dir, err)) < 0 ||
-            (r = open_or_make(e->data_dir, "trash", 0700, &e->trash_dir, err)) < 0)
+            (r = open_or_make(e->data_dir, "trash", 0700, &e->trash_dir, err)) < 0 ||
+            (r = open_or_make(e->data_dir, "checkpoints", 0700, &e->checkpoints_dir, err)) < 0 ||
+            (r = open_or_make(e->data_dir, "sealed", 0700, &e->sealed_dir, err)) < 0 ||
+            (r = open_or_make(e->data_dir, "envd", 0700, &e->envd_dir, err)) < 0)
                 return r;
         (void)sys_spread_dirs(e->sandboxes_dir); /* where that is no wish one can have, it needs no granting */
         return open_layers(e, err);
@@ -127,6 +131,31 @@ static void on_sweeper_message(struct helper *h, const void *p, size_t n, int *f
                 close_fd(&fds[i]);
 }
 
+static int start_vault(struct engine *e, struct err *err)
+{
+        struct worker_conf c = {
+                .instance = &e->instance,
+                .cgroups = &e->cgroups,
+                .default_limits = e->default_limits,
+                .data_path = e->conf->data_dir,
+                .data_dir = e->data_dir,
+                .sandboxes_dir = e->sandboxes_dir,
+                .checkpoints_dir = e->checkpoints_dir,
+                .sealed_dir = e->sealed_dir,
+                .trash_dir = e->trash_dir,
+                .layers_dir = e->layers_dir,
+                .envd_dir = e->envd_dir,
+                .proc_dir = e->proc_dir,
+                .envd_binary = e->envd_binary,
+                .has_link = e->filter != NULL,
+        };
+
+        (void)snprintf(e->checkpoints_why, sizeof(e->checkpoints_why), "this server cannot keep memory of sandboxes");
+        memcpy(c.envd, e->envd_hash, sizeof(c.envd));
+        memcpy(c.boot_id, e->boot_id, sizeof(c.boot_id));
+        return vault_start(&e->vault, e->loop, &c, err);
+}
+
 static int start_helpers(struct engine *e, struct err *err)
 {
         struct nursery_conf nursery = {
@@ -149,7 +178,8 @@ static int start_helpers(struct engine *e, struct err *err)
         r = helper_start(&e->sweeper, e->loop, sock);
         if (r < 0)
                 return err_sys(err, r, "watch sweeper");
-        return flattener_start(&e->flattener, e->loop, e->data_dir, err);
+        r = flattener_start(&e->flattener, e->loop, e->data_dir, err);
+        return r < 0 ? r : start_vault(e, err);
 }
 
 static void on_signal(int signo, void *arg)
@@ -218,6 +248,8 @@ static int start(struct engine *e, struct err *err)
         if (r < 0)
                 return r;
         leftovers_return(e);
+        shelf_tidy(e);
+        adopt_busy(e);
         r = loop_signals(e->loop, signals, on_signal, e);
         if (r < 0)
                 return err_sys(err, r, "watch signals");
@@ -230,6 +262,7 @@ static void stop(struct engine *e)
         requests_stop(e);
         guard_stop(e);
         flattener_stop(&e->flattener);
+        vault_stop(&e->vault);
         helper_stop(&e->sweeper);
         pool_done(&e->pool);
         leftovers_remove(e);
@@ -246,6 +279,9 @@ int engine_main(const struct conf *conf)
                            .proc_dir = -1,
                            .host_netns = -1,
                            .envd_binary = -1,
+                           .checkpoints_dir = -1,
+                           .sealed_dir = -1,
+                           .envd_dir = -1,
                            .supervisor = {.fd = -1},
                            .instance = {.lock = -1}};
         struct err err = {0};
@@ -253,6 +289,7 @@ int engine_main(const struct conf *conf)
 
         list_init(&e.controls);
         list_init(&e.edges);
+        list_init(&e.warm);
         (void)signal(SIGPIPE, SIG_IGN);
         r = check_host(&err);
         (void)signal(SIGCHLD, SIG_IGN); /* helpers tell of their end by their sockets */

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 
 #include "base/err.h"
@@ -48,12 +49,12 @@ static int clone_idmapped(struct rootfs *r, int dir, int userns)
         return e < 0 ? e : tree;
 }
 
-static int add_layers(struct rootfs *r, int fs, int layers_dir, const struct plan_create *p, int userns,
+static int add_layers(struct rootfs *r, int fs, const struct rootfs_dirs *d, const struct plan_create *p, int userns,
                       struct err *err)
 {
         for (size_t i = p->layer_count; i-- > 0;) { /* the kernel wants the topmost first */
-                AUTO_CLOSE int dir = sys_open_beneath(layers_dir, p->layers[i], O_PATH | O_DIRECTORY, 0);
-                int tree;
+                int at = layer_id_is_sealed(p->layers[i]) ? d->sealed : d->layers, tree;
+                AUTO_CLOSE int dir = sys_open_beneath(at, p->layers[i], O_PATH | O_DIRECTORY, 0);
 
                 if (dir < 0)
                         return err_sys(err, dir, "layer '%s'", p->layers[i]);
@@ -66,14 +67,37 @@ static int add_layers(struct rootfs *r, int fs, int layers_dir, const struct pla
         return 0;
 }
 
-static int add_upper(struct rootfs *r, int fs, int dir, int userns, struct err *err)
+/* Of the last mount: a volatile one leaves a mark in it, with which it cannot be used again. */
+static int drop_workdir(const struct rootfs_dirs *d)
+{
+        char name[32] = "w-";
+
+        random_id(name + 2, 20);
+        return renameat(d->sandbox, "w", d->trash, name) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+static int make_upper(const struct rootfs_dirs *d, bool is_kept, struct err *err)
+{
+        struct stat st;
+        int e;
+
+        if (is_kept && fstatat(d->sandbox, "u", &st, AT_SYMLINK_NOFOLLOW) < 0)
+                return err_sys(err, -errno, "its files");
+        if ((e = drop_workdir(d)) < 0 || (!is_kept && (e = sys_make_dir(d->sandbox, "u", 0755)) < 0) ||
+            (e = sys_make_dir(d->sandbox, "w", 0700)) < 0)
+                return err_sys(err, e, "make upper directory");
+        return 0;
+}
+
+static int add_upper(struct rootfs *r, int fs, const struct rootfs_dirs *d, bool is_kept, int userns, struct err *err)
 {
         AUTO_CLOSE int u = -1, w = -1;
         int e, tree;
 
-        if ((e = sys_make_dir(dir, "u", 0755)) < 0 || (e = sys_make_dir(dir, "w", 0700)) < 0)
-                return err_sys(err, e, "make upper directory");
-        tree = clone_idmapped(r, dir, userns);
+        e = make_upper(d, is_kept, err);
+        if (e < 0)
+                return e;
+        tree = clone_idmapped(r, d->sandbox, userns);
         if (tree < 0)
                 return err_sys(err, tree, "map owners of upper directory");
         u = openat(tree, "u", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -132,8 +156,8 @@ static int hang_cell_mounts(struct rootfs *r, const struct cell *c, struct err *
         return 0;
 }
 
-int rootfs_build(struct rootfs *r, int layers_dir, int dir, const struct plan_create *p, const struct cell *c,
-                 struct err *err)
+int rootfs_overlay(struct rootfs *r, const struct rootfs_dirs *d, const struct plan_create *p, int userns,
+                   uint32_t uid_base, struct err *err)
 {
         AUTO_CLOSE int fs = sys_fsopen("overlay");
         int e;
@@ -141,9 +165,19 @@ int rootfs_build(struct rootfs *r, int layers_dir, int dir, const struct plan_cr
         rootfs_init(r);
         if (fs < 0)
                 return err_sys(err, fs, "open overlay");
-        if ((e = add_layers(r, fs, layers_dir, p, c->fd[CELL_USERNS], err)) < 0 ||
-            (e = add_upper(r, fs, dir, c->fd[CELL_USERNS], err)) < 0 || (e = set_options(fs, err)) < 0 ||
-            (e = create_overlay(r, fs, c->uid_base, err)) < 0 || (e = hang_cell_mounts(r, c, err)) < 0)
+        if ((e = add_layers(r, fs, d, p, userns, err)) < 0 ||
+            (e = add_upper(r, fs, d, p->is_upper_kept, userns, err)) < 0 || (e = set_options(fs, err)) < 0 ||
+            (e = create_overlay(r, fs, uid_base, err)) < 0)
+                rootfs_done(r);
+        return e;
+}
+
+int rootfs_build(struct rootfs *r, const struct rootfs_dirs *d, const struct plan_create *p, const struct cell *c,
+                 struct err *err)
+{
+        int e = rootfs_overlay(r, d, p, c->fd[CELL_USERNS], c->uid_base, err);
+
+        if (e == 0 && (e = hang_cell_mounts(r, c, err)) < 0)
                 rootfs_done(r);
         return e;
 }

@@ -19,7 +19,16 @@ struct rootfs {
 void rootfs_init(struct rootfs *r);
 void rootfs_done(struct rootfs *r);
 
-/* dir: the sandbox's directory, where u/ and w/ are made.  ERR_NOT_FOUND names a missing layer; ERR_LIMIT: disk full.
+struct rootfs_dirs {
+        int layers, sealed; /* where layers are */
+        int sandbox;        /* the sandbox's own, where u/ and w/ are made; a u/ that is there is used again */
+        int trash;
+};
+
+/* The overlay alone, mapped with userns. */
+int rootfs_overlay(struct rootfs *r, const struct rootfs_dirs *d, const struct plan_create *p, int userns,
+                   uint32_t uid_base, struct err *err);
+/* All of it, with the mounts of the cell.  ERR_NOT_FOUND names a missing layer; ERR_LIMIT: disk full.
  * On failure *r holds nothing; what was made below dir stays. */
-int rootfs_build(struct rootfs *r, int layers_dir, int dir, const struct plan_create *p, const struct cell *c,
+int rootfs_build(struct rootfs *r, const struct rootfs_dirs *d, const struct plan_create *p, const struct cell *c,
                  struct err *err);

@@ -58,6 +58,21 @@ unsigned slots_take(struct slots *s, int *ret_netns)
         return slot;
 }
 
+unsigned slots_take_bare(struct slots *s)
+{
+        struct slot_stack *from = s->bare.count > 0 ? &s->bare : &s->networked;
+        unsigned slot;
+
+        if (from->count == 0)
+                return 0;
+        slot = from->at[--from->count];
+        slots_go(s, slot, SLOT_USED);
+        s->group_count -= s->has_group[slot];
+        s->has_group[slot] = false;
+        slots_close_later(s, &s->netns[slot], 1);
+        return slot;
+}
+
 bool slots_mark_used(struct slots *s, unsigned slot)
 {
         if (s->state[slot] != SLOT_FREE || !pick(&s->bare, slot))

@@ -46,6 +46,8 @@ int slots_start_janitor(struct slots *s, struct loop *l, const struct cgroups *c
 unsigned slots_free_count(const struct slots *s);
 /* Take a free one, ASKED now; one with a network first, whose namespace is the caller's.  Only when there is one. */
 unsigned slots_take(struct slots *s, int *ret_netns);
+/* Take a free one for a sandbox that brings its own network, USED now; 0: there is none. */
+unsigned slots_take_bare(struct slots *s);
 bool slots_mark_used(struct slots *s, unsigned slot);  /* FREE -> USED; false: it is not free */
 void slots_mark_dirty(struct slots *s, unsigned slot); /* FREE -> DIRTY: left over from before */
 void slots_go(struct slots *s, unsigned slot, enum slot_state next);

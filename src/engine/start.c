@@ -53,7 +53,12 @@ static void start_done(struct start *st)
 
         guest_go(s, GUEST_RUNNING);
         s->engine->alive++;
-        ask_ok(TAKE_PTR(st->ask), json_pack("{s:i,s:I}", "pid", (int)s->record.pid, "create_us", (json_int_t)us), -1);
+        if (s->was_resting)
+                (void)still_remove(st->dir, false); /* with it, a crash would end its processes: no more than that */
+        s->was_resting = false;
+        s->still = (struct still){0};
+        ask_ok(TAKE_PTR(st->ask),
+               json_pack("{s:i,s:I,s:s}", "pid", (int)s->record.pid, "create_us", (json_int_t)us, "from", "cell"), -1);
         log_info("sandbox.started", "sandbox=%s slot=%u pid=%d create_us=%llu", s->record.id, s->record.slot,
                  s->record.pid, (unsigned long long)us);
         s->start = start_free(st);
@@ -177,7 +182,7 @@ static int step_dir(struct start *st, struct err *err)
         struct engine *e = st->guest->engine;
         int r;
 
-        if (mkdirat(e->sandboxes_dir, st->plan.id, 0700) < 0)
+        if (!st->guest->was_resting && mkdirat(e->sandboxes_dir, st->plan.id, 0700) < 0)
                 return err_sys(err, -errno, "make directory of sandbox %s", st->plan.id);
         r = sys_open_dir(e->sandboxes_dir, st->plan.id);
         if (r < 0)
@@ -188,7 +193,10 @@ static int step_dir(struct start *st, struct err *err)
 
 static int step_rootfs(struct start *st, struct err *err)
 {
-        return rootfs_build(&st->rootfs, st->guest->engine->layers_dir, st->dir, &st->plan, &st->cell, err);
+        struct engine *e = st->guest->engine;
+        struct rootfs_dirs dirs = {e->layers_dir, e->sealed_dir, st->dir, e->trash_dir};
+
+        return rootfs_build(&st->rootfs, &dirs, &st->plan, &st->cell, err);
 }
 
 /* After the message is on its way, so that envd works meanwhile; before the answer, so that no sandbox that anybody knows
@@ -198,11 +206,25 @@ static int step_record(struct start *st, struct err *err)
         struct guest *s = st->guest;
 
         s->record.started_ns = clock_real_ns();
+        memcpy(s->record.envd, s->engine->envd_hash, sizeof(s->record.envd));
         return record_write(st->dir, &s->record, err);
 }
 
+/* Once it runs, memory that is kept of it does not fit its files any more.  That it is at rest stays written until envd
+ * is ready: a crash before that leaves it there. */
+static int step_forget_memory(struct start *st, struct err *err)
+{
+        struct guest *s = st->guest;
+
+        if (!s->was_resting || !s->still.checkpoint[0])
+                return 0;
+        s->still.checkpoint[0] = '\0';
+        return still_write(st->dir, st->plan.id, &s->still, true, err);
+}
+
 typedef int start_step(struct start *st, struct err *err);
-static start_step *const steps[] = {step_limits, step_filter, step_dir, step_rootfs, step_send, step_record};
+static start_step *const steps[] = {step_limits,        step_filter, step_dir,   step_rootfs,
+                                    step_forget_memory, step_send,   step_record};
 
 /* The sandbox now has a process: from here on its death is watched, and undoing begins with killing it. */
 static int adopt_cell(struct start *st, struct cell *c, struct err *err)

@@ -30,6 +30,7 @@ struct conf {
         uint32_t edge_count;                                    /* processes; 0: one per core */
         uint32_t control_uid, edge_uid;                         /* unprivileged; uid and gid alike */
         uint32_t pool_size;                                     /* cells kept ready */
+        uint32_t warm_mb;                                       /* of memory that paused sandboxes may keep; 0: none */
         uint32_t sandboxes_max;                                 /* concurrent, per team */
         uint32_t timeout_max_s;                                 /* longest life of a sandbox */
         uint32_t sandbox_connections_max;                       /* into one sandbox, per edge; 0: no limit */

@@ -101,7 +101,7 @@ static int write_all(int fd, const char *p, size_t n)
         return 0;
 }
 
-int sys_replace_at(int dir, const char *name, const void *p, size_t n, mode_t mode)
+static int replace_at(int dir, const char *name, const void *p, size_t n, mode_t mode, bool is_durable)
 {
         AUTO_CLOSE int fd = -1;
         char tmp[256];
@@ -114,10 +114,26 @@ int sys_replace_at(int dir, const char *name, const void *p, size_t n, mode_t mo
         if (fd < 0)
                 return -errno;
         r = write_all(fd, p, n);
+        if (r == 0 && is_durable && fsync(fd) < 0)
+                r = -errno;
         if (r == 0 && renameat(dir, tmp, dir, name) < 0)
                 r = -errno;
         if (r < 0)
                 (void)unlinkat(dir, tmp, 0);
+        return r;
+}
+
+int sys_replace_at(int dir, const char *name, const void *p, size_t n, mode_t mode)
+{
+        return replace_at(dir, name, p, n, mode, false);
+}
+
+int sys_replace_durably_at(int dir, const char *name, const void *p, size_t n, mode_t mode)
+{
+        int r = replace_at(dir, name, p, n, mode, true);
+
+        if (r == 0 && fsync(dir) < 0)
+                r = -errno;
         return r;
 }
 

@@ -21,6 +21,8 @@ int sys_write_at(int dir, const char *path, const char *text); /* one write to a
 ssize_t sys_read_at(int dir, const char *path, char *out, size_t size);
 /* Write beside and rename over: readers see the old content or the new. */
 int sys_replace_at(int dir, const char *name, const void *p, size_t n, mode_t mode);
+/* The same, and on disk when it returns. */
+int sys_replace_durably_at(int dir, const char *name, const void *p, size_t n, mode_t mode);
 
 /* Remove `name` below dir with everything in it, without following links or crossing into what is not ours to name.
  * Depth is bounded: what lies deeper is moved up next to `name` first.  0 also when it is not there. */

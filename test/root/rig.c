@@ -307,6 +307,44 @@ const char *rig_kill(struct rig *g, const char *id)
         return outcome(rig_call(g, json_pack("{s:s,s:s}", "op", "kill", "id", id)));
 }
 
+const char *rig_pause(struct rig *g, const char *id, const char *checkpoint)
+{
+        return outcome(rig_call(g, json_pack("{s:s,s:s,s:s?}", "op", "pause", "id", id, "checkpoint", checkpoint)));
+}
+
+const char *rig_seal(struct rig *g, const char *id, const char *layer)
+{
+        return outcome(rig_call(g, json_pack("{s:s,s:s,s:s}", "op", "seal", "id", id, "layer", layer)));
+}
+
+const char *rig_drop(struct rig *g, const char *checkpoint, const char *layer)
+{
+        json_t *checkpoints = json_array(), *layers = json_array();
+
+        if (checkpoint)
+                (void)json_array_append_new(checkpoints, json_string(checkpoint));
+        if (layer)
+                (void)json_array_append_new(layers, json_string(layer));
+        return outcome(
+                rig_call(g, json_pack("{s:s,s:o,s:o}", "op", "drop", "checkpoints", checkpoints, "layers", layers)));
+}
+
+const char *rig_state(struct rig *g, const char *id)
+{
+        json_t *answer = rig_call(g, json_pack("{s:s}", "op", "list")), *one;
+        static char state[32];
+        size_t i;
+        bool is_found = false;
+
+        json_array_foreach (json_object_get(answer, "sandboxes"), i, one)
+                if (strcmp(json_string_value(json_object_get(one, "id")), id) == 0) {
+                        is_found = true;
+                        (void)snprintf(state, sizeof(state), "%s", json_string_value(json_object_get(one, "state")));
+                }
+        json_decref(answer);
+        return is_found ? state : NULL;
+}
+
 int rig_dial(struct rig *g, const char *id, unsigned port)
 {
         int fd = -1;

@@ -35,6 +35,11 @@ json_t *rig_plan(const char *id); /* of a default sandbox on layer "base" */
 /* Create from a plan (used up): NULL, or why not ("not_found: ..."), valid until the next call. */
 const char *rig_create(struct rig *g, json_t *plan);
 const char *rig_kill(struct rig *g, const char *id);
+/* checkpoint NULL: files only; id and layer of seal and drop may be NULL, too. */
+const char *rig_pause(struct rig *g, const char *id, const char *checkpoint);
+const char *rig_seal(struct rig *g, const char *id, const char *layer);
+const char *rig_drop(struct rig *g, const char *checkpoint, const char *layer);
+const char *rig_state(struct rig *g, const char *id);                       /* as `list` has it; NULL: not there */
 int rig_dial(struct rig *g, const char *id, unsigned port);                 /* connected socket, or -1 */
 const char *rig_dial_refusal(struct rig *g, const char *id, unsigned port); /* why it failed; NULL: it did not */
 /* A command for cell_init inside; its answer, valid until the next call. */

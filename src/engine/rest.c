@@ -1,0 +1,202 @@
+#include "engine/rest.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "engine/warm.h"
+#include "engine/work.h"
+
+/* ------------------------------------------------------------- to rest */
+
+static void runs_on(struct work *w, const struct err *err)
+{
+        struct guest *s = w->guest;
+
+        log_warn("sandbox.awake", "sandbox=%s error=\"%s\"", s->record.id, err->msg);
+        ask_fail(TAKE_PTR(w->ask), err);
+        if (s->is_dead && !s->is_doomed)
+                guest_tell(s, "exited");
+        if (s->is_dead || s->is_doomed) {
+                guest_end(s);
+                return;
+        }
+        guest_go(s, GUEST_RUNNING);
+        s->engine->alive++;
+}
+
+static void rests(struct work *w, const json_t *answer)
+{
+        struct guest *s = w->guest;
+        bool is_orphan = !w->ask->client, is_warm;
+        uint64_t us = clock_mono_us() - w->began_us;
+
+        s->still = w->still;
+        is_warm = w->is_durable && s->still.checkpoint[0] && !s->is_dead && !s->is_doomed && warm_has_room(s);
+        log_info("sandbox.paused", "sandbox=%s checkpoint=%s took_us=%llu warm=%d", s->record.id, s->still.checkpoint,
+                 (unsigned long long)us, is_warm);
+        ask_ok(TAKE_PTR(w->ask),
+               json_pack("{s:O,s:O,s:I,s:b}", "bytes", json_object_get(answer, "bytes"), "frozen_us",
+                         json_object_get(answer, "frozen_us"), "took_us", (json_int_t)us, "warm", is_warm),
+               -1);
+        if (s->is_doomed)
+                guest_end(s);
+        else if (is_warm)
+                warm_add(s);
+        else
+                guest_leave(s);
+        if (is_orphan)
+                guest_tell(s, "settled");
+}
+
+static void on_paused(struct work *w, const json_t *answer, const struct err *err, int *fds, size_t nfds)
+{
+        (void)fds, (void)nfds;
+        if (!answer) {
+                guest_go(w->guest, GUEST_BUSY);
+                work_settle(w->guest, TAKE_PTR(w->ask));
+        } else if (err->kind != ERR_NONE)
+                runs_on(w, err);
+        else
+                rests(w, answer);
+}
+
+static json_t *describe(const struct guest *s, const char *checkpoint, bool is_durable)
+{
+        const struct record *r = &s->record;
+
+        return json_pack("{s:s,s:s,s:s*,s:b,s:i,s:i,s:I,s:I,s:s}", "op", "pause", "id", r->id, "checkpoint",
+                         checkpoint[0] ? checkpoint : NULL, "durable", is_durable, "slot", (int)r->slot, "pid",
+                         (int)r->pid, "uid_base", (json_int_t)r->uid_base, "address",
+                         (json_int_t)(s->engine->filter ? instance_address(&s->engine->instance, r->slot) : 0), "envd",
+                         r->envd);
+}
+
+void rest_pause(struct guest *s, const char *checkpoint, bool is_durable, struct ask *a)
+{
+        struct work_note note = {.slot = s->record.slot, .net = s->record.net};
+        struct work *w = work_create(s, describe(s, checkpoint, is_durable), a);
+        struct err err = {0};
+
+        if (!w) {
+                (void)err_sys(&err, -ENOMEM, "pause");
+                ask_fail(a, &err);
+                return;
+        }
+        (void)snprintf(note.checkpoint, sizeof(note.checkpoint), "%s", checkpoint);
+        memcpy(w->still.checkpoint, note.checkpoint, sizeof(note.checkpoint));
+        w->is_durable = is_durable;
+        w->on_done = on_paused;
+        guest_go(s, GUEST_PAUSING);
+        s->engine->alive--;
+        if (work_start(w, &note, &err) < 0) {
+                guest_go(s, GUEST_RUNNING);
+                s->engine->alive++;
+                ask_fail(a, &err);
+        }
+}
+
+/* ------------------------------------------------------------- at rest */
+
+static void on_sealed(struct work *w, const json_t *answer, const struct err *err, int *fds, size_t nfds)
+{
+        struct guest *s = w->guest;
+
+        (void)fds, (void)nfds;
+        if (err->kind == ERR_NONE) {
+                memcpy(s->still.sealed, w->still.sealed, sizeof(s->still.sealed));
+                ask_ok(TAKE_PTR(w->ask), json_pack("{s:O}", "bytes", json_object_get(answer, "bytes")), -1);
+        } else
+                ask_fail(TAKE_PTR(w->ask), err); /* a worker that died: asked again, it is done or is not */
+        if (s->is_doomed)
+                guest_end(s);
+}
+
+void rest_seal(struct guest *s, const char *layer, struct ask *a)
+{
+        struct work_note note = {0};
+        struct err err = {0};
+        struct work *w;
+
+        if (s->still.sealed[0] && strcmp(s->still.sealed, layer) != 0) {
+                (void)err_set(&err, ERR_CONFLICT, "the files of sandbox %s are sealed as layer %s", s->record.id,
+                              s->still.sealed);
+                ask_fail(a, &err);
+                return;
+        }
+        w = work_create(s, json_pack("{s:s,s:s,s:s}", "op", "seal", "id", s->record.id, "layer", layer), a);
+        if (!w) {
+                (void)err_sys(&err, -ENOMEM, "seal");
+                ask_fail(a, &err);
+                return;
+        }
+        (void)snprintf(w->still.sealed, sizeof(w->still.sealed), "%s", layer);
+        w->on_done = on_sealed;
+        if (work_start(w, &note, &err) < 0)
+                ask_fail(a, &err);
+}
+
+/* ------------------------------------------------------------- what belongs to no sandbox */
+
+struct flush {
+        struct vault_job job;
+        struct ask *ask;
+        struct engine *engine;
+        struct task free_task;
+};
+
+static void free_flush(struct task *t)
+{
+        free(CONTAINER_OF(t, struct flush, free_task));
+}
+
+static void on_flushed(struct vault_job *j, const json_t *answer, int *fds, size_t nfds)
+{
+        struct flush *f = CONTAINER_OF(j, struct flush, job);
+        const json_t *e = json_object_get(answer, "error");
+        struct err err = {0};
+
+        (void)fds, (void)nfds;
+        if (!answer)
+                (void)err_set(&err, ERR_INTERNAL, "the process that flushed it died");
+        else if (e)
+                (void)err_set(&err, err_kind_from_name(json_string_value(json_object_get(e, "kind"))), "%s",
+                              json_string_value(json_object_get(e, "message")));
+        if (err.kind == ERR_NONE)
+                ask_ok(f->ask, NULL, -1);
+        else
+                ask_fail(f->ask, &err);
+        f->free_task.run = free_flush;
+        loop_post(f->engine->loop, &f->free_task);
+}
+
+void rest_flush(struct engine *e, const char *checkpoint, const char *layer, struct ask *a)
+{
+        struct flush *f = calloc(1, sizeof(*f));
+        json_t *what = json_pack("{s:s,s:s*,s:s*}", "op", "flush", "checkpoint", checkpoint, "layer", layer);
+
+        if (!f || !what) {
+                free(f);
+                json_decref(what);
+                ask_fail(a, &(struct err){.kind = ERR_INTERNAL, .msg = "out of memory"});
+                return;
+        }
+        *f = (struct flush){.job = {.what = what, .lock = -1, .on_done = on_flushed}, .ask = a, .engine = e};
+        vault_run(&e->vault, &f->job);
+}
+
+void rest_drop(struct engine *e, int dir, const char *name)
+{
+        char to[96];
+
+        (void)snprintf(to, sizeof(to), "%.64s-", name);
+        random_id(to + strlen(to), 6);
+        if (renameat(dir, name, e->trash_dir, to) == 0)
+                (void)helper_send(&e->sweeper, "s", 1, NULL, 0);
+        else if (errno != ENOENT)
+                log_error("file.left", "name=%s error=\"%s\"", name, strerror(errno));
+}

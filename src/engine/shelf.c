@@ -1,0 +1,110 @@
+#include "engine/shelf.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "engine/guest.h"
+#include "engine/rest.h"
+
+static void each_name(int dir, void (*fn)(const char *name, void *arg), void *arg)
+{
+        int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR *d = fd < 0 ? NULL : fdopendir(fd);
+        struct dirent *e;
+
+        if (!d) {
+                close_fd(&fd);
+                return;
+        }
+        while ((e = readdir(d)))
+                if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+                        fn(e->d_name, arg);
+        (void)closedir(d);
+}
+
+struct listing {
+        const struct engine *engine;
+        json_t *names;
+};
+
+static bool is_complete(const struct engine *e, const char *checkpoint)
+{
+        char path[64];
+
+        (void)snprintf(path, sizeof(path), "%.32s/manifest.json", checkpoint);
+        return faccessat(e->checkpoints_dir, path, F_OK, 0) == 0;
+}
+
+static void add_checkpoint(const char *name, void *arg)
+{
+        struct listing *l = arg;
+
+        if (checkpoint_id_is_valid(str_of(name)) && is_complete(l->engine, name))
+                (void)json_array_append_new(l->names, json_string(name));
+}
+
+static void add_layer(const char *name, void *arg)
+{
+        struct listing *l = arg;
+
+        if (sealed_id_is_valid(str_of(name)))
+                (void)json_array_append_new(l->names, json_string(name));
+}
+
+json_t *shelf_checkpoints(const struct engine *e)
+{
+        struct listing l = {e, json_array()};
+
+        each_name(e->checkpoints_dir, add_checkpoint, &l);
+        return l.names;
+}
+
+json_t *shelf_layers(const struct engine *e)
+{
+        struct listing l = {e, json_array()};
+
+        each_name(e->sealed_dir, add_layer, &l);
+        return l.names;
+}
+
+/* ------------------------------------------------------------- tidying */
+
+static bool is_being_written(const struct engine *e, const char *checkpoint)
+{
+        MAP_EACH (slot, &e->sandboxes) {
+                const struct guest *s = slot->value;
+
+                if (s->state == GUEST_BUSY && strcmp(s->still.checkpoint, checkpoint) == 0)
+                        return true;
+        }
+        return false;
+}
+
+static void tidy_checkpoint(const char *name, void *arg)
+{
+        struct engine *e = arg;
+
+        if (checkpoint_id_is_valid(str_of(name)) && (is_complete(e, name) || is_being_written(e, name)))
+                return;
+        log_info("checkpoint.discarded", "name=%.64s", name);
+        rest_drop(e, e->checkpoints_dir, name);
+}
+
+static void tidy_layer(const char *name, void *arg)
+{
+        struct engine *e = arg;
+
+        if (!sealed_id_is_valid(str_of(name)))
+                rest_drop(e, e->sealed_dir, name);
+}
+
+void shelf_tidy(struct engine *e)
+{
+        each_name(e->checkpoints_dir, tidy_checkpoint, e);
+        each_name(e->sealed_dir, tidy_layer, e);
+}

@@ -1,0 +1,10 @@
+/* shelf.h - checkpoints/ and sealed/: what is kept of sandboxes beside their own directories. */
+#pragma once
+#include <jansson.h>
+
+#include "engine/engine.h"
+
+json_t *shelf_checkpoints(const struct engine *e); /* ids of complete ones; new reference */
+json_t *shelf_layers(const struct engine *e);      /* of sealed layers */
+/* At the start: what is incomplete, and what no worker is at, goes to the trash; so do copies of envd nobody needs. */
+void shelf_tidy(struct engine *e);

@@ -1,0 +1,70 @@
+#include "engine/still.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "sys/fs.h"
+
+#define NAME "still.json"
+#define TEXT_MAX 1024u
+
+int still_write(int dir, const char *id, const struct still *s, bool is_durable, struct err *err)
+{
+        AUTO_FREE char *text = NULL;
+        json_t *obj = json_pack("{s:s,s:s?,s:s?}", "id", id, "checkpoint", s->checkpoint[0] ? s->checkpoint : NULL,
+                                "sealed", s->sealed[0] ? s->sealed : NULL);
+        int r;
+
+        text = json_dumps(obj, JSON_COMPACT);
+        json_decref(obj);
+        if (!text)
+                return err_sys(err, -ENOMEM, "write " NAME);
+        r = is_durable ? sys_replace_durably_at(dir, NAME, text, strlen(text), 0600)
+                       : sys_replace_at(dir, NAME, text, strlen(text), 0600);
+        return r < 0 ? err_sys(err, r, "write " NAME) : 0;
+}
+
+static bool take_id(const json_t *obj, const char *key, bool (*is_valid)(struct str), char *out)
+{
+        const json_t *v = json_object_get(obj, key);
+        struct str id = {json_string_value(v), json_string_length(v)};
+
+        if (json_is_null(v))
+                return true;
+        if (!json_is_string(v) || !is_valid(id))
+                return false;
+        memcpy(out, id.p, id.n + 1);
+        return true;
+}
+
+int still_read(int dir, const char *id, struct still *ret, struct err *err)
+{
+        char text[TEXT_MAX];
+        ssize_t n = sys_read_at(dir, NAME, text, sizeof(text));
+        struct still s = {0};
+        const char *whose;
+        bool is_good;
+        json_t *obj;
+
+        if (n < 0)
+                return err_sys(err, (int)n, NAME);
+        obj = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+        whose = json_string_value(json_object_get(obj, "id"));
+        is_good = whose && strcmp(whose, id) == 0 && take_id(obj, "checkpoint", checkpoint_id_is_valid, s.checkpoint) &&
+                  take_id(obj, "sealed", sealed_id_is_valid, s.sealed);
+        json_decref(obj);
+        if (!is_good)
+                return err_set(err, ERR_INVALID, NAME ": not what was written");
+        *ret = s;
+        return 0;
+}
+
+int still_remove(int dir, bool is_durable)
+{
+        if (unlinkat(dir, NAME, 0) < 0)
+                return errno == ENOENT ? 0 : -errno;
+        return is_durable && fsync(dir) < 0 ? -errno : 0;
+}

@@ -1,0 +1,19 @@
+/* still.h - sandboxes/<id>/still.json: there while a sandbox is at rest, and what of it is kept.
+ *
+ * Put in place after everything else is on disk, and taken away before anything of the sandbox moves again.  With a
+ * cell.json beside it the sandbox is at rest all the same: what lives of it is frozen and can be spared. */
+#pragma once
+#include <stdbool.h>
+
+#include "model/ids.h"
+
+struct err;
+
+struct still {
+        char checkpoint[CHECKPOINT_ID_MAX]; /* its memory; "": only its files are kept */
+        char sealed[SEALED_ID_MAX];         /* the layer that was its upper directory; "": it has that still */
+};
+
+int still_write(int dir /* sandboxes/<id> */, const char *id, const struct still *s, bool is_durable, struct err *err);
+int still_read(int dir, const char *id, struct still *ret, struct err *err); /* ERR_NOT_FOUND: it is not at rest */
+int still_remove(int dir, bool is_durable);                                  /* fine when there is none */

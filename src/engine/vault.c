@@ -1,0 +1,213 @@
+#include "engine/vault.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "sys/scm.h"
+
+#define ANSWER_MAX 8192u
+#define RETRY_MIN_MS 100u
+#define RETRY_MAX_MS 5000u
+
+static void pump(struct vault *v);
+
+/* ------------------------------------------------------------- how a job ends */
+
+static void forget(struct vault_job *j)
+{
+        loop_del(&j->io);
+        close_fd(&j->io.fd);
+        close_fd(&j->lock);
+        list_remove(&j->node);
+        json_decref(j->what);
+        j->what = NULL;
+}
+
+static void finish(struct vault_job *j, const json_t *answer, int *fds, size_t nfds)
+{
+        struct vault *v = j->vault;
+
+        forget(j);
+        v->busy -= !j->only_waits;
+        j->on_done(j, answer, fds, nfds);
+        pump(v);
+}
+
+static void on_answer(struct io *io, uint32_t events)
+{
+        struct vault_job *j = CONTAINER_OF(io, struct vault_job, io);
+        static char text[ANSWER_MAX];
+        int fds[WORKER_FDS_MAX] = {-1, -1};
+        size_t nfds = 0;
+        json_t *answer;
+        ssize_t n;
+
+        (void)events;
+        n = scm_recv(io->fd, text, sizeof(text), fds, WORKER_FDS_MAX, &nfds);
+        if (n == -EAGAIN)
+                return;
+        answer = n > 0 ? json_loadb(text, (size_t)n, 0, NULL) : NULL;
+        if (!answer)
+                while (nfds > 0)
+                        close_fd(&fds[--nfds]);
+        finish(j, answer, fds, nfds);
+        json_decref(answer);
+}
+
+/* ------------------------------------------------------------- how it begins */
+
+static int write_job(const json_t *what)
+{
+        AUTO_CLOSE int fd = memfd_create("job", MFD_CLOEXEC);
+
+        if (fd < 0)
+                return -errno;
+        if (json_dumpfd(what, fd, JSON_COMPACT) < 0)
+                return -ENOMEM;
+        return TAKE_FD(fd);
+}
+
+static int begin(struct vault *v, struct vault_job *j)
+{
+        int pair[2], fds[3] = {-1, -1, j->lock}, r;
+        AUTO_CLOSE int text = write_job(j->what), theirs = -1;
+
+        if (text < 0)
+                return text;
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+                return -errno;
+        j->io = (struct io){.fd = pair[0], .on = on_answer};
+        fds[0] = text;
+        fds[1] = theirs = pair[1];
+        r = loop_add(v->loop, &j->io, EPOLLIN);
+        if (r == 0)
+                r = helper_send(&v->helper, "j", 1, fds, j->lock >= 0 ? 3 : 2);
+        if (r < 0) {
+                loop_del(&j->io);
+                close_fd(&j->io.fd);
+        }
+        return r;
+}
+
+static void try_again_later(struct vault *v)
+{
+        uint64_t ms = (uint64_t)RETRY_MIN_MS << (v->failures < 8 ? v->failures : 8);
+
+        v->failures++;
+        timer_set(v->loop, &v->retry, ms > RETRY_MAX_MS ? RETRY_MAX_MS : ms);
+}
+
+static void pump(struct vault *v)
+{
+        LIST_EACH (node, &v->queued) {
+                struct vault_job *j = LIST_ENTRY(node, struct vault_job, node);
+
+                if (!helper_is_running(&v->helper) || timer_is_armed(&v->retry))
+                        return;
+                if (!j->only_waits && v->busy >= v->busy_max)
+                        continue;
+                if (begin(v, j) < 0) {
+                        try_again_later(v);
+                        return;
+                }
+                v->failures = 0;
+                list_remove(&j->node);
+                list_push_back(&v->running, &j->node);
+                v->busy += !j->only_waits;
+        }
+}
+
+void vault_run(struct vault *v, struct vault_job *j)
+{
+        j->vault = v;
+        j->io.fd = -1;
+        list_push_back(&v->queued, &j->node);
+        pump(v);
+}
+
+bool vault_cancel(struct vault_job *j)
+{
+        if (j->io.fd >= 0)
+                return false;
+        forget(j);
+        return true;
+}
+
+/* ------------------------------------------------------------- the process */
+
+static void on_message(struct helper *h, const void *p, size_t n, int *fds, size_t nfds)
+{
+        (void)h, (void)p, (void)n; /* it says nothing; its workers do */
+        for (size_t i = 0; i < nfds; i++)
+                close_fd(&fds[i]);
+}
+
+static int start_helper(struct vault *v, struct err *err)
+{
+        int keep[WORKER_KEEP_MAX], sock = -1, r;
+        unsigned n = worker_fds(&v->conf, keep);
+        pid_t pid = helper_fork("sg-vault", keep, n, &sock);
+
+        if (pid < 0)
+                return err_sys(err, pid, "fork vault");
+        if (pid == 0)
+                worker_serve(&v->conf, sock);
+        r = helper_start(&v->helper, v->loop, sock);
+        return r < 0 ? err_sys(err, r, "watch vault") : 0;
+}
+
+static void on_gone(struct helper *h)
+{
+        struct vault *v = CONTAINER_OF(h, struct vault, helper);
+
+        if (v->is_stopped)
+                return;
+        log_error("vault.died", "running=%u, starting another", v->busy);
+        try_again_later(v);
+}
+
+static void on_retry(struct timer *t)
+{
+        struct vault *v = CONTAINER_OF(t, struct vault, retry);
+        struct err err = {0};
+
+        if (!helper_is_running(&v->helper) && start_helper(v, &err) < 0) {
+                log_error("helper.failed", "error=\"%s\"", err.msg);
+                try_again_later(v);
+                return;
+        }
+        pump(v);
+}
+
+int vault_start(struct vault *v, struct loop *l, const struct worker_conf *c, struct err *err)
+{
+        long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+        *v = (struct vault){.loop = l, .conf = *c, .busy_max = cores < 1 ? 2 : 2 * (unsigned)cores};
+        list_init(&v->queued);
+        list_init(&v->running);
+        v->helper.on_message = on_message;
+        v->helper.on_gone = on_gone;
+        v->retry.on = on_retry;
+        return start_helper(v, err);
+}
+
+void vault_stop(struct vault *v)
+{
+        v->is_stopped = true;
+        if (!v->loop)
+                return;
+        timer_clear(&v->retry);
+        LIST_EACH (node, &v->queued)
+                forget(LIST_ENTRY(node, struct vault_job, node));
+        LIST_EACH (node, &v->running)
+                forget(LIST_ENTRY(node, struct vault_job, node));
+        helper_stop(&v->helper);
+}

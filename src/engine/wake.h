@@ -1,0 +1,6 @@
+/* wake.h - a sandbox from a checkpoint: by a thaw where its processes are still there, else restored by a worker. */
+#pragma once
+#include "engine/guest.h"
+
+/* Begin with a plan (taken) that names a checkpoint, on a new guest or one at rest.  Failure is answered. */
+void wake_begin(struct guest *s, struct plan_create *plan, struct ask *a);

@@ -1,0 +1,130 @@
+#include "engine/work.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "engine/adopt.h"
+#include "sys/fs.h"
+
+static void free_memory(struct task *t)
+{
+        free(CONTAINER_OF(t, struct work, free_task));
+}
+
+static void work_free(struct work *w)
+{
+        plan_done(&w->plan);
+        w->free_task.run = free_memory;
+        loop_post(w->guest->engine->loop, &w->free_task);
+}
+
+static void read_error(const json_t *answer, struct err *err)
+{
+        const json_t *e = json_object_get(answer, "error");
+        const char *msg = json_string_value(json_object_get(e, "message"));
+
+        if (!answer)
+                (void)err_set(err, ERR_INTERNAL, "its worker died");
+        else if (e)
+                (void)err_set(err, err_kind_from_name(json_string_value(json_object_get(e, "kind"))), "%s",
+                              msg ? msg : "no reason was given");
+}
+
+static void on_done(struct vault_job *j, const json_t *answer, int *fds, size_t nfds)
+{
+        struct work *w = CONTAINER_OF(j, struct work, job);
+        struct guest *s = w->guest;
+        AUTO_CLOSE int dir = -1;
+        struct err err = {0};
+
+        read_error(answer, &err);
+        s->work = NULL;
+        if (answer) {
+                dir = sys_open_dir(s->engine->sandboxes_dir, s->record.id);
+                if (dir >= 0)
+                        (void)work_note_remove(dir);
+        }
+        w->on_done(w, answer, &err, fds, nfds);
+        work_free(w);
+}
+
+struct work *work_create(struct guest *s, json_t *what, struct ask *a)
+{
+        struct work *w = what ? calloc(1, sizeof(*w)) : NULL;
+
+        if (!w) {
+                json_decref(what);
+                return NULL;
+        }
+        *w = (struct work){.guest = s, .ask = a, .began_us = clock_mono_us()};
+        w->job = (struct vault_job){.what = what, .lock = -1, .on_done = on_done};
+        return w;
+}
+
+int work_start(struct work *w, const struct work_note *note, struct err *err)
+{
+        struct guest *s = w->guest;
+        int r = work_lock(s->engine->sandboxes_dir, s->record.id);
+
+        if (r < 0)
+                r = err_sys(err, r, "lock directory of sandbox %s", s->record.id);
+        else {
+                w->job.lock = r;
+                r = work_note_write(w->job.lock, note, err);
+        }
+        if (r < 0) {
+                close_fd(&w->job.lock);
+                json_decref(w->job.what);
+                work_free(w);
+                return r;
+        }
+        s->work = w;
+        vault_run(&s->engine->vault, &w->job);
+        return 0;
+}
+
+bool work_give_up(struct guest *s)
+{
+        struct work *w = s->work;
+        struct err err = {0};
+
+        if (!vault_cancel(&w->job))
+                return false;
+        s->work = NULL;
+        (void)err_set(&err, ERR_CONFLICT, "sandbox %s was killed", s->record.id);
+        ask_fail(TAKE_PTR(w->ask), &err);
+        work_free(w);
+        return true;
+}
+
+/* ------------------------------------------------------------- after a worker that is not ours to hear */
+
+static void on_settled(struct work *w, const json_t *answer, const struct err *err, int *fds, size_t nfds)
+{
+        struct guest *s = w->guest;
+        struct err lost = {0};
+
+        (void)answer, (void)err, (void)fds, (void)nfds;
+        (void)err_set(&lost, ERR_INTERNAL, "the process that worked on sandbox %s died", s->record.id);
+        adopt_settle(s);
+        ask_fail(TAKE_PTR(w->ask), &lost); /* what became of it goes out as a fact */
+}
+
+void work_settle(struct guest *s, struct ask *a)
+{
+        struct work *w = work_create(s, json_pack("{s:s,s:s}", "op", "settle", "id", s->record.id), a);
+
+        if (!w) {
+                log_error("sandbox.stuck", "sandbox=%s error=\"out of memory\", until the engine starts again",
+                          s->record.id);
+                ask_fail(a, &(struct err){.kind = ERR_INTERNAL, .msg = "out of memory"});
+                return;
+        }
+        w->job.only_waits = true;
+        w->on_done = on_settled;
+        s->work = w;
+        vault_run(&s->engine->vault, &w->job);
+}

@@ -1,0 +1,28 @@
+/* work.h - a job of the vault about one guest: its lock, its note on disk, who asked for it, and how it ended. */
+#pragma once
+#include "engine/guest.h"
+#include "engine/vault.h"
+#include "engine/work_note.h"
+
+struct work {
+        struct vault_job job;
+        struct guest *guest;
+        struct ask *ask; /* owned until answered */
+        uint64_t began_us;
+        /* err: ERR_NONE or why it failed.  answer NULL: its worker died.  fds are the callee's.  w is no longer the guest's
+         * work, and is freed after this. */
+        void (*on_done)(struct work *w, const json_t *answer, const struct err *err, int *fds, size_t nfds);
+        struct plan_create plan; /* owned; of a sandbox that wakes */
+        struct still still;      /* what is to be at rest */
+        bool is_durable;
+        struct task free_task;
+};
+
+/* New, with `what` (used up, also on failure) for the worker; begun by work_start(). */
+struct work *work_create(struct guest *s, json_t *what, struct ask *a);
+/* Lock, note, and off.  On failure the work is freed, its ask is still the caller's. */
+int work_start(struct work *w, const struct work_note *note, struct err *err);
+/* If the worker did not begin yet: true, and who asked is told.  Only for those about to be ended. */
+bool work_give_up(struct guest *s);
+/* BUSY: when no worker is at it any more, see what there is.  a (may be NULL) is answered then. */
+void work_settle(struct guest *s, struct ask *a);

@@ -1,0 +1,75 @@
+#include "engine/work_note.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "engine/instance.h"
+#include "sys/fs.h"
+
+#define NAME "work.json"
+#define TEXT_MAX (64u << 10)
+
+int work_note_write(int dir, const struct work_note *n, struct err *err)
+{
+        AUTO_FREE char *text = NULL;
+        json_t *obj = json_pack("{s:i,s:s,s:o}", "slot", (int)n->slot, "checkpoint", n->checkpoint, "net",
+                                plan_net_encode(&n->net));
+        int r;
+
+        text = json_dumps(obj, JSON_COMPACT);
+        json_decref(obj);
+        if (!text)
+                return err_sys(err, -ENOMEM, "write " NAME);
+        r = sys_replace_at(dir, NAME, text, strlen(text), 0600);
+        return r < 0 ? err_sys(err, r, "write " NAME) : 0;
+}
+
+static int decode(const json_t *obj, struct work_note *n, struct err *err)
+{
+        const json_t *slot = json_object_get(obj, "slot"), *c = json_object_get(obj, "checkpoint");
+        struct str id = {json_string_value(c), json_string_length(c)};
+
+        if (!json_is_integer(slot) || json_integer_value(slot) < 0 || json_integer_value(slot) >= SLOTS_MAX ||
+            !json_is_string(c) || (id.n > 0 && !checkpoint_id_is_valid(id)))
+                return err_set(err, ERR_INVALID, NAME ": not what was written");
+        n->slot = (unsigned)json_integer_value(slot);
+        memcpy(n->checkpoint, id.p, id.n + 1);
+        return plan_net_decode(json_object_get(obj, "net"), &n->net, err);
+}
+
+int work_note_read(int dir, struct work_note *ret, struct err *err)
+{
+        AUTO_FREE char *text = malloc(TEXT_MAX);
+        struct work_note n = {0};
+        json_t *obj;
+        ssize_t len;
+        int r;
+
+        len = text ? sys_read_at(dir, NAME, text, TEXT_MAX) : -ENOMEM;
+        if (len < 0)
+                return err_sys(err, (int)len, NAME);
+        obj = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+        r = decode(obj, &n, err);
+        json_decref(obj);
+        if (r == 0)
+                *ret = n;
+        return r;
+}
+
+int work_note_remove(int dir)
+{
+        return unlinkat(dir, NAME, 0) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+int work_lock(int sandboxes_dir, const char *id)
+{
+        AUTO_CLOSE int dir = sys_open_dir(sandboxes_dir, id);
+
+        if (dir < 0)
+                return dir;
+        return flock(dir, LOCK_EX | LOCK_NB) < 0 ? -errno : TAKE_FD(dir);
+}

@@ -1,0 +1,127 @@
+#include "engine/worker.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "sys/proc.h"
+#include "sys/scm.h"
+
+#define JOB_MAX (4u << 20)
+#define JOB_FDS 3
+
+static const struct {
+        const char *name;
+        worker_op *run;
+} ops[] = {
+        {"pause", worker_pause},
+        {"seal", worker_seal},
+        {"flush", worker_flush},
+        {"settle", worker_settle},
+};
+
+static json_t *read_job(int fd)
+{
+        AUTO_FREE char *text = malloc(JOB_MAX);
+        size_t have = 0;
+        ssize_t n = 1;
+
+        while (text && n > 0 && have < JOB_MAX) {
+                n = pread(fd, text + have, JOB_MAX - have, (off_t)have);
+                if (n > 0)
+                        have += (size_t)n;
+        }
+        return text && n == 0 ? json_loadb(text, have, 0, NULL) : NULL;
+}
+
+static void answer(int sock, struct worker_result *r, const struct err *err)
+{
+        AUTO_FREE char *text = NULL;
+        json_t *msg = err->kind == ERR_NONE ? r->body ? r->body : json_object()
+                                            : json_pack("{s:{s:s,s:s}}", "error", "kind", err_kind_name(err->kind),
+                                                        "message", err->msg);
+
+        if (err->kind == ERR_NONE)
+                (void)json_object_set_new(msg, "ok", json_true());
+        text = json_dumps(msg, JSON_COMPACT);
+        json_decref(msg);
+        if (text)
+                (void)scm_send(sock, text, strlen(text), r->fds, err->kind == ERR_NONE ? r->nfds : 0);
+}
+
+static int run(const struct worker_conf *c, const json_t *job, struct worker_result *ret, struct err *err)
+{
+        const char *op = json_string_value(json_object_get(job, "op"));
+
+        for (size_t i = 0; i < ARRAY_LEN(ops); i++)
+                if (op && strcmp(ops[i].name, op) == 0)
+                        return ops[i].run(c, job, ret, err);
+        return err_set(err, ERR_INTERNAL, "no such job");
+}
+
+/* From here on nothing but the job decides when we end: not the engine, not the vault, no terminal. */
+static _Noreturn void work(const struct worker_conf *c, int job_fd, int sock, int lock)
+{
+        struct worker_result result = {0};
+        struct err err = {0};
+        json_t *job = read_job(job_fd);
+
+        (void)prctl(PR_SET_NAME, "sg-worker");
+        (void)prctl(PR_SET_PDEATHSIG, 0);
+        (void)setsid();
+        (void)signal(SIGTERM, SIG_IGN);
+        (void)signal(SIGHUP, SIG_IGN);
+        (void)signal(SIGCHLD, SIG_DFL);
+        if (run(c, job, &result, &err) < 0 && err.kind == ERR_NONE)
+                (void)err_set(&err, ERR_INTERNAL, "no reason was given");
+        if (lock >= 0)
+                (void)flock(lock, LOCK_UN); /* the engine may go on with the sandbox as soon as it hears */
+        answer(sock, &result, &err);
+        _exit(err.kind == ERR_NONE ? 0 : 1);
+}
+
+/* fds: the job, the socket, and the lock. */
+static void start(const struct worker_conf *c, int vault_sock, const int *fds, size_t nfds)
+{
+        pid_t pid = fork();
+
+        if (pid == 0) {
+                (void)close(vault_sock);
+                work(c, fds[0], fds[1], nfds > 2 ? fds[2] : -1);
+        }
+        if (pid < 0)
+                log_error("worker.failed", "error=\"%s\"", strerror(errno)); /* the engine sees the socket close */
+}
+
+_Noreturn void worker_serve(const struct worker_conf *c, int sock)
+{
+        int fds[JOB_FDS];
+        size_t nfds = 0;
+        char word;
+
+        (void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* of what workers leave: restored sandboxes */
+        while (scm_recv(sock, &word, 1, fds, JOB_FDS, &nfds) == 1) {
+                if (nfds >= 2)
+                        start(c, sock, fds, nfds);
+                while (nfds > 0)
+                        (void)close(fds[--nfds]);
+        }
+        _exit(0);
+}
+
+unsigned worker_fds(const struct worker_conf *c, int *out)
+{
+        const int dirs[] = {c->data_dir,   c->sandboxes_dir, c->checkpoints_dir, c->sealed_dir, c->trash_dir,
+                            c->layers_dir, c->envd_dir,      c->proc_dir,        c->envd_binary};
+        unsigned n = cgroups_fds(c->cgroups, out);
+
+        for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
+                out[n++] = dirs[i];
+        return n;
+}

@@ -1,0 +1,53 @@
+/* worker.h - a process for one job of the vault: pauses or wakes one sandbox, from beginning to end, and writes down how it
+ * ended, whether or not anybody is left to tell.
+ *
+ * A job is a JSON object with "op"; ids in it were checked by the engine.
+ *   pause   {id, checkpoint?, durable, slot, pid, uid_base, address, envd}   -> {bytes, frozen_us}
+ *           Processes are frozen; afterwards, with still.json in place, they are nobody's any more; or all is as before.
+ *   wake    {plan, slot, uid_base, address, record}  from a checkpoint        -> {pid, start_time}, fds: pidfd, netns
+ *   thaw    {plan, slot, pid}                        frozen in memory         -> {}
+ *   seal    {id, layer}                                                       -> {bytes}
+ *   flush   {checkpoint?, layer?}                                             -> {}
+ *   settle  {id, slot?, pid?}  wait until no other worker is at it, nor what it started
+ * The answer is {"ok":true, ...} or {"error":{"kind","message"}}. */
+#pragma once
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "engine/cgroups.h"
+#include "engine/criu.h"
+#include "engine/instance.h"
+#include "engine/record.h"
+#include "sys/proc.h"
+
+struct err;
+
+struct worker_conf { /* all borrowed from the engine */
+        struct instance *instance;
+        const struct cgroups *cgroups;
+        struct plan_limits default_limits;
+        const char *data_path;
+        int data_dir, sandboxes_dir, checkpoints_dir, sealed_dir, trash_dir, layers_dir, envd_dir, proc_dir;
+        int envd_binary;
+        char envd[RECORD_HASH_MAX]; /* its hash */
+        char boot_id[SYS_BOOT_ID_MAX];
+        bool has_link;
+        struct criu_tool tool;
+        const char *tool_why; /* NULL: checkpoints work here; else why not */
+};
+
+#define WORKER_FDS_MAX 2
+
+struct worker_result {
+        json_t *body; /* new reference; NULL: nothing to say */
+        int fds[WORKER_FDS_MAX];
+        size_t nfds;
+};
+
+typedef int worker_op(const struct worker_conf *c, const json_t *job, struct worker_result *ret, struct err *err);
+worker_op worker_pause, worker_seal, worker_flush, worker_settle;
+
+/* The process of the vault: serve jobs until the engine is gone. */
+_Noreturn void worker_serve(const struct worker_conf *c, int sock);
+unsigned worker_fds(const struct worker_conf *c, int *out); /* what it needs open; at most WORKER_KEEP_MAX */
+#define WORKER_KEEP_MAX (CGROUPS_FDS_MAX + 9)

@@ -1,0 +1,153 @@
+#include "engine/worker_files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "engine/still.h"
+#include "sys/fs.h"
+
+#define COUNT_MAX 20000u /* entries looked at for a layer's size: it is told while somebody waits */
+#define COUNT_DEPTH_MAX 64u
+#define TRACED_ROUNDS 2000u /* of 5 ms */
+
+void worker_discard(const struct worker_conf *c, int dir, const char *name)
+{
+        char to[96];
+
+        (void)snprintf(to, sizeof(to), "%.64s-", name);
+        random_id(to + strlen(to), 6);
+        if (renameat(dir, name, c->trash_dir, to) < 0 && errno != ENOENT)
+                log_error("trash.full", "name=%s error=\"%s\"", name, strerror(errno));
+}
+
+/* ------------------------------------------------------------- sealing */
+
+struct count {
+        uint64_t bytes;
+        unsigned entries;
+};
+
+static void count_below(int at, const char *name, struct count *n, unsigned depth)
+{
+        int fd = sys_open_beneath(at, name, O_RDONLY | O_DIRECTORY, 0);
+        DIR *d = fd < 0 ? NULL : fdopendir(fd);
+        struct dirent *e;
+        struct stat st;
+
+        while (d && n->entries < COUNT_MAX && (e = readdir(d))) {
+                if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+                        continue;
+                n->entries++;
+                if (e->d_type == DT_DIR && depth < COUNT_DEPTH_MAX)
+                        count_below(fd, e->d_name, n, depth + 1);
+                else if (e->d_type == DT_REG && fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+                        n->bytes += (uint64_t)st.st_blocks * 512u;
+        }
+        if (d)
+                (void)closedir(d);
+}
+
+/* A crash in between leaves the layer in place and still.json without it: asked again, it is only noted. */
+static int move_upper(const struct worker_conf *c, int dir, const char *layer, struct err *err)
+{
+        if (renameat2(dir, "u", c->sealed_dir, layer, RENAME_NOREPLACE) == 0) {
+                worker_discard(c, dir, "w");
+                return 0;
+        }
+        if (errno == ENOENT && faccessat(c->sealed_dir, layer, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+                return 0;
+        if (errno == ENOENT)
+                return err_set(err, ERR_NOT_FOUND, "it has no files of its own");
+        return err_sys(err, -errno, "seal layer %s", layer);
+}
+
+int worker_seal(const struct worker_conf *c, const json_t *job, struct worker_result *ret, struct err *err)
+{
+        const char *id = json_string_value(json_object_get(job, "id"));
+        const char *layer = json_string_value(json_object_get(job, "layer"));
+        AUTO_CLOSE int dir = sys_open_dir(c->sandboxes_dir, id);
+        struct count n = {0};
+        struct still s;
+        int r;
+
+        if (dir < 0)
+                return err_sys(err, dir, "open directory of sandbox %s", id);
+        r = still_read(dir, id, &s, err);
+        if (r == 0)
+                r = move_upper(c, dir, layer, err);
+        if (r < 0)
+                return r;
+        (void)snprintf(s.sealed, sizeof(s.sealed), "%s", layer);
+        r = still_write(dir, id, &s, false, err);
+        if (r < 0)
+                return r;
+        count_below(c->sealed_dir, layer, &n, 0);
+        ret->body = json_pack("{s:I}", "bytes", (json_int_t)n.bytes);
+        return 0;
+}
+
+/* ------------------------------------------------------------- flushing */
+
+static int flush_layer(const struct worker_conf *c, const char *layer, struct err *err)
+{
+        AUTO_CLOSE int dir = sys_open_dir(c->sealed_dir, layer);
+
+        if (dir < 0)
+                return err_sys(err, dir, "layer '%s'", layer);
+        return syncfs(dir) < 0 ? err_sys(err, -errno, "flush layer '%s'", layer) : 0;
+}
+
+int worker_flush(const struct worker_conf *c, const json_t *job, struct worker_result *ret, struct err *err)
+{
+        const char *layer = json_string_value(json_object_get(job, "layer"));
+
+        (void)ret;
+        return layer ? flush_layer(c, layer, err) : 0;
+}
+
+/* ------------------------------------------------------------- waiting for another worker */
+
+static bool is_traced(const struct worker_conf *c, pid_t pid)
+{
+        char path[48], text[4096];
+        const char *at;
+
+        (void)snprintf(path, sizeof(path), "%d/status", pid);
+        if (sys_read_at(c->proc_dir, path, text, sizeof(text)) < 0)
+                return false;
+        at = strstr(text, "\nTracerPid:\t");
+        return at && at[12] != '0';
+}
+
+/* The lock says when the other worker is gone.  What dumps for it may be a moment behind, and has no event. */
+int worker_settle(const struct worker_conf *c, const json_t *job, struct worker_result *ret, struct err *err)
+{
+        const struct timespec pause = {.tv_nsec = 5000000};
+        const char *id = json_string_value(json_object_get(job, "id"));
+        AUTO_CLOSE int dir = sys_open_dir(c->sandboxes_dir, id);
+        struct record rec;
+        struct err none;
+
+        (void)ret;
+        if (dir < 0)
+                return err_sys(err, dir, "open directory of sandbox %s", id);
+        while (flock(dir, LOCK_EX) < 0)
+                if (errno != EINTR)
+                        return err_sys(err, -errno, "wait for the worker of sandbox %s", id);
+        if (record_read(dir, &rec, &none) < 0)
+                return 0;
+        for (unsigned i = 0; i < TRACED_ROUNDS && is_traced(c, rec.pid); i++)
+                (void)nanosleep(&pause, NULL);
+        record_done(&rec);
+        return 0;
+}

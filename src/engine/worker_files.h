@@ -1,0 +1,6 @@
+/* worker_files.h - what workers do to directories of checkpoints and layers. */
+#pragma once
+#include "engine/worker.h"
+
+void worker_discard(const struct worker_conf *c, int dir,
+                    const char *name); /* to the trash; fine when it is not there */

@@ -1,0 +1,83 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "engine/still.h"
+#include "engine/worker.h"
+#include "engine/worker_files.h"
+#include "sys/fs.h"
+
+#define FREEZE_MS 10000
+
+struct pausing {
+        const struct worker_conf *conf;
+        const char *id;
+        struct still still;
+        unsigned slot;
+        bool is_durable;
+        int dir; /* sandboxes/<id> */
+};
+
+static int stop_processes(const struct pausing *p, struct err *err)
+{
+        int r = cgroups_freeze(p->conf->cgroups, p->slot, true);
+
+        if (r == -EOPNOTSUPP)
+                return err_set(err, ERR_UNAVAILABLE, "this host has no cgroup v2 hierarchy to freeze sandboxes with");
+        if (r == 0)
+                r = cgroups_wait_frozen(p->conf->cgroups, p->slot, FREEZE_MS);
+        if (r == -ETIMEDOUT)
+                return err_set(err, ERR_CONFLICT, "its processes did not stop in %d ms", FREEZE_MS);
+        return r < 0 ? err_sys(err, r, "freeze slot %u", p->slot) : 0;
+}
+
+/* What its files are at this instant, on disk; then the word that it is at rest. */
+static int keep_files(const struct pausing *p, struct err *err)
+{
+        if (p->is_durable && syncfs(p->dir) < 0)
+                return err_sys(err, -errno, "flush its files");
+        return still_write(p->dir, p->id, &p->still, p->is_durable, err);
+}
+
+static void undo(const struct pausing *p)
+{
+        int r;
+
+        (void)still_remove(p->dir, false);
+        if (p->still.checkpoint[0])
+                worker_discard(p->conf, p->conf->checkpoints_dir, p->still.checkpoint);
+        r = cgroups_freeze(p->conf->cgroups, p->slot, false);
+        if (r < 0 && r != -EOPNOTSUPP)
+                log_error("sandbox.stuck", "sandbox=%s slot=%u error=\"%s\"", p->id, p->slot, strerror(-r));
+}
+
+int worker_pause(const struct worker_conf *c, const json_t *job, struct worker_result *ret, struct err *err)
+{
+        const char *checkpoint = json_string_value(json_object_get(job, "checkpoint"));
+        struct pausing p = {.conf = c,
+                            .id = json_string_value(json_object_get(job, "id")),
+                            .slot = (unsigned)json_integer_value(json_object_get(job, "slot")),
+                            .is_durable = json_is_true(json_object_get(job, "durable"))};
+        uint64_t began = clock_mono_us();
+        int r;
+
+        (void)snprintf(p.still.checkpoint, sizeof(p.still.checkpoint), "%s", checkpoint ? checkpoint : "");
+        p.dir = sys_open_dir(c->sandboxes_dir, p.id);
+        if (p.dir < 0)
+                return err_sys(err, p.dir, "open directory of sandbox %s", p.id);
+        r = stop_processes(&p, err);
+        if (r == 0)
+                r = keep_files(&p, err);
+        if (r < 0)
+                undo(&p);
+        else
+                ret->body = json_pack("{s:I,s:I}", "bytes", (json_int_t)0, "frozen_us",
+                                      (json_int_t)(clock_mono_us() - began));
+        return r;
+}

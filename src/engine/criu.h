@@ -44,10 +44,12 @@ struct criu_restore {
         void *arg;
 };
 
-/* root and dev are not below /run, which must exist: CRIU sees a tmpfs of its own there.
+/* root and dev are not below /run, which must exist: CRIU sees a tmpfs of its own there.  Every directory above them lets
+ * everybody pass (o+x): the restored init, nobody special outside, looks for them by path.
  * CRIU starts in the caller's cgroups, mount namespace and cgroup namespace, which become the sandbox's.  *ret_pid is its
  * init, a child of the caller.  ERR_INVALID: the images do not fit.  On failure no process is left. */
 int criu_restore(const struct criu_tool *t, const struct criu_restore *r, pid_t *ret_pid, struct err *err);
 
-/* Does it work on this host?  Dumps and restores a small process tree in namespaces of its own, in `scratch`. */
+/* Does it work on this host?  Dumps and restores a small process tree in namespaces of its own, in `scratch`, to which
+ * everybody can pass (o+x, and above it). */
 int criu_prove(const struct criu_tool *t, const char *scratch, struct err *err);

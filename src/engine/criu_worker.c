@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "engine/criu.h"
+#include "engine/criu_find.h"
 #include "sys/fs.h"
 #include "sys/mnt.h"
 #include "sys/proc.h"
@@ -86,24 +87,18 @@ static bool print(char out[256], const char *a, const char *b)
         return n > 0 && n < 256;
 }
 
-static const char *host_program(void)
-{
-        static const char *const places[] = {"/usr/sbin/criu", "/usr/local/sbin/criu", "/usr/bin/criu"};
-
-        for (size_t i = 0; i < ARRAY_LEN(places); i++)
-                if (access(places[i], X_OK) == 0)
-                        return places[i];
-        return places[0];
-}
-
 static int describe(struct start *s, const struct criu_tool *t, uint32_t owner, int sock, struct err *err)
 {
+        const char *host = t->dir ? NULL : criu_host_program();
         static char path[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin", by_library[] = "--library-path",
                     by_preload[] = "--preload", no_config[] = "--no-default-config", swrk[] = "swrk";
         size_t n = 0, e = 0;
 
         if (!print(s->ld, t->dir ? t->dir : "", "/ld.so") || !print(s->lib, t->dir ? t->dir : "", "/lib") ||
-            !print(s->program, t->dir ? t->dir : "", t->dir ? "/criu" : host_program()) ||
+            !print(s->program, t->dir ? t->dir : "",
+                   t->dir ? "/criu"
+                   : host ? host
+                          : "/usr/sbin/criu") ||
             !print(s->preload, t->dir ? "" : "LD_PRELOAD=", t->shim) ||
             !print(s->libs, "CRIU_LIBS_DIR=", t->dir ? t->dir : "/usr/lib/criu"))
                 return err_set(err, ERR_INVALID, "CRIU: a path is too long");

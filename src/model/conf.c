@@ -34,6 +34,7 @@ static const struct conf_key {
         {"envd", CONF_TEXT, offsetof(struct conf, envd), .is_internal = true},
         {"make_key", CONF_BOOL, offsetof(struct conf, make_key), .is_internal = true},
         TEXT(images_dir),
+        TEXT(criu_dir),
         TEXT(listen),
         TEXT(tls_listen),
         TEXT(domain),
@@ -106,9 +107,11 @@ int conf_defaults(struct conf *ret, const char *data_dir, struct err *err)
                 return err_set(err, ERR_INVALID, "data_dir: '%s' is not an absolute path", data_dir);
         if (asprintf(&c.images_dir, "%s/images", data_dir) < 0)
                 c.images_dir = NULL;
-        if (!c.images_dir || set_text(&c.data_dir, data_dir) < 0 || set_text(&c.listen, "127.0.0.1:3000") < 0 ||
-            set_text(&c.tls_listen, "127.0.0.1:3443") < 0 || set_text(&c.domain, CONF_DEFAULT_DOMAIN) < 0 ||
-            set_text(&c.log_level, "info") < 0) {
+        if (asprintf(&c.criu_dir, "%s/criu", data_dir) < 0)
+                c.criu_dir = NULL;
+        if (!c.images_dir || !c.criu_dir || set_text(&c.data_dir, data_dir) < 0 ||
+            set_text(&c.listen, "127.0.0.1:3000") < 0 || set_text(&c.tls_listen, "127.0.0.1:3443") < 0 ||
+            set_text(&c.domain, CONF_DEFAULT_DOMAIN) < 0 || set_text(&c.log_level, "info") < 0) {
                 conf_done(&c);
                 return err_set(err, ERR_LIMIT, "out of memory");
         }
@@ -269,6 +272,8 @@ int conf_check(const struct conf *c, struct err *err)
         r = check_absolute("data_dir", c->data_dir, err);
         if (r == 0)
                 r = check_absolute("images_dir", c->images_dir, err);
+        if (r == 0)
+                r = check_absolute("criu_dir", c->criu_dir, err);
         if (r == 0)
                 r = check_address("listen", c->listen, err);
         if (r == 0)

@@ -19,6 +19,7 @@ struct err;
 struct conf {
         char *data_dir;   /* absolute */
         char *images_dir; /* absolute; default <data>/images: layers/<id>/, templates/<alias>.json */
+        char *criu_dir;   /* absolute; default <data>/criu: engine/criu_find.h */
         char *listen;     /* "127.0.0.1:3000" */
         char *tls_listen; /* "127.0.0.1:3443" */
         char *domain; /* "localhost:3443": what clients get as `domain`; the part before ':' is in the certificate */

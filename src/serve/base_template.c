@@ -17,6 +17,7 @@
 #include "base/str.h"
 #include "serve/command.h"
 #include "serve/datadir.h"
+#include "serve/mirror.h"
 #include "serve/recipe.h"
 #include "sys/fs.h"
 #include "sys/proc.h"
@@ -59,65 +60,6 @@ static void remove_leftovers(const struct build *b)
         }
         if (dir)
                 (void)closedir(dir);
-}
-
-/* --- which mirror --- */
-
-struct mirror_search {
-        char codename[64];
-        char *found; /* owned */
-};
-
-static void host_codename(char out[64])
-{
-        AUTO_BUF struct buf text = BUF_INIT(16u << 10);
-        struct str rest, line;
-        bool more;
-
-        out[0] = 0;
-        if (file_read("/usr/lib/os-release", &text) < 0)
-                return;
-        rest = (struct str){(const char *)buf_at(&text), text.len};
-        do {
-                more = str_cut(&rest, '\n', &line);
-                if (str_starts(line, "VERSION_CODENAME="))
-                        (void)snprintf(out, 64, "%.*s", (int)line.n - 17, line.p + 17);
-        } while (more);
-}
-
-/* "URI release component": the first archive that has this host's own release. */
-static void on_target_line(struct str line, void *arg)
-{
-        struct mirror_search *m = arg;
-        struct str uri, release;
-
-        if (!m->found && str_cut(&line, ' ', &uri) && str_cut(&line, ' ', &release) && str_is(release, m->codename) &&
-            str_is(line, "main") && (str_starts(uri, "http://") || str_starts(uri, "https://")))
-                m->found = str_dup(uri);
-}
-
-static int find_mirror(struct build *b, const char *mirror, struct err *err)
-{
-        const char *const argv[] = {
-                "apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages",
-                NULL};
-        struct mirror_search m = {0};
-        const struct command c = {.argv = argv, .on_line = on_target_line, .arg = &m};
-        int r;
-
-        if (mirror) {
-                b->mirror = strdup(mirror);
-                return b->mirror ? 0 : err_set(err, ERR_LIMIT, "out of memory");
-        }
-        host_codename(m.codename);
-        r = command_run(&c, err);
-        if (r < 0)
-                return r;
-        if (!m.found)
-                return err_set(err, ERR_NOT_FOUND,
-                               "no Debian mirror in this host's apt configuration: give --mirror URL");
-        b->mirror = m.found;
-        return 0;
 }
 
 /* --- the tree --- */
@@ -298,7 +240,7 @@ static int build_tree(struct build *b, const char *mirror, struct err *err)
                 return err_set(err, ERR_LIMIT, "out of memory");
         if (mkdirat(b->layers, b->temp, 0755) < 0 || chmod(b->root, 0755) < 0)
                 return err_sys(err, -errno, "make directory '%s'", b->root);
-        r = find_mirror(b, mirror, err);
+        r = mirror_find(mirror, &b->mirror, err);
         if (r < 0)
                 return r;
         say(b, "making a Debian " RECIPE_SUITE " file system; this takes a minute or two, once");

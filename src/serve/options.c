@@ -15,7 +15,7 @@ static const struct text_option {
 } texts[] = {
         {"listen", "listen", false},       {"tls-listen", "tls_listen", false}, {"domain", "domain", false},
         {"images", "images_dir", true},    {"tls-cert", "tls_cert", true},      {"tls-key", "tls_key", true},
-        {"log-level", "log_level", false},
+        {"log-level", "log_level", false}, {"criu", "criu_dir", true},
 };
 
 static const struct option options[] = {
@@ -32,6 +32,7 @@ static const struct option options[] = {
         {"tls-cert", required_argument, NULL, OPT_TEXT + 4},
         {"tls-key", required_argument, NULL, OPT_TEXT + 5},
         {"log-level", required_argument, NULL, OPT_TEXT + 6},
+        {"criu", required_argument, NULL, OPT_TEXT + 7},
         {NULL, 0, NULL, 0},
 };
 

@@ -19,6 +19,7 @@
 #include "engine/destroy.h"
 #include "io/tls.h"
 #include "serve/base_template.h"
+#include "serve/criu_tool.h"
 #include "serve/datadir.h"
 #include "serve/greeting.h"
 #include "serve/leftover.h"
@@ -40,8 +41,9 @@ const char serve_usage[] =
         "  --tls-cert FILE         certificate chain for *.NAME (default: from a local CA made at first start)\n"
         "  --tls-key FILE          its key\n"
         "  --images DIR            layers and templates (default DIR/images)\n"
+        "  --criu DIR              program for pausing with memory, fetched when there is none (default DIR/criu)\n"
         "  --config FILE           JSON object of settings; options win over it\n"
-        "  --mirror URL            Debian mirror of the base template (default: the host's own)\n"
+        "  --mirror URL            Debian mirror of base template and CRIU (default: the host's own)\n"
         "  --log-level LEVEL       error, warn, info, debug\n"
         "  --stop-sandboxes        end the sandboxes, too, when it ends\n"
         "  --check                 run a first sandbox, then print how to use the server\n";
@@ -147,6 +149,8 @@ static int prepare(struct serve *s, struct err *err)
                 r = settle_domain(s, err);
         if (r == 0)
                 r = base_template_ensure(c->images_dir, s->opt.mirror, err);
+        if (r == 0)
+                r = criu_tool_ensure(c->criu_dir, s->opt.mirror, err);
         if (r == 0)
                 r = make_certificate(c, err);
         if (r == 0)

@@ -36,6 +36,15 @@ static int take_signals(void)
         return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+/* Somebody put it to rest: then it was not lost, and is not ours to end. */
+static bool was_paused(struct api *api, const char *id)
+{
+        struct api_sandbox now = {0};
+        struct err ignored = {0};
+
+        return api_get(api, id, &now, &ignored) == 0 && now.is_paused;
+}
+
 static int run(struct api *api, const struct cli_options *o, int signals, struct err *err)
 {
         const struct api_create create = {.template = o->template ? o->template : "base",
@@ -57,6 +66,9 @@ static int run(struct api *api, const struct cli_options *o, int signals, struct
                 return err->sys == EINTR ? PROCESS_SIGNALLED + SIGINT : -1;
         api->control.cancel = -1;
         code = process_run(&process, err);
+        if (code < 0 && was_paused(api, sandbox.id))
+                return err_set(err, ERR_CONFLICT, "sandbox %s was paused: `sandglass resume %s` lets it run again",
+                               sandbox.id, sandbox.id);
         if (api_delete(api, sandbox.id, &later) < 0 && later.kind != ERR_NOT_FOUND)
                 (void)fprintf(stderr, "sandglass run: sandbox %s may live on: %s\n", sandbox.id, later.msg);
         return code;

@@ -353,4 +353,33 @@ test('a small multipart upload is one write, however it is cut', async () => {
   await succeeds(files('RemoveWatcher', { watcherId }))
 })
 
+/** Two files in a directory, changed in turn that often: as many events. */
+function stir(dir, times) {
+  fs.mkdirSync(dir, { recursive: true })
+  const script = 'import os,sys\nfor n in "ab": open(f"{sys.argv[1]}/{n}", "w").close()\nfor i in range(int(sys.argv[2])): os.chmod(f"{sys.argv[1]}/{\'ab\'[i % 2]}", 0o600)'
+  execFileSync('python3', ['-c', script, dir, String(times)])
+}
+
+test('a watch whose client does not read: bounded memory, and in the end an error instead of a gap', async () => {
+  const rss = () => Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${envd.pid}/status`, 'utf8'))[1])
+  fs.mkdirSync(at('stirred'))
+  const before = rss()
+  const s = await watch({ path: at('stirred'), includeEntry: true })
+  s.rs.pause()
+  stir(at('stirred'), 150_000)
+  assert.ok(rss() - before < 8_000, `${rss() - before} kB more`)
+  s.rs.resume()
+  await s.whole()
+  assert.deepEqual(s.end.error, { code: 'internal', message: 'watcher error: fsnotify: queue or buffer overflow' })
+  assert.ok(s.messages.length < 150_000)
+})
+
+test('a polled watcher whose events nobody fetches fails, and says so every time', async () => {
+  const { watcherId } = await succeeds(files('CreateWatcher', { path: at('stirred') }))
+  stir(at('stirred'), 150_000)
+  for (let i = 0; i < 2; i++)
+    await fails(files('GetWatcherEvents', { watcherId }), 500, 'internal', /^watcher error: (too many events that were not fetched|fsnotify: queue or buffer overflow)$/)
+  await succeeds(files('RemoveWatcher', { watcherId }))
+})
+
 await main()

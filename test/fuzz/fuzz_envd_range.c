@@ -1,5 +1,17 @@
+#include "envd/accept.h"
 #include "envd/content.h"
 #include "fuzz.h"
+
+/* Whatever comes before it, a plain refusal at the end holds. */
+static void check_coding(struct str value)
+{
+        static const char refusal[] = ",gzip;q=0,identity;q=0.000";
+        AUTO_BUF struct buf b = BUF_INIT(1u << 20);
+
+        (void)accept_coding(value);
+        if (buf_add(&b, value.p, value.n) == 0 && buf_add(&b, refusal, sizeof(refusal) - 1) == 0)
+                MUST(accept_coding((struct str){(const char *)buf_at(&b), b.len}) == ACCEPT_NOTHING_KNOWN);
+}
 
 /* The first byte is the file's size, in steps that make all the edges reachable; the rest is a header's value. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -31,6 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                         MUST((buf_at(&out)[i] >= ' ' && buf_at(&out)[i] < 127) || buf_at(&out)[i] == '\t');
         MUST(content_type_of_bytes(copy, value.n < CONTENT_SNIFF_MAX ? value.n : CONTENT_SNIFF_MAX));
         (void)content_type_of_name(value);
+        check_coding(value);
         free(copy);
         return 0;
 }

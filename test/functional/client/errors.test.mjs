@@ -4,7 +4,7 @@ import test from 'node:test'
 
 import { suite } from '../lib/suite.mjs'
 
-const { AuthenticationError, FileNotFoundError, NotFoundError, Sandbox, SandboxError, SandboxNotFoundError, TimeoutError, leakless, withSandbox } = await suite()
+const { AuthenticationError, FileNotFoundError, InvalidArgumentError, NotFoundError, Sandbox, SandboxError, SandboxNotFoundError, TimeoutError, leakless, withSandbox } = await suite()
 const unknown = 'i' + 'x0'.repeat(10)
 const wrongKey = 'e2b_' + '0'.repeat(40)
 
@@ -47,4 +47,25 @@ test('a user that does not exist: AuthenticationError', withSandbox(async (sandb
 
 test('a timeout beyond the limit is refused and nothing is created', leakless(async () => {
   await assert.rejects(Sandbox.create({ timeoutMs: 1000 * 3600 * 1000 }), (e) => e instanceof SandboxError && /^400: Timeout cannot be greater than/.test(e.message))
+}))
+
+test('paths that cannot be: InvalidArgumentError, from every call', withSandbox(async ({ files, commands }) => {
+  for (const path of ['/tmp/' + 'n'.repeat(256), '/tmp' + '/deep'.repeat(1000), '~nobody/x'])
+    for (const call of [() => files.read(path), () => files.write(path, 'x'), () => files.list(path), () => files.getInfo(path), () => files.exists(path), () => files.makeDir(path), () => files.remove(path), () => files.rename(path, '/tmp/x'), () => files.watchDir(path, () => {}), () => commands.run('true', { cwd: path })])
+      await assert.rejects(call(), (e) => e instanceof InvalidArgumentError && /too long|expand/.test(e.message), `${call} ${path.slice(0, 20)}`)
+}))
+
+test('pipes, devices and circles of links: an error, at once', withSandbox(async ({ files, commands }) => {
+  await commands.run('mkfifo pipe; ln -s circle circle')
+  for (const path of ['pipe', '/dev/zero', '/dev/tty']) {
+    await assert.rejects(files.read(path), InvalidArgumentError, path)
+    await assert.rejects(files.read(path, { format: 'stream' }), InvalidArgumentError, path)
+  }
+  await assert.rejects(files.write('pipe', 'x'), (e) => e instanceof SandboxError && /no such device or address/.test(e.message))
+  await assert.rejects(files.read('circle'), (e) => e instanceof SandboxError && /too many levels of symbolic links/.test(e.message))
+  await assert.rejects(files.list('circle'), SandboxError)
+  assert.equal((await files.getInfo('circle')).symlinkTarget, '/home/user/circle')
+  await files.remove('circle')
+  await files.remove('pipe')
+  assert.deepEqual((await files.list('.')).filter((e) => !e.name.startsWith('.')), [])
 }))

@@ -140,22 +140,27 @@ void rpc_refuse(struct http_request *rq, enum connect_code code, const char *fmt
                 fail_unary(rq, &f);
 }
 
-void rpc_reply(struct rpc *rpc, json_t *out)
+void rpc_reply_text(struct rpc *rpc, struct str text)
 {
-        AUTO_FREE char *text = out ? json_dumps(out, JSON_COMPACT) : NULL;
         struct headers h;
 
-        json_decref(out);
         if (rpc->is_over)
                 return;
-        if (!text) {
-                rpc_failf(rpc, CONNECT_RESOURCE_EXHAUSTED, "out of memory");
-                return;
-        }
         rpc->is_over = true;
         timer_clear(&rpc->deadline);
         rpc_headers(&h, rpc->rq);
-        http_reply(rpc->rq, 200, "application/json", h.list, text, strlen(text));
+        http_reply(rpc->rq, 200, "application/json", h.list, text.p, text.n);
+}
+
+void rpc_reply(struct rpc *rpc, json_t *out)
+{
+        AUTO_FREE char *text = out ? json_dumps(out, JSON_COMPACT) : NULL;
+
+        json_decref(out);
+        if (text)
+                rpc_reply_text(rpc, str_of(text));
+        else
+                rpc_failf(rpc, CONNECT_RESOURCE_EXHAUSTED, "out of memory");
 }
 
 void rpc_open(struct rpc *rpc)

@@ -60,7 +60,8 @@ int rpc_user(const struct rpc *rpc, struct user *ret, struct fault *f);
 /* The same, and the path expanded for that user.  *ret_path is malloc'd. */
 int rpc_user_path(const struct rpc *rpc, const char *path, struct user *ret, char **ret_path, struct fault *f);
 
-void rpc_reply(struct rpc *rpc, json_t *out); /* steals; NULL: out of memory */
+void rpc_reply(struct rpc *rpc, json_t *out);             /* steals; NULL: out of memory */
+void rpc_reply_text(struct rpc *rpc, struct str message); /* the message as JSON */
 void rpc_fail(struct rpc *rpc, const struct fault *f);
 void rpc_failf(struct rpc *rpc, enum connect_code code, const char *fmt, ...) PRINTF(3, 4);
 

@@ -51,7 +51,7 @@ static char *join(const char *a, const char *b)
         return asprintf(&out, "%s%s%s", a, a[0] && b[0] ? "/" : "", b) < 0 ? NULL : out;
 }
 
-static void fail(struct watch *w, const char *why)
+void watch_fail(struct watch *w, const char *why)
 {
         if (w->has_failed)
                 return;
@@ -190,7 +190,7 @@ static void follow(struct watch *w, const struct inotify_event *ev, const char *
                 r = add_tree(w, name, true);
         }
         if (r < 0 && r != -ENOENT && r != -ENOTDIR)
-                fail(w, errno_text(-r));
+                watch_fail(w, errno_text(-r));
 }
 
 static void tell(struct watch *w, uint32_t mask, const char *name)
@@ -215,7 +215,7 @@ static void handle(struct watch *w, const struct inotify_event *ev)
         AUTO_FREE char *name = NULL;
 
         if (ev->mask & IN_Q_OVERFLOW) {
-                fail(w, "fsnotify: queue or buffer overflow");
+                watch_fail(w, "fsnotify: queue or buffer overflow");
                 return;
         }
         if (!d)
@@ -228,7 +228,7 @@ static void handle(struct watch *w, const struct inotify_event *ev)
                 return; /* of a subdirectory itself: its parent tells the same */
         name = join(d->name, ev->len ? ev->name : "");
         if (!name) {
-                fail(w, "out of memory");
+                watch_fail(w, "out of memory");
                 return;
         }
         tell(w, ev->mask, name[0] ? name : ".");
@@ -247,7 +247,7 @@ static bool read_events(struct watch *w)
                 return false;
         copy = malloc((size_t)n);
         if (!copy) {
-                fail(w, "out of memory");
+                watch_fail(w, "out of memory");
                 return false;
         }
         memcpy(copy, buf, (size_t)n);

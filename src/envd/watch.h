@@ -30,6 +30,7 @@ struct watch {
 int watch_create(struct loop *loop, const char *path, bool is_recursive, bool allow_network, struct watch **ret,
                  struct fault *f);
 void watch_free(struct watch *w);
-void watch_drain(struct watch *w); /* tell everything that has happened up to now */
-void watch_pause(struct watch *w); /* the kernel keeps what happens meanwhile, up to its limit */
+void watch_fail(struct watch *w, const char *why); /* calls on_error, the first time */
+void watch_drain(struct watch *w);                 /* tell everything that has happened up to now */
+void watch_pause(struct watch *w);                 /* the kernel keeps what happens meanwhile, up to its limit */
 void watch_resume(struct watch *w);

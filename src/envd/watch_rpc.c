@@ -1,5 +1,6 @@
 #include <errno.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "envd/envd.h"
 #include "envd/field.h"
@@ -145,25 +146,32 @@ void watch_rpc_watch_dir(struct rpc *rpc)
 
 struct watcher {
         struct list node;
+        struct watchers *all; /* borrowed */
         char id[WATCHER_ID_LEN + 2];
         struct watch *watch;
         struct shape shape;
-        json_t *events; /* not fetched yet */
-        char *error;    /* owned; NULL: it works */
+        struct buf events; /* not fetched yet: JSON, with commas between */
+        char *error;       /* owned; NULL: it works */
 };
 
 void watchers_init(struct watchers *ws)
 {
+        *ws = (struct watchers){0};
         list_init(&ws->all);
-        ws->count = 0;
 }
 
-static void watcher_free(struct watchers *ws, struct watcher *wr)
+static void drop_events(struct watcher *wr)
 {
+        wr->all->bytes -= wr->events.len;
+        buf_done(&wr->events);
+}
+
+static void watcher_free(struct watcher *wr)
+{
+        drop_events(wr);
         list_remove(&wr->node);
-        ws->count--;
+        wr->all->count--;
         watch_free(wr->watch);
-        json_decref(wr->events);
         free(wr->error);
         free(wr);
 }
@@ -171,7 +179,7 @@ static void watcher_free(struct watchers *ws, struct watcher *wr)
 void watchers_done(struct watchers *ws)
 {
         while (!list_is_empty(&ws->all))
-                watcher_free(ws, LIST_ENTRY(ws->all.next, struct watcher, node));
+                watcher_free(LIST_ENTRY(ws->all.next, struct watcher, node));
 }
 
 static void on_error(struct watch *w, const char *why)
@@ -179,19 +187,33 @@ static void on_error(struct watch *w, const char *why)
         struct watcher *wr = w->arg;
 
         wr->error = str_dup(str_of(why));
+        drop_events(wr); /* they are not told any more: the error is */
+}
+
+static int keep_event(struct watcher *wr, const char *text)
+{
+        size_t before = wr->events.len;
+        int r;
+
+        if (wr->all->bytes + strlen(text) + 1 > WATCHERS_BYTES_MAX)
+                return -E2BIG;
+        r = before ? buf_addc(&wr->events, ",") : 0;
+        if (r == 0)
+                r = buf_addc(&wr->events, text);
+        wr->all->bytes += wr->events.len - before;
+        return r;
 }
 
 static void on_event(struct watch *w, enum watch_event ev, const char *name)
 {
         struct watcher *wr = w->arg;
+        json_t *event = w->has_failed ? NULL : describe(w, &wr->shape, ev, name);
+        AUTO_FREE char *text = event ? json_dumps(event, JSON_COMPACT) : NULL;
+        int r = text ? keep_event(wr, text) : -ENOMEM;
 
-        if (json_array_size(wr->events) >= WATCHER_EVENTS_MAX && !wr->error) {
-                wr->error = str_dup(STR("too many events that were not fetched"));
-                watch_pause(w);
-                w->has_failed = true;
-        } else {
-                (void)json_array_append_new(wr->events, describe(w, &wr->shape, ev, name));
-        }
+        json_decref(event);
+        if (r < 0) /* once: what has failed stays so */
+                watch_fail(w, r == -E2BIG ? "too many events that were not fetched" : "out of memory");
 }
 
 void watch_rpc_create(struct rpc *rpc)
@@ -205,13 +227,11 @@ void watch_rpc_create(struct rpc *rpc)
                 return;
         }
         wr = calloc(1, sizeof(*wr));
-        if (!wr || !(wr->events = json_array())) {
-                free(wr);
+        if (!wr) {
                 rpc_failf(rpc, CONNECT_RESOURCE_EXHAUSTED, "out of memory");
                 return;
         }
         if (start(rpc, &wr->watch, &wr->shape, &f) < 0) {
-                json_decref(wr->events);
                 free(wr);
                 rpc_fail(rpc, &f);
                 return;
@@ -219,6 +239,8 @@ void watch_rpc_create(struct rpc *rpc)
         wr->watch->on_event = on_event;
         wr->watch->on_error = on_error;
         wr->watch->arg = wr;
+        wr->all = ws;
+        buf_init(&wr->events, WATCHERS_BYTES_MAX);
         wr->id[0] = 'w';
         random_id(wr->id + 1, WATCHER_ID_LEN);
         list_push_back(&ws->all, &wr->node);
@@ -247,8 +269,8 @@ static struct watcher *find(struct rpc *rpc)
 
 void watch_rpc_events(struct rpc *rpc)
 {
+        AUTO_BUF struct buf out = BUF_INIT(WATCHERS_BYTES_MAX + 64);
         struct watcher *wr = find(rpc);
-        json_t *out;
 
         if (!wr)
                 return;
@@ -257,12 +279,17 @@ void watch_rpc_events(struct rpc *rpc)
                 rpc_failf(rpc, CONNECT_INTERNAL, "watcher error: %s", wr->error);
                 return;
         }
-        out = json_object();
-        if (json_array_size(wr->events))
-                (void)json_object_set(out, "events", wr->events);
-        rpc_reply(rpc, out);
-        json_decref(wr->events);
-        wr->events = json_array();
+        if (wr->events.len == 0) {
+                rpc_reply(rpc, json_object());
+                return;
+        }
+        if (buf_addc(&out, "{\"events\":[") < 0 || buf_add(&out, buf_at(&wr->events), wr->events.len) < 0 ||
+            buf_addc(&out, "]}") < 0) {
+                rpc_failf(rpc, CONNECT_RESOURCE_EXHAUSTED, "out of memory");
+                return;
+        }
+        drop_events(wr);
+        rpc_reply_text(rpc, (struct str){(const char *)buf_at(&out), out.len});
 }
 
 void watch_rpc_remove(struct rpc *rpc)
@@ -271,6 +298,6 @@ void watch_rpc_remove(struct rpc *rpc)
 
         if (!wr)
                 return;
-        watcher_free(&rpc->envd->watchers, wr);
+        watcher_free(wr);
         rpc_reply(rpc, json_object());
 }

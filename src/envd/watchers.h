@@ -6,11 +6,11 @@
 struct rpc;
 
 #define WATCHERS_MAX 1024
-#define WATCHER_EVENTS_MAX 100000 /* that nobody has fetched; then the watcher fails */
+#define WATCHERS_BYTES_MAX (16u << 20) /* of events that nobody has fetched; who goes beyond it fails */
 
 struct watchers {
         struct list all; /* struct watcher */
-        size_t count;
+        size_t count, bytes;
 };
 
 void watchers_init(struct watchers *ws);

@@ -374,9 +374,21 @@ test('a watch whose client does not read: bounded memory, and in the end an erro
   assert.ok(s.messages.length < 150_000)
 })
 
-test('a polled watcher whose events nobody fetches fails, and says so every time', async () => {
+test('polled watchers whose events nobody fetches fail, and say so every time; memory is bounded', async () => {
+  const rss = () => Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${envd.pid}/status`, 'utf8'))[1])
+  const ids = []
+  for (let i = 0; i < 8; i++) ids.push((await succeeds(files('CreateWatcher', { path: at('stirred'), includeEntry: true }))).watcherId)
+  const before = rss()
+  stir(at('stirred'), 30_000)
+  const all = await Promise.all(ids.map((watcherId) => files('GetWatcherEvents', { watcherId })))
+  assert.ok(all.some((rs) => rs.status === 500), 'not all of them fit')
+  for (const rs of all) if (rs.status === 500) assert.match(rs.json.message, /^watcher error: (too many events that were not fetched|fsnotify: queue or buffer overflow)$/)
+  assert.ok(rss() - before < 48_000, `${rss() - before} kB more`)
+  for (const watcherId of ids) await succeeds(files('RemoveWatcher', { watcherId }))
   const { watcherId } = await succeeds(files('CreateWatcher', { path: at('stirred') }))
-  stir(at('stirred'), 150_000)
+  stir(at('stirred'), 20)
+  assert.equal((await succeeds(files('GetWatcherEvents', { watcherId }))).events.length, 22, 'there is room again')
+  stir(at('stirred'), 300_000)
   for (let i = 0; i < 2; i++)
     await fails(files('GetWatcherEvents', { watcherId }), 500, 'internal', /^watcher error: (too many events that were not fetched|fsnotify: queue or buffer overflow)$/)
   await succeeds(files('RemoveWatcher', { watcherId }))

@@ -51,6 +51,26 @@ static void refuse_slow_head(struct h1 *h)
         client_advance(c);
 }
 
+static uint64_t passed_bytes(const struct h1 *h)
+{
+        return h->c.x.up.sent_bytes + h->c.x.down.sent_bytes;
+}
+
+void h1_watch_half(struct h1 *h)
+{
+        h->half_bytes = passed_bytes(h);
+        arm(h, TIMER_HALF, h->c.edge->limits->half_timeout_ms);
+}
+
+/* An end of a client looks the same whether it still listens or is gone. */
+static void on_half_timer(struct h1 *h)
+{
+        if (passed_bytes(h) == h->half_bytes)
+                client_cut(&h->c);
+        else
+                h1_watch_half(h);
+}
+
 static void on_timer(struct timer *t)
 {
         struct h1 *h = CONTAINER_OF(t, struct h1, timer);
@@ -61,6 +81,7 @@ static void on_timer(struct timer *t)
         case TIMER_FIRST:
         case TIMER_END: client_close(&h->c); break;
         case TIMER_HEAD: refuse_slow_head(h); break;
+        case TIMER_HALF: on_half_timer(h); break;
         }
 }
 

@@ -13,12 +13,13 @@ struct h1 {
         struct client c;
         struct task gone;
         struct timer timer;
-        enum { TIMER_NONE, TIMER_FIRST, TIMER_HEAD, TIMER_IDLE, TIMER_END } timer_for;
+        enum { TIMER_NONE, TIMER_FIRST, TIMER_HEAD, TIMER_IDLE, TIMER_END, TIMER_HALF } timer_for;
         uint64_t idle_since_ms;
         struct head_scan scan; /* of an incomplete head */
         uint64_t drained_bytes;
-        bool is_settled; /* it is known which protocol it speaks */
-        bool is_parked;  /* hung up while nobody wants its bytes (tunnel) */
+        uint64_t half_bytes; /* what had passed through a half-closed tunnel when it was last looked at */
+        bool is_settled;     /* it is known which protocol it speaks */
+        bool is_parked;      /* hung up while nobody wants its bytes (tunnel) */
 };
 
 static inline struct h1 *h1_of(struct client *c)
@@ -30,6 +31,8 @@ void h1_create(struct edge *e, int fd, struct tls_context *tls); /* takes the fd
 ssize_t h1_fill(struct h1 *h); /* one read: > 0 bytes; 0 ended; -EAGAIN; other negative errno */
 void h1_want(struct h1 *h, uint32_t want);
 void h1_park(struct h1 *h); /* hung up while nobody wants its bytes: out of the loop until h1_want() */
+
+void h1_watch_half(struct h1 *h); /* one end of the tunnel is closed: it lives as long as bytes come from the other */
 
 /* h1_answer.c: the parts of client_kind that say things. */
 enum flow_step h1_interim(struct client *c, const struct http1_head *head);

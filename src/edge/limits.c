@@ -7,6 +7,7 @@ const struct edge_limits edge_limits_default = {
         .wake_timeout_ms = 90000,
         .dial_timeout_ms = 30000,
         .drain_timeout_ms = 5000,
+        .half_timeout_ms = 30000,
         .stop_timeout_ms = 5000,
         .idle_ours_ms = 60000,
         .idle_users_ms = 1000,

@@ -9,6 +9,7 @@ struct edge_limits {
         unsigned wake_timeout_ms;  /* for a sandbox at rest to run, the end of its pausing included */
         unsigned dial_timeout_ms;  /* for a socket into a sandbox */
         unsigned drain_timeout_ms; /* for what a client still sends after its answer */
+        unsigned half_timeout_ms;  /* for bytes through a tunnel that one end has closed */
         unsigned stop_timeout_ms;  /* for running exchanges when the role ends */
         unsigned idle_ours_ms;     /* an idle connection to envd or control is kept; they wait longer */
         unsigned idle_users_ms;    /* ... to a user's server, which may serve one connection at a time */

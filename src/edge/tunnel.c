@@ -58,10 +58,12 @@ void tunnel_step(struct client *c)
         if (c->is_ended && !c->in.len && !x->tunnel_up_ended) {
                 stream_shutdown_write(&u->stream);
                 x->tunnel_up_ended = true;
+                h1_watch_half(h1_of(c));
         }
         if (u->is_ended && !u->in.len && !x->down.out.len && !x->tunnel_down_ended) {
                 stream_shutdown_write(&h1_of(c)->conn.stream);
                 x->tunnel_down_ended = true;
+                h1_watch_half(h1_of(c));
         }
         if (x->tunnel_up_ended && x->tunnel_down_ended)
                 client_close(c);

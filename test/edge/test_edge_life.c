@@ -183,6 +183,85 @@ static void tunnels_carry_bytes_and_half_closes(void)
         CHECK_INT(hear_end(c), ==, END_CLEAN);
 }
 
+static void a_tunnel_half_closed_lives_as_long_as_bytes_come(void)
+{
+        WORLD;
+        AUTO_CLOSE int c = -1, up = -1, other = -1, other_up = -1;
+        char head[4096];
+
+        w.limits.half_timeout_ms = 300;
+        START;
+        c = dial_client(&w);
+        up = open_tunnel(&w, c);
+        CHECK(up >= 0);
+        CHECK_INT(shutdown(c, SHUT_WR), ==, 0);
+        CHECK_INT(hear_end(up), ==, END_CLEAN);
+        for (int i = 0; i < 10; i++) { /* longer than the limit */
+                CHECK_INT(say(up, "x"), ==, 0);
+                CHECK(hears(c, "x"));
+                CHECK(is_silent(c, 60));
+        }
+        CHECK_INT(hear_end(c), ==, END_RESET);
+        CHECK_INT(hear_end(up), !=, END_NONE);
+        /* The other end, too. */
+        other = dial_client(&w);
+        CHECK_INT(say(other, REQUEST("GET", "/ws", HOST_A("3000"), "Connection: Upgrade\r\nUpgrade: websocket\r\n")),
+                  ==, 0);
+        other_up = give_socket(&w, BOX_A, 3000);
+        CHECK_INT(hear_head(other_up, head, sizeof(head)), >, 0);
+        CHECK_INT(
+                say(other_up, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"),
+                ==, 0);
+        CHECK_INT(hear_head(other, head, sizeof(head)), >, 0);
+        CHECK_INT(shutdown(other_up, SHUT_WR), ==, 0);
+        CHECK_INT(hear_end(other), !=, END_NONE);
+        CHECK_INT(hear_end(other_up), !=, END_NONE);
+}
+
+/* Whatever waits there are for heads, idle connections and ourselves: none is for what runs. */
+static void silent_tunnels_and_streams_go_on(void)
+{
+        WORLD;
+        AUTO_CLOSE int c = -1, up = -1, s = -1, slow = -1, h = -1, waits = -1;
+        char head[4096];
+
+        w.limits.head_timeout_ms = w.limits.idle_timeout_ms = w.limits.wait_timeout_ms = 20;
+        w.limits.dial_timeout_ms = w.limits.drain_timeout_ms = w.limits.idle_users_ms = 20;
+        START;
+        c = dial_client(&w);
+        up = open_tunnel(&w, c);
+        CHECK(up >= 0);
+        s = dial_client(&w);
+        CHECK_INT(say(s, REQUEST("GET", "/events", HOST_A("3000"), "")), ==, 0);
+        slow = give_socket(&w, BOX_A, 3000);
+        CHECK_INT(hear_head(slow, head, sizeof(head)), >, 0);
+        CHECK_INT(say(slow, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"), ==, 0);
+        CHECK_INT(hear_head(s, head, sizeof(head)), >, 0);
+        h = dial_client(&w);
+        CHECK_INT(say(h, REQUEST("POST", "/think", HOST_A("3000"), "Content-Length: 2\r\n") "a"), ==, 0);
+        waits = give_socket(&w, BOX_A, 3000);
+        CHECK_INT(hear_head(waits, head, sizeof(head)), >, 0);
+        CHECK(hears(waits, "a"));
+        CHECK(is_silent(c, 150)); /* many times all of them */
+        CHECK(is_silent(s, 1) && is_silent(h, 1));
+        CHECK_INT(say(c, "ping"), ==, 0);
+        CHECK(hears(up, "ping"));
+        CHECK_INT(say(slow, "1\r\nx\r\n"), ==, 0);
+        CHECK(hears(s, "1\r\nx\r\n"));
+        CHECK_INT(say(h, "b"), ==, 0);
+        CHECK(hears(waits, "b"));
+        CHECK_INT(say(waits, OK_EMPTY), ==, 0);
+        CHECK(hears(h, "HTTP/1.1 200 OK\r\n"));
+}
+
+/* Who accepts a connection waits longer than who made it, so that no request meets a connection about to close. */
+static void waits_grow_along_the_chain(void)
+{
+        CHECK_INT(edge_limits_default.idle_timeout_ms, ==, 620000);
+        CHECK_INT(edge_limits_default.idle_ours_ms, <, 640000); /* the daemon and control */
+        CHECK_INT(edge_limits_default.idle_users_ms, <, 5000);  /* what Node's servers wait */
+}
+
 static void tunnels_hold_back_who_is_too_fast(void)
 {
         static char piece[1 << 16], got[1 << 16];
@@ -557,6 +636,9 @@ int main(void)
         RUN(masked_hosts_are_what_servers_see);
         RUN(closed_ports_and_vanished_sandboxes_are_told_apart);
         RUN(tunnels_carry_bytes_and_half_closes);
+        RUN(a_tunnel_half_closed_lives_as_long_as_bytes_come);
+        RUN(silent_tunnels_and_streams_go_on);
+        RUN(waits_grow_along_the_chain);
         RUN(tunnels_hold_back_who_is_too_fast);
         RUN(bytes_right_behind_the_switch_are_not_lost);
         RUN(envd_and_the_api_are_never_tunnelled);

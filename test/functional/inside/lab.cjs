@@ -29,5 +29,10 @@ const paths = {
   '/posts': (rq, rs) => rs.end(String(posts)),
 }
 const server = http.createServer((rq, rs) => (paths[new URL(rq.url, 'http://x').pathname] ?? paths['/seen'])(rq, rs))
+server.on('upgrade', (rq, socket) => { // a tunnel whose first words are what was asked
+  socket.on('error', () => {})
+  socket.on('end', () => socket.end())
+  socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: thing\r\n\r\n' + JSON.stringify({ raw: rq.rawHeaders }))
+})
 server.keepAliveTimeout = 60_000
 server.listen(Number(process.argv[2]))

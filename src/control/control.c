@@ -6,6 +6,7 @@
 
 #include "base/auto.h"
 #include "base/err.h"
+#include "control/plans.h"
 #include "control/router.h"
 #include "control/show.h"
 #include "http/server.h"
@@ -26,12 +27,22 @@ static json_t *find_route(const char *id, void *arg)
         struct control *c = arg;
         struct life *l = lives_find(&c->lives, id);
 
-        return l && l->sandbox.state == SANDBOX_RUNNING ? show_route(c, &l->sandbox) : NULL;
+        return l && sandbox_is_visible(&l->sandbox) ? show_route(c, &l->sandbox) : NULL;
 }
 
-static void on_list(const json_t *sandboxes, void *arg)
+static int make_plan(const struct sandbox *s, bool with_memory, json_t **ret, void *arg, struct err *err)
 {
-        lives_reconcile(&((struct control *)arg)->lives, sandboxes);
+        return plan_for(arg, s, with_memory, ret, err);
+}
+
+static void on_list(const json_t *answer, void *arg)
+{
+        lives_reconcile(&((struct control *)arg)->lives, answer);
+}
+
+static void on_settled(const json_t *fact, void *arg)
+{
+        lives_settled(&((struct control *)arg)->lives, fact);
 }
 
 static void on_exited(const char *id, void *arg)
@@ -77,7 +88,8 @@ static int open_templates(struct control *c, struct err *err)
 
 static int start_engine_link(struct control *c, struct err *err)
 {
-        static const struct engine_link_ops ops = {.on_list = on_list, .on_exited = on_exited};
+        static const struct engine_link_ops ops = {
+                .on_list = on_list, .on_exited = on_exited, .on_settled = on_settled};
         AUTO_FREE char *path = conf_path(c->conf, "run/engine.sock");
 
         if (!path || engine_link_start(&c->engine, c->loop, path, &ops, c) < 0)
@@ -93,11 +105,17 @@ static int start_lives(struct control *c, struct err *err)
                 .feed = &c->feed,
                 .keys = &c->keys,
                 .engine = &c->engine,
+                .durable = &c->durable,
+                .refs = &c->refs,
                 .route = route_of,
+                .plan = make_plan,
                 .arg = c,
                 .now_ns = c->now_ns,
         };
 
+        if (durable_init(&c->durable, c->loop, store_log_fd(c->store)) < 0)
+                return err_sys(err, -errno, "event fd");
+        refs_init(&c->refs, c->loop, &c->engine, &c->durable);
         return lives_init(&c->lives, &o, err);
 }
 
@@ -150,6 +168,8 @@ void control_done(struct control *c)
 {
         c->http = http_server_free(c->http); /* first: its requests wait for what follows */
         lives_done(&c->lives);
+        refs_done(&c->refs);
+        durable_done(&c->durable);
         engine_link_stop(&c->engine);
         feed_done(&c->feed);
         templates_done(&c->templates);

@@ -2,10 +2,12 @@
 #pragma once
 #include <stdint.h>
 
+#include "control/durable.h"
 #include "control/engine_link.h"
 #include "control/feed.h"
 #include "control/keys.h"
 #include "control/lives.h"
+#include "control/refs.h"
 #include "control/templates.h"
 #include "store/store.h"
 
@@ -22,6 +24,8 @@ struct control {
         struct templates templates;
         struct engine_link engine;
         struct feed feed;
+        struct durable durable;
+        struct refs refs;
         struct lives lives;
         struct http_server *http;
         int64_t (*now_ns)(void);

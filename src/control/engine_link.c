@@ -130,6 +130,8 @@ static void on_message(struct channel *ch, json_t *msg, int *fds, size_t nfds, v
         (void)ch, (void)fds, (void)nfds; /* fds are not expected and get closed */
         if (event && id && strcmp(event, "exited") == 0)
                 l->ops->on_exited(id, l->arg);
+        else if (event && id && strcmp(event, "settled") == 0)
+                l->ops->on_settled(msg, l->arg);
         else if (!event)
                 take_answer(l, msg);
 }
@@ -151,6 +153,12 @@ static void go_down(struct engine_link *l, const char *reason)
         fail_all(&l->sent, "the engine went away before it answered");
 }
 
+void engine_link_reset(struct engine_link *l)
+{
+        if (l->channel)
+                go_down(l, "a call was not answered");
+}
+
 static void on_close(struct channel *ch, const char *reason, void *arg)
 {
         (void)ch;
@@ -167,7 +175,7 @@ static void on_list(struct engine_call *c, const json_t *answer, const struct er
                 return;
         }
         l->retry_ms = RETRY_MS_MIN;
-        l->ops->on_list(json_object_get(answer, "sandboxes"), l->arg);
+        l->ops->on_list(answer, l->arg);
         l->state = ENGINE_UP;
         log_info("engine.up", "waiting_calls=%zu", l->call_count);
         while (l->state == ENGINE_UP && !list_is_empty(&l->waiting))

@@ -33,9 +33,10 @@ struct engine_call { /* embedded in its owner; zeroed is fine */
 };
 
 struct engine_link_ops {
-        /* The engine's list of live sandboxes, after every connect and before any waiting call leaves. */
-        void (*on_list)(const json_t *sandboxes, void *arg);
+        /* The engine's answer to "list", after every connect and before any waiting call leaves. */
+        void (*on_list)(const json_t *answer, void *arg);
         void (*on_exited)(const char *id, void *arg);
+        void (*on_settled)(const json_t *fact, void *arg); /* what a worker of the last engine came to */
 };
 
 struct engine_link {
@@ -57,6 +58,8 @@ struct engine_link {
 
 int engine_link_start(struct engine_link *l, struct loop *loop, const char *path, const struct engine_link_ops *ops,
                       void *arg);
+/* Lose the channel and connect again: the list that follows tells what became of a call that was not answered. */
+void engine_link_reset(struct engine_link *l);
 void engine_link_stop(struct engine_link *l); /* calls end without a word */
 
 /* Start a call: msg is an object with "op", stolen.  c->on must be set, and c not under way. */

@@ -4,6 +4,8 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "control/control.h"
+#include "control/start_error.h"
 
 #define MORE_MAX 4
 
@@ -60,25 +62,49 @@ static json_t *text_of(char *msg)
         return json_string(msg);
 }
 
-static void refuse(struct exchange *x, unsigned status, const char *code, const struct http_header *more, char *msg)
-{
-        json_t *body = json_pack("{s:i,s:o}", "code", (int)status, "message", text_of(msg));
+struct refusal {
+        unsigned status;
+        int code; /* in the body */
+        const char *error_code;
+        const struct http_header *more;
+};
 
-        if (code)
-                (void)json_object_set_new(body, "error_code", json_string(code));
-        answer_json_with(x, status, more, body);
+static void refuse(struct exchange *x, const struct refusal *why, char *msg)
+{
+        json_t *body = json_pack("{s:i,s:o}", "code", why->code, "message", text_of(msg));
+
+        if (why->error_code)
+                (void)json_object_set_new(body, "error_code", json_string(why->error_code));
+        answer_json_with(x, why->status, why->more, body);
+}
+
+PRINTF(3, 0) static void refuse_fmt(struct exchange *x, const struct refusal *why, const char *fmt, va_list ap)
+{
+        char msg[512];
+
+        if (vsnprintf(msg, sizeof(msg), fmt, ap) >= (int)sizeof(msg))
+                memcpy(msg + sizeof(msg) - 4, "...", 4);
+        refuse(x, why, msg);
 }
 
 void answer_error(struct exchange *x, unsigned status, const char *code, const char *fmt, ...)
 {
-        char msg[512];
+        const struct refusal why = {.status = status, .code = (int)status, .error_code = code};
         va_list ap;
 
         va_start(ap, fmt);
-        if (vsnprintf(msg, sizeof(msg), fmt, ap) >= (int)sizeof(msg))
-                memcpy(msg + sizeof(msg) - 4, "...", 4);
+        refuse_fmt(x, &why, fmt, ap);
         va_end(ap);
-        refuse(x, status, code, NULL, msg);
+}
+
+void answer_error_as(struct exchange *x, unsigned status, int body_code, const char *code, const char *fmt, ...)
+{
+        const struct refusal why = {.status = status, .code = body_code, .error_code = code};
+        va_list ap;
+
+        va_start(ap, fmt);
+        refuse_fmt(x, &why, fmt, ap);
+        va_end(ap);
 }
 
 void answer_err(struct exchange *x, const struct err *err)
@@ -97,6 +123,26 @@ void answer_no_sandbox(struct exchange *x)
         answer_error(x, 404, NULL, "Sandbox \"%s\" doesn't exist or you don't have access to it", x->id);
 }
 
+void answer_in_transition(struct exchange *x, const struct life *l)
+{
+        answer_error(x, 409, NULL, "Sandbox \"%s\" %s", x->id, sandbox_state_deed(l->sandbox.state));
+}
+
+void answer_start_error(struct exchange *x, const struct err *err)
+{
+        struct start_error e = start_error_of(err);
+
+        answer_error(x, e.status, e.code, "%s%s%s", e.before, err->msg, e.after);
+}
+
+void answer_too_many(struct exchange *x)
+{
+        char msg[START_LIMIT_MAX];
+
+        start_limit_text(x->control->conf, msg);
+        answer_error(x, 429, NULL, "%s", msg);
+}
+
 void answer_preflight(struct exchange *x)
 {
         const struct http_header all[] = {
@@ -113,7 +159,8 @@ void answer_preflight(struct exchange *x)
 void answer_wrong_method(struct exchange *x, const char *allow)
 {
         const struct http_header more[] = {{"Allow", allow}, {NULL, NULL}};
+        const struct refusal why = {.status = 405, .code = 405, .more = more};
         char msg[] = "Method not allowed";
 
-        refuse(x, 405, NULL, more, msg);
+        refuse(x, &why, msg);
 }

@@ -26,8 +26,16 @@ struct exchange {
         struct team *team;         /* who asks; NULL on open routes */
         char id[EXCHANGE_ID_MAX];  /* the sandbox named in the path, without a client suffix; or the one being made */
         json_t *body;              /* owned; NULL: none */
-        struct life_waiter waiter; /* for a kill */
-        struct engine_call call;   /* for what asks the engine directly */
+        struct life_waiter waiter; /* for the end of a transition */
+        struct image_taker taker;  /* for a copy */
+        struct exchange_wish {     /* of what may have to wait for its turn */
+                int64_t timeout_s;
+                bool with_memory;
+                enum choice auto_pause;
+                bool is_begun; /* the transition that is waited for is the one that was asked for */
+        } wish;
+        void *job;               /* what takes several steps; its handler's own, freed in on_over */
+        struct engine_call call; /* for what asks the engine directly */
         /* The exchange is over; `is_complete`: the client has all of the answer.  NULL: nothing to do then. */
         void (*on_over)(struct exchange *x, bool is_complete);
 };
@@ -41,8 +49,15 @@ void answer_json_with(struct exchange *x, unsigned status, const struct http_hea
 void answer_empty(struct exchange *x, unsigned status); /* 204, say */
 /* {"code","message"} and, where `code` is not NULL, "error_code". */
 void answer_error(struct exchange *x, unsigned status, const char *code, const char *fmt, ...) PRINTF(4, 5);
-void answer_err(struct exchange *x, const struct err *err); /* the status follows from the kind */
-void answer_no_sandbox(struct exchange *x);                 /* 404 for x->id */
+/* The same with another code in the body than the status: for clients that go by it alone. */
+void answer_error_as(struct exchange *x, unsigned status, int body_code, const char *code, const char *fmt, ...)
+        PRINTF(5, 6);
+void answer_err(struct exchange *x, const struct err *err);          /* the status follows from the kind */
+void answer_no_sandbox(struct exchange *x);                          /* 404 for x->id */
+void answer_in_transition(struct exchange *x, const struct life *l); /* 409: it is being paused, killed, ... */
+void answer_start_error(struct exchange *x,
+                        const struct err *err); /* of what was to start a sandbox, or begin it again */
+void answer_too_many(struct exchange *x);       /* 429: as many run as may */
 /* More of what only the router needs: the answer to a preflight, and to a wrong method. */
 void answer_preflight(struct exchange *x);
 void answer_wrong_method(struct exchange *x, const char *allow);

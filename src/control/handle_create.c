@@ -9,83 +9,60 @@
 #include "control/control.h"
 #include "control/exchange.h"
 #include "control/show.h"
-#include "control/tokens.h"
 #include "model/conf.h"
 #include "model/create_request.h"
-#include "model/json_field.h"
 
-/* What the sandbox's own daemon is told (model/envd_init.h): all of it, or NULL, never one without its token. */
-static json_t *make_init(const struct control *c, const struct create_request *want, const struct template *t,
-                         const struct sandbox *s)
+static json_t *layers_of(const struct template *t)
 {
-        json_t *init = json_pack("{s:s,s:s,s:I}", "sandboxID", s->id, "templateID", s->template_id, "memoryMB",
-                                 (json_int_t)t->memory_mb);
-        char token[TOKEN_MAX];
+        json_t *layers = json_array();
 
-        if (s->is_secured) {
-                token_envd(c->seed, s->id, token);
-                init = json_with_text(init, "accessToken", token);
-        }
-        init = json_with_ref(init, "envVars", want->env);
-        init = json_with_text(init, "defaultUser", t->default_user);
-        return json_with_text(init, "defaultWorkdir", t->default_workdir);
+        for (size_t i = 0; layers && i < t->layer_count; i++)
+                if (json_array_append_new(layers, json_string(t->layers[i])) < 0) {
+                        json_decref(layers);
+                        return NULL;
+                }
+        return layers;
 }
 
-static int make_plan(const struct control *c, const struct create_request *want, const struct template *t,
-                     const struct sandbox *s, json_t **ret, struct err *err)
+static char *dup_or_null(const char *s, bool *ok)
 {
-        struct plan_create plan = {
-                .layer_count = t->layer_count,
-                .limits = {.memory_bytes = (uint64_t)t->memory_mb << 20,
-                           .cpu_count = t->cpu_count,
-                           .pids = c->conf->default_pids},
-                .net = want->network.plan, /* borrowed, as the layers: plan_done() is not for this one */
-                .init = make_init(c, want, t, s),
-        };
+        char *copy = s ? strdup(s) : NULL;
 
-        memcpy(plan.id, s->id, sizeof(plan.id));
-        memcpy(plan.layers, t->layers, sizeof(plan.layers));
-        if (plan.init && json_dumpb(plan.init, NULL, 0, JSON_COMPACT) > PLAN_INIT_MAX) {
-                json_decref(plan.init);
-                return err_set(err, ERR_INVALID, "validation error: field 'envVars' is too large");
-        }
-        *ret = plan.init ? plan_encode(&plan) : NULL;
-        json_decref(plan.init);
-        return *ret ? 0 : err_sys(err, -ENOMEM, "create sandbox");
+        *ok = *ok && (!s || copy);
+        return copy;
 }
 
-static int make_sandbox(const struct exchange *x, struct create_request *want, const struct template *t,
-                        struct sandbox *ret, struct err *err)
+/* What the client asked for. */
+static void fill_wishes(const struct exchange *x, const struct create_request *want, struct sandbox *s)
 {
-        *ret = (struct sandbox){
-                .team = x->team->no,
-                .cpu_count = t->cpu_count,
-                .memory_mb = t->memory_mb,
-                .disk_mb = t->disk_mb,
-                .is_secured = want->is_secured,
-                .internet = want->internet,
-                .alias = strdup(t->alias),
-                .metadata = json_incref(want->metadata),
-                .network = json_incref(want->network.shown),
-                .mcp = json_incref(want->mcp),
-        };
-        sandbox_id_make(ret->id);
-        memcpy(ret->template_id, t->id, sizeof(ret->template_id));
-        return ret->alias ? 0 : err_sys(err, -ENOMEM, "create sandbox");
+        s->team = x->team->no;
+        s->is_secured = want->is_secured;
+        s->internet = want->internet;
+        s->auto_pause = want->auto_pause;
+        s->auto_pause_memory = want->auto_pause_memory;
+        s->auto_resume = want->auto_resume;
+        s->timeout_s = (uint32_t)want->timeout_s;
+        s->metadata = json_incref(want->metadata);
+        s->network = json_incref(want->network.shown);
+        s->mcp = json_incref(want->mcp);
+        sandbox_id_make(s->id);
 }
 
-static void refuse_start(struct exchange *x, const struct err *err)
+static int fill_from_template(const struct create_request *want, const struct template *t, struct sandbox *s,
+                              struct err *err)
 {
-        switch (err->kind) {
-        case ERR_LIMIT:
-        case ERR_UNAVAILABLE:
-                answer_error(x, 503, "sandbox_capacity_unavailable", "Failed to place sandbox: %s", err->msg);
-                break;
-        case ERR_TIMEOUT:
-                answer_error(x, 504, "sandbox_placement_timeout", "Failed to place sandbox: %s", err->msg);
-                break;
-        default: answer_error(x, 500, "sandbox_create_failed", "Failed to create sandbox: %s", err->msg); break;
-        }
+        bool ok = true;
+
+        memcpy(s->template_id, t->id, sizeof(s->template_id));
+        s->cpu_count = t->cpu_count;
+        s->memory_mb = t->memory_mb;
+        s->disk_mb = t->disk_mb;
+        s->alias = dup_or_null(t->alias, &ok);
+        s->default_user = dup_or_null(t->default_user, &ok);
+        s->default_workdir = dup_or_null(t->default_workdir, &ok);
+        s->layers = layers_of(t);
+        s->env = json_incref(want->env);
+        return ok && s->layers ? 0 : err_sys(err, -ENOMEM, "create sandbox");
 }
 
 static void on_started(struct life *l, const struct err *err, void *arg)
@@ -97,7 +74,7 @@ static void on_started(struct life *l, const struct err *err, void *arg)
                 return;
         }
         x->on_over = NULL;
-        refuse_start(x, err);
+        answer_start_error(x, err);
 }
 
 /* Without the whole answer the client does not know the id, and nobody else does. */
@@ -110,16 +87,14 @@ static void on_over(struct exchange *x, bool is_complete)
 static int start(struct exchange *x, struct create_request *want, const struct template *t, struct err *err)
 {
         struct sandbox s = {0};
-        json_t *plan = NULL;
         int r;
 
-        r = make_sandbox(x, want, t, &s, err);
-        if (r == 0)
-                r = make_plan(x->control, want, t, &s, &plan, err);
+        fill_wishes(x, want, &s);
+        r = fill_from_template(want, t, &s, err);
         if (r == 0) {
                 memcpy(x->id, s.id, sizeof(s.id));
                 x->on_over = on_over;
-                r = lives_start(&x->control->lives, &s, plan, (uint32_t)want->timeout_s, on_started, x, err);
+                r = lives_start(&x->control->lives, &s, on_started, x, err);
                 if (r < 0)
                         x->on_over = NULL;
         }
@@ -141,15 +116,12 @@ static void create(struct exchange *x, enum create_version version)
         if (r < 0) {
                 answer_err(x, &err);
         } else if (x->team->sandbox_count >= conf->sandboxes_max) {
-                answer_error(x, 429, NULL,
-                             "you have reached the maximum number of concurrent E2B sandboxes (%u). If you need more, "
-                             "raise sandboxes_max in the server's configuration.",
-                             conf->sandboxes_max);
+                answer_too_many(x);
         } else if (start(x, &want, t, &err) < 0) {
                 if (err.kind == ERR_INVALID)
                         answer_err(x, &err);
                 else
-                        refuse_start(x, &err);
+                        answer_start_error(x, &err);
         }
 }
 

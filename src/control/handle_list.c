@@ -14,7 +14,7 @@
 static const struct sandbox **select_all(const struct exchange *x, const struct listing *l, size_t *ret_count)
 {
         const struct lives *ls = &x->control->lives;
-        const struct sandbox **all = calloc(ls->running + 1, sizeof(*all));
+        const struct sandbox **all = calloc(ls->count + 1, sizeof(*all));
         size_t n = 0;
 
         if (!all)
@@ -23,7 +23,7 @@ static const struct sandbox **select_all(const struct exchange *x, const struct 
                 const struct life *life = LIST_ENTRY(node, struct life, node);
 
                 if (life->team == x->team && listing_matches(l, &life->sandbox))
-                        all[n++] = &life->sandbox; /* only running ones match */
+                        all[n++] = &life->sandbox;
         }
         *ret_count = n;
         return all;
@@ -46,7 +46,11 @@ static void answer_page(struct exchange *x, const struct listing *l)
         for (size_t i = first; i < first + count; i++)
                 (void)json_array_append_new(list, show_listed(all[i]));
         if (l->wants_running) {
-                (void)snprintf(total, sizeof(total), "%zu", n);
+                size_t running = 0;
+
+                for (size_t i = 0; i < n; i++)
+                        running += sandbox_is_shown_running(all[i]);
+                (void)snprintf(total, sizeof(total), "%zu", running);
                 more[headers++] = (struct http_header){"X-Total-Running", total};
         }
         if (first + count < n) {

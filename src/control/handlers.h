@@ -8,6 +8,9 @@ void handle_get(struct exchange *x);
 void handle_kill(struct exchange *x);
 void handle_timeout(struct exchange *x);
 void handle_refresh(struct exchange *x);
+
+void handle_pause(struct exchange *x); /* handle_rest.c */
+void handle_resume(struct exchange *x);
 void handle_connect_v1(struct exchange *x);
 void handle_connect_v2(struct exchange *x);
 

@@ -9,37 +9,118 @@
 #include "base/log.h"
 #include "control/feed.h"
 #include "control/keys.h"
+#include "control/life.h"
+#include "control/refs.h"
 #include "store/store.h"
 
-#define CREATE_TIMEOUT_MS 30000
-#define KILL_TIMEOUT_MS 30000
 #define KILL_RETRY_MS_MIN 100
-#define KILL_RETRY_MS_MAX 10000
 #define TIDY_MS 1000
 /* The real-time clock may be set: look at it at least this often while anything can expire. */
 #define LOOK_MS_MAX 60000
 
 /* ---- bookkeeping ---- */
 
-static void on_call(struct engine_call *c, const json_t *answer, const struct err *err);
-static void on_retry(struct timer *t);
+static void on_step(struct life *l, const struct err *err)
+{
+        switch (l->sandbox.state) {
+        case SANDBOX_STARTING: life_on_created(l, err); break;
+        case SANDBOX_PAUSING: life_on_paused(l, err); break;
+        case SANDBOX_RESUMING: life_on_resumed(l, err); break;
+        case SANDBOX_SNAPSHOTTING: life_on_imaged(l, err); break;
+        case SANDBOX_SHIFTING: life_on_shifted(l, err); break;
+        case SANDBOX_ROLLING_BACK: life_on_rolled(l, err); break;
+        case SANDBOX_KILLING: life_ask_kill(l); break; /* it waited for this */
+        case SANDBOX_RUNNING:
+        case SANDBOX_PAUSED:
+        case SANDBOX_GONE: break;
+        }
+}
 
-static struct life *life_free(struct life *l)
+static void on_call(struct engine_call *c, const json_t *answer, const struct err *err)
+{
+        (void)answer; /* none says more than "ok" that concerns us */
+        on_step(CONTAINER_OF(c, struct life, call), err);
+}
+
+static void on_synced(struct durable_waiter *w, int result)
+{
+        struct err err;
+
+        if (result < 0)
+                err_sys(&err, result, "the store could not be written to disk");
+        on_step(CONTAINER_OF(w, struct life, synced), result < 0 ? &err : NULL);
+}
+
+void life_call(struct life *l, enum life_step step, json_t *msg, unsigned timeout_ms)
+{
+        l->step = step;
+        engine_call(l->lives->o.engine, &l->call, msg, timeout_ms);
+}
+
+void life_sync(struct life *l)
+{
+        l->step = STEP_SYNC;
+        durable_wait(l->lives->o.durable, &l->synced);
+}
+
+/* A call that is lost with the link, or that gets no answer: what the engine made of it is in its next list. */
+bool life_is_unknown(struct life *l, const struct err *err)
+{
+        struct engine_link *engine = l->lives->o.engine;
+
+        if (!err || l->step == STEP_SYNC)
+                return false;
+        if (err->kind == ERR_TIMEOUT) {
+                log_warn("sandbox.no_answer", "sandbox=%s, asking the engine anew", l->sandbox.id);
+                l->step = STEP_NONE;
+                engine_link_reset(engine);
+                return true;
+        }
+        if (err->kind != ERR_UNAVAILABLE || engine->state == ENGINE_UP)
+                return false;
+        l->step = STEP_NONE;
+        return true;
+}
+
+static void release_names(struct life *l)
+{
+        refs_release(l->lives->o.refs, l->held_checkpoint, l->held_layers);
+        json_decref(l->held_layers);
+        l->held_layers = NULL;
+        life_forget_flat(l);
+        life_drop_sealing(l);
+}
+
+struct life *life_free(struct life *l)
 {
         if (!l)
                 return NULL;
         engine_call_cancel(&l->call);
+        engine_call_cancel(&l->kill);
+        durable_cancel(&l->synced);
         timer_clear(&l->retry);
+        if (l->taker)
+                l->taker->life = NULL;
+        release_names(l);
         deadlines_remove(&l->lives->deadlines, &l->deadline);
         (void)map_remove(&l->lives->by_id, str_of(l->sandbox.id));
         list_remove(&l->node);
+        l->lives->count--;
         sandbox_done(&l->sandbox);
         free(l);
         return NULL;
 }
 
-/* s is moved from on success. */
-static int life_create(struct lives *ls, struct sandbox *s, struct team *team, struct life **ret)
+static int hold_names(struct life *l)
+{
+        if (refs_hold(l->lives->o.refs, l->sandbox.checkpoint, l->sandbox.layers) < 0)
+                return -ENOMEM;
+        memcpy(l->held_checkpoint, l->sandbox.checkpoint, sizeof(l->held_checkpoint));
+        l->held_layers = json_incref(l->sandbox.layers);
+        return 0;
+}
+
+int life_create(struct lives *ls, struct sandbox *s, struct team *team, struct life **ret)
 {
         struct life *l = calloc(1, sizeof(*l));
         int r;
@@ -56,32 +137,46 @@ static int life_create(struct lives *ls, struct sandbox *s, struct team *team, s
         *s = (struct sandbox){0};
         l->team = team;
         l->call.on = on_call;
-        l->retry.on = on_retry;
+        l->synced.on = on_synced;
         l->retry_ms = KILL_RETRY_MS_MIN;
         list_init(&l->waiters);
         list_push_back(&ls->all, &l->node);
+        ls->count++;
+        r = hold_names(l);
+        if (r < 0) {
+                *s = l->sandbox;
+                l->sandbox = (struct sandbox){0};
+                memcpy(l->sandbox.id, s->id, sizeof(s->id));
+                life_free(l);
+                return r;
+        }
+        if (team && sandbox_is_counted(&l->sandbox))
+                team->sandbox_count++;
+        ls->running += l->sandbox.state == SANDBOX_RUNNING;
         *ret = l;
         return 0;
 }
 
-/* The only place that changes a life's state: counters and deadlines follow it. */
-static void life_go(struct life *l, enum sandbox_state next)
+void life_go(struct life *l, enum sandbox_state next)
 {
-        bool was_counted = l->sandbox.state == SANDBOX_STARTING || l->sandbox.state == SANDBOX_RUNNING;
+        bool was_counted = sandbox_is_counted(&l->sandbox);
 
-        if (l->sandbox.state == SANDBOX_RUNNING)
-                l->lives->running--;
+        l->lives->running -= l->sandbox.state == SANDBOX_RUNNING;
         sandbox_go(&l->sandbox, next);
-        if (next == SANDBOX_RUNNING)
-                l->lives->running++;
-        else
+        l->lives->running += next == SANDBOX_RUNNING;
+        if (next != SANDBOX_RUNNING)
                 deadlines_remove(&l->lives->deadlines, &l->deadline);
-        if (was_counted && next >= SANDBOX_KILLING && l->team)
-                l->team->sandbox_count--;
+        if (l->team)
+                l->team->sandbox_count += (size_t)sandbox_is_counted(&l->sandbox) - (size_t)was_counted;
+}
+
+int64_t lives_now(const struct lives *ls)
+{
+        return ls->o.now_ns() / 1000 * 1000;
 }
 
 /* After the last write of a busy time, not in the middle of it: tidying may wait for the disk. */
-static void tidy_later(struct lives *ls)
+void lives_tidy_later(struct lives *ls)
 {
         timer_set(ls->o.loop, &ls->tidy, TIDY_MS);
 }
@@ -95,26 +190,135 @@ static void on_tidy(struct timer *t)
 }
 
 /* A row that cannot be removed is harmless: at the next start the engine will not know its sandbox. */
-static void remove_row(struct life *l)
+void life_remove_row(struct life *l)
 {
         struct err err;
 
         if (store_sandbox_remove(l->lives->o.store, l->sandbox.id, &err) < 0)
                 log_error("store.remove", "sandbox=%s failed=\"%s\"", l->sandbox.id, err.msg);
-        tidy_later(l->lives);
+        lives_tidy_later(l->lives);
 }
 
-/* It is over, one way or the other: tell those who wait, and forget it. */
-static void life_end(struct life *l)
+void life_show(struct life *l)
 {
-        struct list *node;
+        feed_route(l->lives->o.feed, l->lives->o.route(&l->sandbox, l->lives->o.arg));
+}
 
-        life_go(l, SANDBOX_GONE);
-        while ((node = list_pop_front(&l->waiters))) {
+/* ---- the row ---- */
+
+struct life_row life_row_of(const struct life *l)
+{
+        const struct sandbox *s = &l->sandbox;
+
+        return (struct life_row){
+                .state = s->state,
+                .checkpoint = s->checkpoint,
+                .image_of = s->image_of,
+                .layers = s->layers,
+                .upper_kept = s->upper_kept,
+                .image_secured = s->image_secured,
+                .started_ns = s->started_ns,
+                .end_ns = s->end_ns,
+        };
+}
+
+/* s with what row says; borrows the layers. */
+static void apply(const struct life_row *row, struct sandbox *s)
+{
+        char checkpoint[CHECKPOINT_ID_MAX], image_of[SANDBOX_ID_MAX]; /* row may borrow them from s itself */
+
+        (void)snprintf(checkpoint, sizeof(checkpoint), "%s", row->checkpoint);
+        (void)snprintf(image_of, sizeof(image_of), "%s", row->image_of);
+        memcpy(s->checkpoint, checkpoint, sizeof(checkpoint));
+        memcpy(s->image_of, image_of, sizeof(image_of));
+        s->layers = row->layers;
+        s->upper_kept = row->upper_kept;
+        s->image_secured = row->image_secured;
+        s->started_ns = row->started_ns;
+        s->end_ns = row->end_ns;
+}
+
+static void take_over(struct life *l, const struct sandbox *s) /* the names are held */
+{
+        struct refs *refs = l->lives->o.refs;
+
+        refs_release(refs, l->held_checkpoint, l->held_layers);
+        json_decref(l->held_layers);
+        memcpy(l->held_checkpoint, s->checkpoint, sizeof(l->held_checkpoint));
+        l->held_layers = json_incref(s->layers);
+        json_incref(s->layers);
+        json_decref(l->sandbox.layers);
+        l->sandbox = *s;
+}
+
+static int record(struct life *l, const struct life_row *row, bool is_fact, struct err *err)
+{
+        struct sandbox s = l->sandbox;
+        enum sandbox_state now = s.state;
+        int r;
+
+        apply(row, &s);
+        s.state = row->state;
+        if (refs_hold(l->lives->o.refs, s.checkpoint, s.layers) < 0)
+                return err_sys(err, -ENOMEM, "sandbox %s", s.id);
+        r = store_sandbox_update(l->lives->o.store, &s, err);
+        lives_tidy_later(l->lives);
+        s.state = now;
+        if (r < 0 && !is_fact)
+                refs_release(l->lives->o.refs, s.checkpoint, s.layers);
+        else
+                take_over(l, &s);
+        return r;
+}
+
+int life_record(struct life *l, const struct life_row *row, struct err *err)
+{
+        return record(l, row, false, err);
+}
+
+int life_record_fact(struct life *l, const struct life_row *row, struct err *err)
+{
+        int r = record(l, row, true, err);
+
+        if (r < 0)
+                log_error("store.update", "sandbox=%s state=%s failed=\"%s\"", l->sandbox.id,
+                          sandbox_state_name(row->state), err->msg);
+        return r;
+}
+
+/* ---- those who wait ---- */
+
+void life_tell(struct life *l, enum sandbox_state reached, const struct err *err)
+{
+        struct list told, *node;
+
+        list_init(&told);
+        while ((node = list_pop_front(&l->waiters)))
+                list_push_back(&told, node);
+        while ((node = list_pop_front(&told))) {
                 struct life_waiter *w = LIST_ENTRY(node, struct life_waiter, node);
 
-                w->on(w, NULL);
+                w->on(w, reached, err);
         }
+}
+
+void life_settle(struct life *l, const struct err *err)
+{
+        struct lives *ls = l->lives;
+        bool rests = l->sandbox.state == SANDBOX_PAUSED;
+
+        l->step = STEP_NONE;
+        l->is_expiring = l->is_retried = false;
+        life_tell(l, l->sandbox.state, err);
+        if (rests && ls->o.rested)
+                ls->o.rested(ls, ls->o.arg);
+}
+
+void life_over(struct life *l)
+{
+        life_go(l, SANDBOX_GONE);
+        life_give_image(l, &(struct err){.kind = ERR_NOT_FOUND, .msg = "the sandbox has ended"});
+        life_tell(l, SANDBOX_GONE, NULL);
         life_free(l);
 }
 
@@ -141,8 +345,16 @@ static void on_deadline(struct timer *t)
         struct deadline *first;
 
         while ((first = deadlines_first(&ls->deadlines)) && first->at_ns <= ls->o.now_ns())
-                life_kill(CONTAINER_OF(first, struct life, deadline), "expired", NULL);
+                life_expire(CONTAINER_OF(first, struct life, deadline));
         arm(ls);
+}
+
+int life_set_deadline(struct life *l, int64_t end_ns)
+{
+        int r = deadlines_set(&l->lives->deadlines, &l->deadline, end_ns);
+
+        arm(l->lives);
+        return r;
 }
 
 int life_set_end(struct life *l, int64_t end_ns, struct err *err)
@@ -152,239 +364,10 @@ int life_set_end(struct life *l, int64_t end_ns, struct err *err)
         r = store_sandbox_set_end(l->lives->o.store, l->sandbox.id, end_ns, err);
         if (r < 0)
                 return r;
-        tidy_later(l->lives);
+        lives_tidy_later(l->lives);
         l->sandbox.end_ns = end_ns;
-        (void)deadlines_set(&l->lives->deadlines, &l->deadline, end_ns); /* moves only: it is in there */
-        arm(l->lives);
+        (void)life_set_deadline(l, end_ns); /* moves only: it is in there */
         return 0;
-}
-
-/* ---- starting ---- */
-
-static void tell_starter(struct life *l, const struct err *err)
-{
-        void (*on)(struct life *, const struct err *, void *) = TAKE_PTR(l->on_started);
-
-        if (on)
-                on(err ? NULL : l, err, l->arg);
-}
-
-/* It runs: give it its deadline, make that durable, and only then tell anybody. */
-static int begin_running(struct life *l, struct err *err)
-{
-        struct lives *ls = l->lives;
-        int64_t now = ls->o.now_ns() / 1000 * 1000; /* as precise as clients see it, so that filters agree */
-        int r;
-
-        l->sandbox.started_ns = now;
-        l->sandbox.end_ns = now + (int64_t)l->timeout_s * 1000000000;
-        r = deadlines_set(&ls->deadlines, &l->deadline, l->sandbox.end_ns);
-        if (r < 0)
-                return err_sys(err, r, "start sandbox");
-        r = store_sandbox_started(ls->o.store, l->sandbox.id, now, l->sandbox.end_ns, err);
-        if (r < 0)
-                return r;
-        life_go(l, SANDBOX_RUNNING);
-        arm(ls);
-        feed_route(ls->o.feed, ls->o.route(&l->sandbox, ls->o.arg));
-        return 0;
-}
-
-static void on_created(struct life *l, const struct err *err)
-{
-        struct err why = {0};
-
-        if (err && err->kind != ERR_TIMEOUT) {
-                remove_row(l);
-                life_go(l, SANDBOX_GONE);
-                tell_starter(l, err);
-                life_free(l);
-        } else if (err) {
-                tell_starter(l, err);
-                life_kill(l, "no answer to its creation", NULL);
-        } else if (!l->on_started) {
-                life_kill(l, "its client left", NULL);
-        } else if (begin_running(l, &why) < 0) {
-                tell_starter(l, &why);
-                life_kill(l, "it could not be recorded", NULL);
-        } else {
-                log_info("sandbox.started", "sandbox=%s template=%s", l->sandbox.id, l->sandbox.template_id);
-                tell_starter(l, NULL);
-        }
-}
-
-int lives_start(struct lives *ls, struct sandbox *s, json_t *plan, uint32_t timeout_s,
-                void (*on_started)(struct life *l, const struct err *err, void *arg), void *arg, struct err *err)
-{
-        struct team *team = keys_team(ls->o.keys, s->team);
-        struct life *l;
-        int r;
-
-        s->state = SANDBOX_STARTING;
-        s->started_ns = ls->o.now_ns();
-        s->end_ns = s->started_ns + (int64_t)timeout_s * 1000000000;
-        r = store_sandbox_add(ls->o.store, s, err);
-        if (r == 0 && life_create(ls, s, team, &l) < 0) {
-                (void)store_sandbox_remove(ls->o.store, s->id, NULL);
-                r = err_sys(err, -ENOMEM, "start sandbox");
-        }
-        if (r < 0) {
-                json_decref(plan);
-                return r;
-        }
-        json_decref(l->sandbox.mcp); /* nobody asks for it; the store has it */
-        l->sandbox.mcp = NULL;
-        l->timeout_s = timeout_s;
-        l->on_started = on_started;
-        l->arg = arg;
-        if (team)
-                team->sandbox_count++;
-        tidy_later(ls);
-        engine_call(ls->o.engine, &l->call, json_pack("{s:s,s:o}", "op", "create", "plan", plan), CREATE_TIMEOUT_MS);
-        return 0;
-}
-
-void lives_abandon(struct lives *ls, const char *id)
-{
-        struct life *l = lives_find(ls, id);
-
-        if (!l)
-                return;
-        l->on_started = NULL;
-        if (l->sandbox.state == SANDBOX_RUNNING) {
-                life_kill(l, "its client left", NULL);
-        } else if (l->sandbox.state == SANDBOX_STARTING && !engine_call_is_sent(&l->call)) {
-                remove_row(l); /* the engine never heard of it */
-                life_end(l);
-        }
-}
-
-/* ---- ending ---- */
-
-static void ask_kill(struct life *l)
-{
-        timer_clear(&l->retry);
-        if (!engine_call_is_started(&l->call))
-                engine_call(l->lives->o.engine, &l->call, json_pack("{s:s,s:s}", "op", "kill", "id", l->sandbox.id),
-                            KILL_TIMEOUT_MS);
-}
-
-static void on_retry(struct timer *t)
-{
-        ask_kill(CONTAINER_OF(t, struct life, retry));
-}
-
-static void on_killed(struct life *l, const struct err *err)
-{
-        struct list *node;
-
-        if (!err || err->kind == ERR_NOT_FOUND) {
-                log_info("sandbox.gone", "sandbox=%s", l->sandbox.id);
-                life_end(l);
-                return;
-        }
-        log_warn("sandbox.kill", "sandbox=%s failed=\"%s\", trying again in %u ms", l->sandbox.id, err->msg,
-                 l->retry_ms);
-        timer_set(l->lives->o.loop, &l->retry, l->retry_ms);
-        l->retry_ms = l->retry_ms * 2 < KILL_RETRY_MS_MAX ? l->retry_ms * 2 : KILL_RETRY_MS_MAX;
-        if (err->kind == ERR_UNAVAILABLE)
-                return; /* the engine is restarting: those who wait learn the end of it */
-        while ((node = list_pop_front(&l->waiters))) {
-                struct life_waiter *w = LIST_ENTRY(node, struct life_waiter, node);
-
-                w->on(w, err);
-        }
-}
-
-static void on_call(struct engine_call *c, const json_t *answer, const struct err *err)
-{
-        struct life *l = CONTAINER_OF(c, struct life, call);
-
-        (void)answer; /* both answers say no more than "ok" that concerns us */
-        if (l->sandbox.state == SANDBOX_STARTING)
-                on_created(l, err);
-        else
-                on_killed(l, err);
-}
-
-void life_kill(struct life *l, const char *why, struct life_waiter *w)
-{
-        if (w)
-                list_push_back(&l->waiters, &w->node);
-        if (l->sandbox.state == SANDBOX_KILLING)
-                return;
-        log_info("sandbox.kill", "sandbox=%s reason=\"%s\"", l->sandbox.id, why);
-        life_go(l, SANDBOX_KILLING);
-        feed_gone(l->lives->o.feed, l->sandbox.id);
-        remove_row(l);
-        ask_kill(l);
-}
-
-void lives_exited(struct lives *ls, const char *id)
-{
-        struct life *l = lives_find(ls, id);
-
-        if (!l || l->sandbox.state != SANDBOX_RUNNING)
-                return; /* the answer to its create or kill tells */
-        log_info("sandbox.exited", "sandbox=%s", id);
-        feed_gone(ls->o.feed, id);
-        remove_row(l);
-        life_end(l);
-}
-
-/* ---- reconciling ---- */
-
-static void end_stranger(struct lives *ls, const char *id)
-{
-        struct sandbox s = {.state = SANDBOX_KILLING};
-        struct life *l;
-
-        memcpy(s.id, id, SANDBOX_ID_MAX);
-        log_warn("sandbox.stranger", "sandbox=%s is not in the store, ending it", id);
-        feed_gone(ls->o.feed, id);
-        if (life_create(ls, &s, NULL, &l) == 0)
-                ask_kill(l);
-}
-
-static void mark_listed(struct lives *ls, const json_t *sandboxes)
-{
-        json_t *v;
-        size_t i;
-
-        json_array_foreach (sandboxes, i, v) {
-                const char *id = json_string_value(json_object_get(v, "id"));
-                struct life *l = lives_find(ls, id ? id : "");
-
-                if (l && l->sandbox.state != SANDBOX_STARTING)
-                        l->is_listed = true;
-                else if (!l && sandbox_id_is_valid(str_of(id)))
-                        end_stranger(ls, id);
-        }
-}
-
-void lives_reconcile(struct lives *ls, const json_t *sandboxes)
-{
-        mark_listed(ls, sandboxes);
-        LIST_EACH (node, &ls->all) {
-                struct life *l = LIST_ENTRY(node, struct life, node);
-                bool is_alive = l->is_listed;
-
-                l->is_listed = false;
-                switch (l->sandbox.state) {
-                case SANDBOX_RUNNING:
-                        if (!is_alive)
-                                lives_exited(ls, l->sandbox.id);
-                        break;
-                case SANDBOX_KILLING:
-                        if (is_alive || !l->team)
-                                ask_kill(l);
-                        else
-                                life_end(l);
-                        break;
-                case SANDBOX_STARTING: /* its create has not left yet: what leaves is sent after this */
-                case SANDBOX_GONE: break;
-                }
-        }
 }
 
 /* ---- all of them ---- */
@@ -405,24 +388,15 @@ static int take_row(struct sandbox *row, void *arg)
 {
         struct lives *ls = arg;
         struct team *team = keys_team(ls->o.keys, row->team);
-        bool was_running = row->state == SANDBOX_RUNNING;
         struct life *l;
         int r;
 
         json_decref(row->mcp);
         row->mcp = NULL;
-        row->state = SANDBOX_STARTING;
         r = life_create(ls, row, team, &l);
         if (r < 0)
                 return r;
-        if (team)
-                team->sandbox_count++;
-        if (!was_running)
-                return 0;
-        r = deadlines_set(&ls->deadlines, &l->deadline, l->sandbox.end_ns);
-        if (r == 0)
-                life_go(l, SANDBOX_RUNNING);
-        return r;
+        return l->sandbox.state == SANDBOX_RUNNING ? deadlines_set(&ls->deadlines, &l->deadline, l->sandbox.end_ns) : 0;
 }
 
 /* Rows of starts that control did not live to see: forgotten, so that the engine's are strangers, and ended. */
@@ -432,8 +406,8 @@ static void drop_unfinished(struct lives *ls)
                 struct life *l = LIST_ENTRY(node, struct life, node);
 
                 if (l->sandbox.state == SANDBOX_STARTING) {
-                        remove_row(l);
-                        life_end(l);
+                        life_remove_row(l);
+                        life_over(l);
                 }
         }
 }
@@ -450,12 +424,13 @@ int lives_init(struct lives *ls, const struct lives_options *o, struct err *err)
         drop_unfinished(ls);
         arm(ls);
         if (!list_is_empty(&ls->all))
-                log_info("sandbox.loaded", "running=%zu", ls->running);
+                log_info("sandbox.loaded", "all=%zu running=%zu", ls->count, ls->running);
         return 0;
 }
 
 void lives_done(struct lives *ls)
 {
+        engine_call_cancel(&ls->list);
         while (ls->all.next && ls->all.next != &ls->all)
                 life_free(LIST_ENTRY(ls->all.next, struct life, node));
         deadlines_done(&ls->deadlines);

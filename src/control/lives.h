@@ -1,9 +1,13 @@
-/* lives.h - the lives of all sandboxes: started, expiring, ended, and put right after a restart of either side.
+/* lives.h - the lives of all sandboxes: started, paused, resumed, copied, expiring, ended, and put right after a restart
+ * of either side.
  *
  * Invariants:
  *  - a sandbox has a row in the store before the engine hears of it, and none when the engine is told to end it; so a
  *    sandbox that lives without a row is one to end, and a row without a living sandbox is one to remove;
- *  - the edges are told "gone" before the engine is told to end it;
+ *  - what a transition is about to do is in the row before the engine hears of it; what the engine then says it has
+ *    (its answer, its list after a reconnect, a "settled" fact) decides how the transition ended;
+ *  - the edges are told "gone" or "paused" before the engine is told to end or pause it;
+ *  - PAUSED is reported only when the engine and the store have it on disk;
  *  - one timer runs, for the nearest deadline. */
 #pragma once
 #include <jansson.h>
@@ -11,6 +15,7 @@
 
 #include "base/list.h"
 #include "base/map.h"
+#include "control/durable.h"
 #include "control/engine_link.h"
 #include "io/loop.h"
 #include "model/deadlines.h"
@@ -18,29 +23,59 @@
 
 struct err;
 struct feed;
+struct image_taker;
 struct keys;
 struct life;
 struct lives;
+struct refs;
+struct snapshot;
 struct store;
 struct team;
 
-struct life_waiter { /* embedded in whoever waits for the end of a life; zeroed: waits for nothing */
+struct life_waiter { /* embedded in whoever waits for the end of a transition; zeroed: waits for nothing */
         struct list node;
-        void (*on)(struct life_waiter *w, const struct err *err); /* err NULL: it is gone.  Called once. */
+        /* Called once, when the transition is over: RUNNING, PAUSED or GONE has been reached, or KILLING begun.  err: it
+         * ended otherwise than it was meant to (for a kill: it has not ended yet).  The life may be gone, and may be in
+         * another state already when others were told before. */
+        void (*on)(struct life_waiter *w, enum sandbox_state reached, const struct err *err);
+};
+
+enum life_step { /* what is under way in a transition */
+                 STEP_NONE,
+                 STEP_PAUSE, /* asked of the engine, as the next four */
+                 STEP_SEAL,
+                 STEP_FLUSH,
+                 STEP_CREATE,
+                 STEP_END,
+                 STEP_SYNC, /* the store is being flushed */
 };
 
 struct life {
         struct lives *lives;
         struct sandbox sandbox;
         struct team *team; /* borrowed; NULL: a stranger, found living without a row */
-        uint32_t timeout_s;
         struct deadline deadline;
-        struct list node;        /* among the team's or strangers: all lives */
-        struct list waiters;     /* for its end */
-        struct engine_call call; /* its create, then its kill */
-        struct timer retry;      /* of the kill */
+        struct list node;    /* among the team's or strangers: all lives */
+        struct list waiters; /* for the end of the transition */
+        /* the transition */
+        enum life_step step;
+        struct engine_call call; /* its step at the engine */
+        struct durable_waiter synced;
+        struct image_taker *taker;          /* who takes a copy; borrowed; NULL: nobody (any more) */
+        char sealing[SEALED_ID_MAX];        /* the layer its upper directory is to become; held; "": none */
+        bool with_memory;                   /* RESUMING: from the checkpoint */
+        bool is_expiring;                   /* PAUSING: because its time was up */
+        bool is_retried;                    /* SNAPSHOTTING: beginning it again failed once */
+        int64_t was_started_ns, was_end_ns; /* RESUMING: what to show when it fails */
+        /* names held for it in refs: those of its row */
+        char held_checkpoint[CHECKPOINT_ID_MAX];
+        json_t *held_layers;
+        json_t *flat; /* its layers with a run of them merged, to be used when it is at rest; held; NULL: none */
+        /* its end */
+        struct engine_call kill;
+        struct timer retry; /* of the kill */
         unsigned retry_ms;
-        bool is_listed; /* mark while reconciling */
+        const json_t *listed; /* what the engine's list says of it, while reconciling */
         /* The one who asked for the start; NULL: nobody any more.  `l` is NULL when it failed. */
         void (*on_started)(struct life *l, const struct err *err, void *arg);
         void *arg;
@@ -53,39 +88,95 @@ struct lives_options {
         struct feed *feed;
         struct keys *keys;
         struct engine_link *engine;
-        json_t *(*route)(const struct sandbox *s, void *arg); /* how edges see a running one; new reference */
+        struct durable *durable;
+        struct refs *refs;
+        json_t *(*route)(const struct sandbox *s, void *arg); /* how edges see it; new reference */
+        /* What the engine needs to begin s, with the memory of its checkpoint or without; s->env is in it. */
+        int (*plan)(const struct sandbox *s, bool with_memory, json_t **ret, void *arg, struct err *err);
+        void (*rested)(struct lives *ls, void *arg); /* long chains of layers may be merged now; may be NULL */
         void *arg;
         int64_t (*now_ns)(void); /* real time */
 };
 
 struct lives {
         struct lives_options o;
-        struct map by_id; /* -> struct life, owned */
-        struct list all;  /* the same, in no order */
-        size_t running;
+        struct map by_id;      /* -> struct life, owned */
+        struct list all;       /* the same, in no order */
+        size_t count, running; /* `running`: in that very state */
+        size_t busy;           /* the engine's workers of before that are still at it */
         struct deadlines deadlines;
-        struct timer timer; /* for the first of them */
-        struct timer tidy;  /* the store, when there is nothing to do */
+        struct timer timer;      /* for the first of them */
+        struct timer tidy;       /* the store, when there is nothing to do */
+        struct engine_call list; /* asked again to collect what is left over */
 };
 
 int lives_init(struct lives *ls, const struct lives_options *o, struct err *err); /* takes in what the store has */
 void lives_done(struct lives *ls);                                                /* sandboxes go on without us */
 
-/* Start a life: s is moved from; plan is the engine's, stolen.  on_started is called once, later, unless abandoned.
- * ERR_INTERNAL and others from the store: nothing was begun. */
-int lives_start(struct lives *ls, struct sandbox *s, json_t *plan, uint32_t timeout_s,
+struct life *lives_find(const struct lives *ls, const char *id);                          /* any state; or NULL */
+struct life *lives_find_of(const struct lives *ls, const char *id, const struct team *t); /* and not STARTING */
+
+/* ---- starting: life_start.c ---- */
+
+/* Start a life: s, with all it is made of, is moved from.  on_started is called once, later, unless abandoned.
+ * ERR_INVALID: what is to go to envd is too large.  ERR_INTERNAL and others from the store: nothing was begun. */
+int lives_start(struct lives *ls, struct sandbox *s,
                 void (*on_started)(struct life *l, const struct err *err, void *arg), void *arg, struct err *err);
 /* Nobody will learn this id: end it, at once or when it has started. */
 void lives_abandon(struct lives *ls, const char *id);
 
-struct life *lives_find(const struct lives *ls, const char *id);                          /* any state; or NULL */
-struct life *lives_find_of(const struct lives *ls, const char *id, const struct team *t); /* and not STARTING */
+/* ---- ending: life_end.c ---- */
 
 /* End it.  w (may be NULL) is told; one that is being ended already is joined. */
 void life_kill(struct life *l, const char *why, struct life_waiter *w);
 /* Move its end; one in the past ends it now. */
 int life_set_end(struct life *l, int64_t end_ns, struct err *err);
 
-/* For the engine link. */
-void lives_reconcile(struct lives *ls, const json_t *sandboxes);
+/* ---- resting: life_rest.c ---- */
+
+static inline void life_wait(struct life *l, struct life_waiter *w)
+{
+        list_push_back(&l->waiters, &w->node);
+}
+
+/* RUNNING to PAUSED, by way of PAUSING.  Negative: nothing was begun. */
+int life_pause(struct life *l, bool with_memory, struct err *err);
+
+struct life_resume {
+        bool with_memory; /* ignored when there is none */
+        uint32_t timeout_s;
+        enum choice auto_pause; /* changed, or CHOICE_UNSET */
+};
+/* PAUSED to RUNNING, by way of RESUMING.  Negative: nothing was begun. */
+int life_resume(struct life *l, const struct life_resume *how, struct err *err);
+
+/* ---- copying: life_image.c ---- */
+
+struct image {                              /* what others can be started from */
+        char checkpoint[CHECKPOINT_ID_MAX]; /* "": files only */
+        json_t *layers;                     /* borrowed */
+        char image_of[SANDBOX_ID_MAX];
+        bool image_secured;
+};
+
+struct image_taker { /* embedded in who wants a copy; zeroed: wants none */
+        struct life *life;
+        /* Called once.  The image is borrowed for the call: what is to last holds its names in refs. */
+        void (*on)(struct image_taker *t, const struct image *image, const struct err *err);
+};
+
+/* Take a copy of one that is RUNNING (which goes on afterwards) or PAUSED.  ERR_UNAVAILABLE: not now, its layers are too
+ * many and are being merged.  Negative: nothing was begun. */
+int life_take_image(struct life *l, struct image_taker *t, struct err *err);
+void image_taker_cancel(struct image_taker *t); /* fine when it waits for nothing */
+
+/* ---- going back: life_rollback.c ---- */
+
+/* RUNNING or PAUSED, and the same afterwards, with memory and files of the snapshot.  Negative: nothing was begun. */
+int life_roll_back(struct life *l, const struct snapshot *sn, struct err *err);
+
+/* ---- for the engine link: reconcile.c ---- */
+
+void lives_reconcile(struct lives *ls, const json_t *answer); /* to "list" */
+void lives_settled(struct lives *ls, const json_t *fact);
 void lives_exited(struct lives *ls, const char *id);

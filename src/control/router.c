@@ -39,6 +39,8 @@ static const struct endpoint table[] = {
         POST("/sandboxes/{sandboxID}/refreshes", handle_refresh, OPTIONAL, SMALL_MAX),
         POST("/sandboxes/{sandboxID}/connect", handle_connect_v1, REQUIRED, SMALL_MAX),
         POST("/v2/sandboxes/{sandboxID}/connect", handle_connect_v2, OPTIONAL, SMALL_MAX),
+        POST("/sandboxes/{sandboxID}/pause", handle_pause, OPTIONAL, SMALL_MAX),
+        POST("/sandboxes/{sandboxID}/resume", handle_resume, OPTIONAL, SMALL_MAX),
 };
 
 const struct endpoint *router_table(size_t *ret_count)
@@ -143,6 +145,7 @@ static void on_close(struct http_request *rq, bool is_complete)
 
         engine_call_cancel(&x->call);
         list_remove(&x->waiter.node);
+        image_taker_cancel(&x->taker);
         if (x->on_over)
                 x->on_over(x, is_complete);
         json_decref(x->body);

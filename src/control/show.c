@@ -59,7 +59,7 @@ json_t *show_listed(const struct sandbox *s)
         obj = json_with(obj, "cpuCount", json_integer(s->cpu_count));
         obj = json_with(obj, "memoryMB", json_integer(s->memory_mb));
         obj = json_with(obj, "diskSizeMB", json_integer(s->disk_mb));
-        obj = json_with_text(obj, "state", "running");
+        obj = json_with_text(obj, "state", sandbox_is_shown_running(s) ? "running" : "paused");
         return json_with_ref(obj, "metadata", s->metadata);
 }
 
@@ -74,16 +74,33 @@ json_t *show_detail(const struct control *c, const struct sandbox *s)
         obj = json_with(obj, "allowInternetAccess",
                         s->internet == CHOICE_UNSET ? json_null() : json_boolean(s->internet == CHOICE_YES));
         obj = json_with_ref(obj, "network", s->network);
-        return json_with(obj, "lifecycle", json_pack("{s:b,s:s}", "autoResume", 0, "onTimeout", "kill"));
+        return json_with(
+                obj, "lifecycle",
+                json_pack("{s:b,s:s}", "autoResume", s->auto_resume, "onTimeout", s->auto_pause ? "pause" : "kill"));
+}
+
+/* Until it runs, its old connections lead nowhere and new requests have to wait, if they may: for one at rest that is
+ * for who wakes it, for one on its way to running for anybody. */
+static bool may_wait(const struct sandbox *s)
+{
+        switch (s->state) {
+        case SANDBOX_RESUMING:
+        case SANDBOX_SNAPSHOTTING:
+        case SANDBOX_ROLLING_BACK: return true;
+        default: return sandbox_wakes(s);
+        }
 }
 
 json_t *show_route(const struct control *c, const struct sandbox *s)
 {
-        struct route r = {.is_running = true, .mask_host = (char *)sandbox_mask_host(s)}; /* borrowed for the call */
+        struct route r = {.is_running = s->state == SANDBOX_RUNNING,
+                          .mask_host = (char *)sandbox_mask_host(s)}; /* borrowed for the call */
         struct secrets secrets;
 
         secrets_of(c, s, &secrets);
         memcpy(r.id, s->id, sizeof(r.id));
         r.traffic_token = (char *)secrets.traffic_shown;
-        return route_encode(&r, "running");
+        if (r.is_running)
+                return route_encode(&r, "running");
+        return json_with(route_encode(&r, "paused"), "wakes", json_boolean(may_wait(s)));
 }

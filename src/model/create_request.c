@@ -44,29 +44,23 @@ static int decode_timeout(const json_t *body, uint32_t max_s, struct create_requ
         return lifetime_check_max(c->timeout_s, max_s, err);
 }
 
-/* What a sandbox does at its end: only "be killed" so far, and whoever asks for more is told. */
-static int check_lifecycle(const json_t *body, struct err *err)
+/* What a sandbox does at its end, and whether traffic wakes it then. */
+static int decode_lifecycle(const json_t *body, struct create_request *c, struct err *err)
 {
-        bool auto_pause = false, keeps_memory = true, auto_resume = false;
         json_t *resume = NULL;
 
-        if (json_field_bool(body, "autoPause", &auto_pause, err) < 0 ||
-            json_field_bool(body, "autoPauseMemory", &keeps_memory, err) < 0 ||
+        c->auto_pause_memory = true;
+        if (json_field_bool(body, "autoPause", &c->auto_pause, err) < 0 ||
+            json_field_bool(body, "autoPauseMemory", &c->auto_pause_memory, err) < 0 ||
             json_field_object(body, "autoResume", &resume, err) < 0 ||
-            json_field_bool(resume, "enabled", &auto_resume, err) < 0)
+            json_field_bool(resume, "enabled", &c->auto_resume, err) < 0)
                 return -EINVAL;
-        if (!keeps_memory && !auto_pause)
+        if (!c->auto_pause_memory && !c->auto_pause)
                 return err_set(err, ERR_INVALID, "autoPauseMemory=false only applies when autoPause is true.");
-        if (!keeps_memory && auto_resume)
+        if (!c->auto_pause_memory && c->auto_resume)
                 return err_set(err, ERR_INVALID,
                                "autoPauseMemory=false (filesystem-only auto-pause) cannot be combined with autoResume: "
                                "waking on traffic needs the memory.");
-        if (auto_pause)
-                return err_set(err, ERR_INVALID,
-                               "autoPause is not supported: this server version cannot pause sandboxes");
-        if (auto_resume)
-                return err_set(err, ERR_INVALID,
-                               "autoResume is not supported: this server version cannot pause sandboxes");
         return 0;
 }
 
@@ -175,7 +169,7 @@ int create_request_decode(const json_t *body, enum create_version version, uint3
         if (c.timeout_s > timeout_max_s)
                 c.timeout_s = timeout_max_s; /* our own default is not the client's fault */
         if ((r = decode_template(body, &c, err)) < 0 || (r = decode_timeout(body, timeout_max_s, &c, err)) < 0 ||
-            (r = check_lifecycle(body, err)) < 0 ||
+            (r = decode_lifecycle(body, &c, err)) < 0 ||
             (r = decode_map(body, "metadata", CREATE_METADATA_MAX, &c.metadata, err)) < 0 ||
             (r = decode_env(body, &c, err)) < 0 || (r = decode_network(body, version, &c, err)) < 0 ||
             (r = check_unsupported(body, err)) < 0 || (r = decode_mcp(body, &c, err)) < 0) {

@@ -23,6 +23,7 @@ struct create_request {
         struct template_ref template;
         int64_t timeout_s;
         bool is_secured;
+        bool auto_pause, auto_pause_memory, auto_resume;
         enum choice internet;
         struct network network; /* owned */
         json_t *metadata;       /* owned; NULL: none, as the next two */

@@ -25,7 +25,7 @@ static bool has_metadata(const json_t *wanted, const json_t *have)
 
 bool listing_matches(const struct listing *l, const struct sandbox *s)
 {
-        if (s->state != SANDBOX_RUNNING || !l->wants_running)
+        if (!sandbox_is_visible(s) || !(sandbox_is_shown_running(s) ? l->wants_running : l->wants_paused))
                 return false;
         if (l->has_started_after && s->started_ns < l->started_after_ns)
                 return false;

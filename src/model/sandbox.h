@@ -1,10 +1,18 @@
 /* sandbox.h - what is known about a sandbox, and the states of its life.  Pure.
  *
- *   STARTING ──→ RUNNING ──→ KILLING ──→ GONE
- *       └───────────┴───(died, or never came up)───↑
+ *   STARTING ──→ RUNNING ←──→ SNAPSHOTTING          a copy of its memory is taken, then it goes on
+ *                 │  ↑ ↑ ↖──→ ROLLING_BACK          ended, and begun again from one of its snapshots
+ *                 ↓  │ └───────────────┐
+ *               PAUSING ──→ PAUSED ──→ RESUMING
+ *                             ↑↓
+ *                           SHIFTING                at rest; its files are being sealed or replaced
  *
- * STARTING and RUNNING are in the store.  A sandbox's row is removed before the engine is told to end it, so KILLING
- * needs no row: after a crash the engine still has one that the store does not know, and that means "end it". */
+ *   any of them ──→ KILLING ──→ GONE; what dies by itself goes to GONE at once
+ *
+ * RESUMING, SNAPSHOTTING and ROLLING_BACK fall back to PAUSED when the sandbox could not be begun again, PAUSING to
+ * RUNNING.  All but SHIFTING, KILLING and GONE are in the store (SHIFTING as PAUSED).  A sandbox's row is removed before
+ * the engine is told to end it, so KILLING needs no row: after a crash the engine still has one that the store does not
+ * know, and that means "end it". */
 #pragma once
 #include <jansson.h>
 #include <stdbool.h>
@@ -12,7 +20,18 @@
 
 #include "model/ids.h"
 
-enum sandbox_state { SANDBOX_STARTING, SANDBOX_RUNNING, SANDBOX_KILLING, SANDBOX_GONE };
+enum sandbox_state { /* the numbers of the first seven are in the store */
+                     SANDBOX_STARTING = 0,
+                     SANDBOX_RUNNING = 1,
+                     SANDBOX_PAUSING = 2,
+                     SANDBOX_PAUSED = 3,
+                     SANDBOX_RESUMING = 4,
+                     SANDBOX_SNAPSHOTTING = 5,
+                     SANDBOX_ROLLING_BACK = 6,
+                     SANDBOX_SHIFTING = 7,
+                     SANDBOX_KILLING = 8,
+                     SANDBOX_GONE = 9,
+};
 
 enum choice { CHOICE_UNSET, CHOICE_NO, CHOICE_YES };
 
@@ -29,6 +48,18 @@ struct sandbox {
         json_t *metadata;     /* owned; NULL: none */
         json_t *network;      /* owned; as clients see it; NULL: none */
         json_t *mcp;          /* owned; kept for clients only; NULL: none */
+        /* What it does at its end, and how it is woken. */
+        bool auto_pause, auto_pause_memory, auto_resume;
+        uint32_t timeout_s; /* as given at create */
+        /* What it is made of: enough to start it again at any time. */
+        json_t *layers; /* owned list of layer ids, lowest first; NULL: not known (a row of an older version) */
+        json_t *env;    /* owned; NULL: none, or left in the store */
+        char *default_user, *default_workdir; /* owned; NULL: envd's own default */
+        /* At rest, or on the way there or back. */
+        char checkpoint[CHECKPOINT_ID_MAX]; /* its memory; "": none */
+        bool upper_kept;                    /* on the upper directory it left; false: on an empty one */
+        char image_of[SANDBOX_ID_MAX];      /* whose token envd has inside the checkpoint; "": no checkpoint */
+        bool image_secured;                 /* has it one? */
 };
 
 void sandbox_done(struct sandbox *s); /* releases what it owns; zeroed is fine */
@@ -37,3 +68,20 @@ void sandbox_go(struct sandbox *s, enum sandbox_state next);
 
 bool sandbox_is_public(const struct sandbox *s);        /* may traffic reach it without a token? */
 const char *sandbox_mask_host(const struct sandbox *s); /* borrowed; NULL: none */
+bool sandbox_wakes(const struct sandbox *s);            /* would traffic wake it, if it were paused? */
+
+/* How clients see the state. */
+bool sandbox_is_visible(const struct sandbox *s);         /* in lists and by its id */
+bool sandbox_is_shown_running(const struct sandbox *s);   /* else it is shown as paused */
+bool sandbox_is_counted(const struct sandbox *s);         /* against the number that may run */
+const char *sandbox_state_name(enum sandbox_state state); /* "pausing", for messages */
+const char *sandbox_state_deed(enum sandbox_state state); /* "is being paused", for messages */
+
+/* How many of the layers were upper directories once. */
+size_t layers_sealed(const json_t *layers);
+/* New references; NULL out of memory. */
+json_t *layers_with(const json_t *layers, const char *more);
+/* With the run of `count` layers from `first` on replaced by one. */
+json_t *layers_merged(const json_t *layers, size_t first, size_t count, const char *into);
+/* Where the run of layers `run` stands in `layers`; -1: nowhere. */
+int layers_find(const json_t *layers, const json_t *run);

@@ -1,5 +1,6 @@
 /* db.h - the store's own view of its database: prepared statements and the errors of SQLite. */
 #pragma once
+#include <jansson.h>
 #include <sqlite3.h>
 #include <stdbool.h>
 
@@ -20,8 +21,14 @@ enum db_statement {
         DB_SANDBOX_ADD,
         DB_SANDBOX_STARTED,
         DB_SANDBOX_END,
+        DB_SANDBOX_UPDATE,
+        DB_SANDBOX_ENV,
         DB_SANDBOX_REMOVE,
         DB_SANDBOX_ALL,
+        DB_SNAPSHOT_ADD,
+        DB_SNAPSHOT_LAYERS,
+        DB_SNAPSHOT_REMOVE,
+        DB_SNAPSHOT_ALL,
         DB_STATEMENTS,
 };
 
@@ -29,6 +36,7 @@ struct store {
         sqlite3 *db;                            /* owned */
         sqlite3_stmt *statement[DB_STATEMENTS]; /* owned */
         int log_pages;                          /* of the write-ahead log, at the last commit */
+        int log_fd;                             /* the log, for who waits until it is on disk; owned */
 };
 
 /* Set *err from the connection's last error; returns its negative errno. */
@@ -36,6 +44,13 @@ int db_fail(sqlite3 *db, struct err *err, const char *what);
 /* Run a statement that gives no rows, and make it ready for the next use.  Its bindings stay until then. */
 int db_run(struct store *s, enum db_statement which, struct err *err, const char *what);
 
-#define DB_SCHEMA_VERSION 2
+/* Columns: NULL binds NULL and reads as NULL.  -ENOMEM, and -EBADMSG for a column that is not JSON. */
+int db_bind_json(sqlite3_stmt *q, int at, const json_t *v);
+int db_column_json(sqlite3_stmt *q, int at, json_t **ret);
+int db_column_text(sqlite3_stmt *q, int at, char **ret);
+/* Text of a fixed form, "" for NULL; -EBADMSG when it is longer than `size` has room for. */
+int db_column_id(sqlite3_stmt *q, int at, char *out, size_t size);
+
+#define DB_SCHEMA_VERSION 3
 /* Bring the schema from whatever version the file has to `version` (at most DB_SCHEMA_VERSION), in one transaction. */
 int db_migrate(sqlite3 *db, int version, struct err *err);

@@ -8,40 +8,84 @@
 #include "base/log.h"
 #include "store/db.h"
 
-static int bind_json(sqlite3_stmt *q, int at, const json_t *v)
+static void text(sqlite3_stmt *q, int at, const char *s) /* NULL and "" bind NULL */
 {
-        char *text;
-
-        if (!v) {
+        if (s && s[0])
+                (void)sqlite3_bind_text(q, at, s, -1, SQLITE_STATIC);
+        else
                 (void)sqlite3_bind_null(q, at);
-                return 0;
-        }
-        text = json_dumps(v, JSON_COMPACT);
-        if (!text)
-                return -ENOMEM;
-        (void)sqlite3_bind_text(q, at, text, -1, free);
-        return 0;
 }
 
 int store_sandbox_add(struct store *s, const struct sandbox *sb, struct err *err)
 {
         sqlite3_stmt *q = s->statement[DB_SANDBOX_ADD];
         const int64_t numbers[][2] = {
-                {2, sb->team},      {3, sb->state},    {6, sb->started_ns},  {7, sb->end_ns},    {8, sb->cpu_count},
-                {9, sb->memory_mb}, {10, sb->disk_mb}, {11, sb->is_secured}, {12, sb->internet},
+                {2, sb->team},       {3, sb->state},       {6, sb->started_ns},         {7, sb->end_ns},
+                {8, sb->cpu_count},  {9, sb->memory_mb},   {10, sb->disk_mb},           {11, sb->is_secured},
+                {12, sb->internet},  {19, sb->auto_pause}, {20, sb->auto_pause_memory}, {21, sb->auto_resume},
+                {22, sb->timeout_s}, {24, sb->upper_kept}, {26, sb->image_secured},
         };
         int r;
 
-        (void)sqlite3_bind_text(q, 1, sb->id, -1, SQLITE_STATIC);
-        (void)sqlite3_bind_text(q, 4, sb->template_id, -1, SQLITE_STATIC);
-        (void)sqlite3_bind_text(q, 5, sb->alias, -1, SQLITE_STATIC); /* NULL binds NULL */
+        text(q, 1, sb->id);
+        text(q, 4, sb->template_id);
+        text(q, 5, sb->alias);
         for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
                 (void)sqlite3_bind_int64(q, (int)numbers[i][0], numbers[i][1]);
-        if (bind_json(q, 13, sb->metadata) < 0 || bind_json(q, 14, sb->network) < 0 || bind_json(q, 15, sb->mcp) < 0)
+        text(q, 17, sb->default_user);
+        text(q, 18, sb->default_workdir);
+        text(q, 23, sb->checkpoint);
+        text(q, 25, sb->image_of);
+        if (db_bind_json(q, 13, sb->metadata) < 0 || db_bind_json(q, 14, sb->network) < 0 ||
+            db_bind_json(q, 15, sb->mcp) < 0 || db_bind_json(q, 16, sb->layers) < 0 || db_bind_json(q, 27, sb->env) < 0)
                 r = err_sys(err, -ENOMEM, "store: add sandbox");
         else
                 r = db_run(s, DB_SANDBOX_ADD, err, "add sandbox");
         (void)sqlite3_clear_bindings(q); /* what it borrowed or owns for long is not kept */
+        return r;
+}
+
+int store_sandbox_update(struct store *s, const struct sandbox *sb, struct err *err)
+{
+        sqlite3_stmt *q = s->statement[DB_SANDBOX_UPDATE];
+        const int64_t numbers[][2] = {
+                {2, sb->state},      {3, sb->started_ns}, {4, sb->end_ns},
+                {6, sb->auto_pause}, {8, sb->upper_kept}, {10, sb->image_secured},
+        };
+        int r;
+
+        text(q, 1, sb->id);
+        for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
+                (void)sqlite3_bind_int64(q, (int)numbers[i][0], numbers[i][1]);
+        text(q, 7, sb->checkpoint);
+        text(q, 9, sb->image_of);
+        if (db_bind_json(q, 5, sb->layers) < 0)
+                r = err_sys(err, -ENOMEM, "store: update sandbox");
+        else
+                r = db_run(s, DB_SANDBOX_UPDATE, err, "update sandbox");
+        (void)sqlite3_clear_bindings(q);
+        return r;
+}
+
+int store_sandbox_env(struct store *s, const char *id, json_t **ret, struct err *err)
+{
+        sqlite3_stmt *q = s->statement[DB_SANDBOX_ENV];
+        json_t *env = NULL;
+        int r = 0;
+
+        text(q, 1, id);
+        switch (sqlite3_step(q)) {
+        case SQLITE_ROW:
+                r = db_column_json(q, 0, &env);
+                if (r < 0)
+                        err_sys(err, r, "store: environment of a sandbox");
+                break;
+        case SQLITE_DONE: r = err_set(err, ERR_NOT_FOUND, "store: no such sandbox"); break;
+        default: r = db_fail(s->db, err, "read sandbox"); break;
+        }
+        sqlite3_reset(q);
+        if (r == 0)
+                *ret = env;
         return r;
 }
 
@@ -73,25 +117,37 @@ int store_sandbox_remove(struct store *s, const char *id, struct err *err)
         return db_run(s, DB_SANDBOX_REMOVE, err, "remove sandbox");
 }
 
-static json_t *column_json(sqlite3_stmt *q, int at)
+static enum sandbox_state read_state(int n)
 {
-        const char *text = (const char *)sqlite3_column_text(q, at);
+        return n > SANDBOX_STARTING && n < SANDBOX_SHIFTING ? (enum sandbox_state)n : SANDBOX_STARTING;
+}
 
-        return text ? json_loads(text, 0, NULL) : NULL;
+static int read_names(sqlite3_stmt *q, struct sandbox *sb)
+{
+        int r;
+
+        if (db_column_id(q, 0, sb->id, sizeof(sb->id)) < 0 || !sandbox_id_is_valid(str_of(sb->id)))
+                return -EBADMSG;
+        r = db_column_id(q, 3, sb->template_id, sizeof(sb->template_id));
+        if (r == 0)
+                r = db_column_id(q, 22, sb->checkpoint, sizeof(sb->checkpoint));
+        if (r == 0)
+                r = db_column_id(q, 24, sb->image_of, sizeof(sb->image_of));
+        if (r == 0)
+                r = db_column_text(q, 4, &sb->alias);
+        if (r == 0)
+                r = db_column_text(q, 16, &sb->default_user);
+        if (r == 0)
+                r = db_column_text(q, 17, &sb->default_workdir);
+        return r;
 }
 
 static int read_row(sqlite3_stmt *q, struct sandbox *sb)
 {
-        const char *id = (const char *)sqlite3_column_text(q, 0);
-        const char *template = (const char *)sqlite3_column_text(q, 3);
-        const char *alias = (const char *)sqlite3_column_text(q, 4);
+        int r = read_names(q, sb);
 
-        if (!sandbox_id_is_valid(str_of(id)) || !template || strlen(template) >= TEMPLATE_ID_MAX)
-                return -EBADMSG;
-        memcpy(sb->id, id, SANDBOX_ID_MAX);
-        memcpy(sb->template_id, template, strlen(template) + 1);
         sb->team = sqlite3_column_int64(q, 1);
-        sb->state = sqlite3_column_int(q, 2) == SANDBOX_RUNNING ? SANDBOX_RUNNING : SANDBOX_STARTING;
+        sb->state = read_state(sqlite3_column_int(q, 2));
         sb->started_ns = sqlite3_column_int64(q, 5);
         sb->end_ns = sqlite3_column_int64(q, 6);
         sb->cpu_count = (uint32_t)sqlite3_column_int64(q, 7);
@@ -99,11 +155,19 @@ static int read_row(sqlite3_stmt *q, struct sandbox *sb)
         sb->disk_mb = (uint32_t)sqlite3_column_int64(q, 9);
         sb->is_secured = sqlite3_column_int(q, 10) != 0;
         sb->internet = (enum choice)sqlite3_column_int(q, 11);
-        sb->metadata = column_json(q, 12);
-        sb->network = column_json(q, 13);
-        sb->mcp = column_json(q, 14);
-        sb->alias = alias ? strdup(alias) : NULL;
-        return alias && !sb->alias ? -ENOMEM : 0;
+        sb->auto_pause = sqlite3_column_int(q, 18) != 0;
+        sb->auto_pause_memory = sqlite3_column_int(q, 19) != 0;
+        sb->auto_resume = sqlite3_column_int(q, 20) != 0;
+        sb->timeout_s = (uint32_t)sqlite3_column_int64(q, 21);
+        sb->upper_kept = sqlite3_column_int(q, 23) != 0;
+        sb->image_secured = sqlite3_column_int(q, 25) != 0;
+        if (r == 0)
+                r = db_column_json(q, 12, &sb->metadata);
+        if (r == 0)
+                r = db_column_json(q, 13, &sb->network);
+        if (r == 0)
+                r = db_column_json(q, 14, &sb->mcp);
+        return r < 0 ? r : db_column_json(q, 15, &sb->layers);
 }
 
 int store_sandbox_each(struct store *s, int (*each)(struct sandbox *sb, void *arg), void *arg, struct err *err)

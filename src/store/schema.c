@@ -20,6 +20,25 @@ static const char *const steps[DB_SCHEMA_VERSION] = {
         " cpu_count INTEGER NOT NULL, memory_mb INTEGER NOT NULL, disk_mb INTEGER NOT NULL,"
         " is_secured INTEGER NOT NULL, internet INTEGER NOT NULL, metadata TEXT, network TEXT, mcp TEXT"
         ") WITHOUT ROWID;",
+
+        "ALTER TABLE sandbox ADD COLUMN layers TEXT;" /* NULL: from before this version; never paused */
+        "ALTER TABLE sandbox ADD COLUMN env TEXT;"
+        "ALTER TABLE sandbox ADD COLUMN default_user TEXT;"
+        "ALTER TABLE sandbox ADD COLUMN default_workdir TEXT;"
+        "ALTER TABLE sandbox ADD COLUMN auto_pause INTEGER NOT NULL DEFAULT 0;"
+        "ALTER TABLE sandbox ADD COLUMN auto_pause_memory INTEGER NOT NULL DEFAULT 1;"
+        "ALTER TABLE sandbox ADD COLUMN auto_resume INTEGER NOT NULL DEFAULT 0;"
+        "ALTER TABLE sandbox ADD COLUMN timeout_s INTEGER NOT NULL DEFAULT 300;"
+        "ALTER TABLE sandbox ADD COLUMN checkpoint TEXT;"
+        "ALTER TABLE sandbox ADD COLUMN upper_kept INTEGER NOT NULL DEFAULT 0;"
+        "ALTER TABLE sandbox ADD COLUMN image_of TEXT;"
+        "ALTER TABLE sandbox ADD COLUMN image_secured INTEGER NOT NULL DEFAULT 0;"
+        "CREATE TABLE snapshot ("
+        " id TEXT PRIMARY KEY, template_id TEXT NOT NULL, name TEXT, tag TEXT NOT NULL,"
+        " team INTEGER NOT NULL REFERENCES team (no), source TEXT NOT NULL, created_ns INTEGER NOT NULL,"
+        " checkpoint TEXT, layers TEXT NOT NULL, image_of TEXT, image_secured INTEGER NOT NULL,"
+        " cpu_count INTEGER NOT NULL, memory_mb INTEGER NOT NULL, disk_mb INTEGER NOT NULL,"
+        " env TEXT, default_user TEXT, default_workdir TEXT) WITHOUT ROWID;",
 };
 
 static int version_of(sqlite3 *db, int *ret, struct err *err)

@@ -2,9 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/auto.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "store/db.h"
@@ -23,6 +27,17 @@ static const char pragmas[] = "PRAGMA locking_mode = EXCLUSIVE;"
                               "PRAGMA cache_size = -1024;"
                               "PRAGMA trusted_schema = OFF;";
 
+/* In the order in which sandboxes.c and snapshots.c bind and read them. */
+#define SANDBOX_COLUMNS                                                                                                \
+        "id, team, state, template_id, alias, started_ns, end_ns, cpu_count, memory_mb, disk_mb, is_secured, "         \
+        "internet,"                                                                                                    \
+        " metadata, network, mcp, layers, default_user, default_workdir, auto_pause, auto_pause_memory, auto_resume,"  \
+        " timeout_s, checkpoint, upper_kept, image_of, image_secured"
+#define SNAPSHOT_COLUMNS                                                                                               \
+        "id, template_id, name, tag, team, source, created_ns, checkpoint, layers, image_of, image_secured, "          \
+        "cpu_count,"                                                                                                   \
+        " memory_mb, disk_mb, env, default_user, default_workdir"
+
 static const char *const texts[DB_STATEMENTS] = {
         [DB_BEGIN] = "BEGIN IMMEDIATE",
         [DB_COMMIT] = "COMMIT",
@@ -34,14 +49,22 @@ static const char *const texts[DB_STATEMENTS] = {
         [DB_TEAM_ALL] = "SELECT no, id, slug, name FROM team ORDER BY no",
         [DB_KEY_ADD] = "INSERT INTO api_key (id, team, name, mask, hash, created_ns) VALUES (?, ?, ?, ?, ?, ?)",
         [DB_KEY_ALL] = "SELECT id, team, name, mask, hash FROM api_key",
-        [DB_SANDBOX_ADD] = ("INSERT INTO sandbox (id, team, state, template_id, alias, started_ns, end_ns, cpu_count,"
-                            " memory_mb, disk_mb, is_secured, internet, metadata, network, mcp)"
-                            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+        [DB_SANDBOX_ADD] = ("INSERT INTO sandbox (" SANDBOX_COLUMNS ", env) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+                            " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
         [DB_SANDBOX_STARTED] = "UPDATE sandbox SET state = ?, started_ns = ?, end_ns = ? WHERE id = ?",
         [DB_SANDBOX_END] = "UPDATE sandbox SET end_ns = ? WHERE id = ?",
+        [DB_SANDBOX_UPDATE] = ("UPDATE sandbox SET state = ?2, started_ns = ?3, end_ns = ?4, layers = ?5,"
+                               " auto_pause = ?6, checkpoint = ?7, upper_kept = ?8, image_of = ?9, image_secured = ?10"
+                               " WHERE id = ?1"),
+        [DB_SANDBOX_ENV] = "SELECT env FROM sandbox WHERE id = ?",
         [DB_SANDBOX_REMOVE] = "DELETE FROM sandbox WHERE id = ?",
-        [DB_SANDBOX_ALL] = "SELECT id, team, state, template_id, alias, started_ns, end_ns, cpu_count, memory_mb,"
-                           " disk_mb, is_secured, internet, metadata, network, mcp FROM sandbox",
+        [DB_SANDBOX_ALL] = "SELECT " SANDBOX_COLUMNS " FROM sandbox",
+        [DB_SNAPSHOT_ADD] =
+                ("INSERT INTO snapshot (" SNAPSHOT_COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+                 " ?, ?, ?, ?)"),
+        [DB_SNAPSHOT_LAYERS] = "UPDATE snapshot SET layers = ? WHERE id = ?",
+        [DB_SNAPSHOT_REMOVE] = "DELETE FROM snapshot WHERE id = ?",
+        [DB_SNAPSHOT_ALL] = "SELECT " SNAPSHOT_COLUMNS " FROM snapshot ORDER BY created_ns",
 };
 
 int db_fail(sqlite3 *db, struct err *err, const char *what)
@@ -72,6 +95,54 @@ int db_run(struct store *s, enum db_statement which, struct err *err, const char
                 r = db_fail(s->db, err, what);
         sqlite3_reset(q);
         return r;
+}
+
+int db_bind_json(sqlite3_stmt *q, int at, const json_t *v)
+{
+        char *text;
+
+        if (!v) {
+                (void)sqlite3_bind_null(q, at);
+                return 0;
+        }
+        text = json_dumps(v, JSON_COMPACT);
+        if (!text)
+                return -ENOMEM;
+        (void)sqlite3_bind_text(q, at, text, -1, free);
+        return 0;
+}
+
+int db_column_json(sqlite3_stmt *q, int at, json_t **ret)
+{
+        const char *text = (const char *)sqlite3_column_text(q, at);
+
+        if (!text)
+                return 0;
+        *ret = json_loads(text, 0, NULL);
+        return *ret ? 0 : -EBADMSG;
+}
+
+int db_column_text(sqlite3_stmt *q, int at, char **ret)
+{
+        const char *text = (const char *)sqlite3_column_text(q, at);
+
+        if (!text)
+                return 0;
+        *ret = strdup(text);
+        return *ret ? 0 : -ENOMEM;
+}
+
+int db_column_id(sqlite3_stmt *q, int at, char *out, size_t size)
+{
+        const char *text = (const char *)sqlite3_column_text(q, at);
+
+        out[0] = 0;
+        if (!text)
+                return 0;
+        if (strlen(text) >= size)
+                return -EBADMSG;
+        memcpy(out, text, strlen(text) + 1);
+        return 0;
 }
 
 static int prepare_all(struct store *s, struct err *err)
@@ -105,6 +176,31 @@ static int on_log(void *arg, sqlite3 *db, const char *name, int pages)
         return SQLITE_OK;
 }
 
+/* Somebody else's fd of the log, to wait on outside the loop; and the directory, so that the log's name is on disk.
+ * (Closing a fd drops a process's locks on a file; SQLite's are on the database, not on the log.) */
+static int open_log(struct store *s, const char *path, struct err *err)
+{
+        AUTO_FREE char *log = NULL, *copy = strdup(path);
+        AUTO_CLOSE int dir = -1;
+
+        if (!copy || asprintf(&log, "%s-wal", path) < 0) {
+                log = NULL;
+                return err_sys(err, -ENOMEM, "open store");
+        }
+        s->log_fd = open(log, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        if (s->log_fd < 0)
+                return err_sys(err, -errno, "open '%s'", log);
+        dir = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (dir < 0 || fsync(dir) < 0)
+                return err_sys(err, -errno, "flush the directory of '%s'", path);
+        return 0;
+}
+
+int store_log_fd(const struct store *s)
+{
+        return s->log_fd;
+}
+
 /* The first write to a fresh log waits for the disk: let that be this one, not a client's. */
 static int prime(struct store *s, struct err *err)
 {
@@ -127,6 +223,7 @@ int store_open(const char *path, struct store **ret, struct err *err)
         s = calloc(1, sizeof(*s));
         if (!s)
                 return err_sys(err, -ENOMEM, "open store");
+        s->log_fd = -1;
         if (sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK ||
             sqlite3_exec(s->db, pragmas, NULL, NULL, NULL) != SQLITE_OK)
                 return db_fail(s->db, err, "open");
@@ -136,6 +233,8 @@ int store_open(const char *path, struct store **ret, struct err *err)
                 r = prepare_all(s, err);
         if (r == 0)
                 r = prime(s, err);
+        if (r == 0)
+                r = open_log(s, path, err);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(s);
@@ -149,6 +248,7 @@ struct store *store_close(struct store *s)
         for (int i = 0; i < DB_STATEMENTS; i++)
                 sqlite3_finalize(s->statement[i]);
         sqlite3_close(s->db);
+        close_fd(&s->log_fd);
         free(s);
         return NULL;
 }

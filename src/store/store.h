@@ -1,14 +1,17 @@
-/* store.h - what survives a restart of control: teams, keys, sandboxes, the token seed.
+/* store.h - what survives a restart of control: teams, keys, sandboxes, snapshots, the token seed.
  *
  * The only code that knows the database.  One process owns it (the file is locked while it is open).  Calls block for
  * microseconds: writes go to the write-ahead log without waiting for the disk, so a power cut may lose the last ones,
- * but then the sandboxes are gone too.  store_tidy() does the slow part when there is time for it. */
+ * but then running sandboxes are gone too.  What must not be lost (a pause, a snapshot) is on disk once an fdatasync() of
+ * store_log_fd() that began after the write has returned; that may be done in another thread.  store_tidy() does the
+ * slow part of housekeeping when there is time for it. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "model/ids.h"
 #include "model/sandbox.h"
+#include "model/snapshot.h"
 
 struct err;
 struct store; /* opaque */
@@ -25,6 +28,8 @@ void store_rollback(struct store *s);
 
 bool store_wants_tidy(const struct store *s); /* has the log grown long? */
 void store_tidy(struct store *s);             /* moves it into the file; waits for the disk */
+
+int store_log_fd(const struct store *s); /* borrowed: only to be flushed */
 
 #define STORE_SEED_LEN 32
 /* Random bytes made once per database: what tokens are derived from. */
@@ -56,6 +61,17 @@ int store_sandbox_add(struct store *s, const struct sandbox *sb, struct err *err
 /* From STARTING to RUNNING. */
 int store_sandbox_started(struct store *s, const char *id, int64_t started_ns, int64_t end_ns, struct err *err);
 int store_sandbox_set_end(struct store *s, const char *id, int64_t end_ns, struct err *err);
+/* All that changes when it is paused, resumed, snapshotted or rolled back; but for env, which stays as it was added. */
+int store_sandbox_update(struct store *s, const struct sandbox *sb, struct err *err);
+/* *ret is the caller's; NULL: none. */
+int store_sandbox_env(struct store *s, const char *id, json_t **ret, struct err *err);
 int store_sandbox_remove(struct store *s, const char *id, struct err *err); /* fine when it is not there */
 /* `each` may move the contents out of sb; what is left is released.  A negative return ends the walk. */
 int store_sandbox_each(struct store *s, int (*each)(struct sandbox *sb, void *arg), void *arg, struct err *err);
+
+/* ERR_CONFLICT: that id is there already. */
+int store_snapshot_add(struct store *s, const struct snapshot *sn, struct err *err);
+int store_snapshot_set_layers(struct store *s, const char *id, const json_t *layers, struct err *err);
+int store_snapshot_remove(struct store *s, const char *id, struct err *err); /* fine when it is not there */
+/* As store_sandbox_each(), oldest first. */
+int store_snapshot_each(struct store *s, int (*each)(struct snapshot *sn, void *arg), void *arg, struct err *err);

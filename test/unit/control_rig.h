@@ -91,11 +91,15 @@ static struct fake_engine {
         struct listener listener;
         struct channel *channel;
         bool holds_create, holds_kill, holds_list, fails_create, fails_kill;
+        const char *holds, *fails;         /* any other op */
+        const char *dies_before, *dies_on; /* the link goes instead of the op, or of its answer */
         const char *fail_kind, *fail_message;
-        json_t *alive;  /* ids */
-        json_t *plan;   /* the last one */
-        json_t *held;   /* the last message that was held */
-        char log[4096]; /* "list create:<id> kill:<id> ..." of what came */
+        json_t *alive;                /* id -> true, or {"state","checkpoint","sealed","layers"} */
+        json_t *checkpoints, *layers; /* names that are on its disk */
+        const char *broken;           /* what control should not have done */
+        json_t *plan;                 /* the last one */
+        json_t *held;                 /* the last message that was held */
+        char log[16384];              /* "list create:<id> kill:<id> ..." of what came */
 } engine;
 
 static void engine_note(const char *op, const char *id)
@@ -122,58 +126,213 @@ static json_t *engine_error(void)
         return json_pack("{s:{s:s,s:s}}", "error", "kind", engine.fail_kind, "message", engine.fail_message);
 }
 
+static json_t *engine_refusal(const char *kind, const char *message)
+{
+        return json_pack("{s:{s:s,s:s}}", "error", "kind", kind, "message", message);
+}
+
+static json_t *names_in(const json_t *set)
+{
+        json_t *list = json_array(), *v;
+        const char *name;
+
+        json_object_foreach ((json_t *)set, name, v)
+                (void)json_array_append_new(list, json_string(name));
+        return list;
+}
+
+static const char *state_at_engine(const char *id)
+{
+        const json_t *entry = json_object_get(engine.alive, id);
+        const char *state = json_string_value(json_object_get(entry, "state"));
+
+        return !entry ? "none" : state ? state : "running";
+}
+
 static json_t *engine_list(void)
 {
         json_t *list = json_array(), *v;
         const char *id;
 
         json_object_foreach (engine.alive, id, v)
-                (void)json_array_append_new(list, json_pack("{s:s,s:i}", "id", id, "pid", 1));
-        return json_pack("{s:b,s:o}", "ok", 1, "sandboxes", list);
+                (void)json_array_append_new(list,
+                                            json_pack("{s:s,s:s,s:i,s:O*,s:O*}", "id", id, "state", state_at_engine(id),
+                                                      "pid", 1, "checkpoint", json_object_get(v, "checkpoint"),
+                                                      "sealed", json_object_get(v, "sealed")));
+        return json_pack("{s:b,s:o,s:o,s:o}", "ok", 1, "sandboxes", list, "checkpoints", names_in(engine.checkpoints),
+                         "layers", names_in(engine.layers));
 }
 
-static void engine_kill(const json_t *msg, const char *id)
+static json_t *engine_kill(const char *id)
 {
-        if (engine.fails_kill) {
-                engine_answer(msg, engine_error());
-        } else if (json_object_del(engine.alive, id) < 0) {
-                engine_answer(msg,
-                              json_pack("{s:{s:s,s:s}}", "error", "kind", "not_found", "message", "no such sandbox"));
-        } else {
-                engine_answer(msg, engine_ok());
-        }
+        if (engine.fails_kill)
+                return engine_error();
+        return json_object_del(engine.alive, id) < 0 ? engine_refusal("not_found", "no such sandbox") : engine_ok();
 }
 
-static void engine_create(const json_t *msg)
+static bool engine_has_layers(const json_t *layers)
 {
-        const char *id = json_string_value(json_object_get(json_object_get(msg, "plan"), "id"));
+        size_t i;
+        json_t *v;
 
-        if (engine.fails_create) {
-                engine_answer(msg, engine_error());
-                return;
-        }
-        (void)json_object_set_new(engine.alive, id, json_true());
-        engine_answer(msg, json_pack("{s:b,s:i,s:i}", "ok", 1, "pid", 1, "create_us", 1));
+        json_array_foreach (layers, i, v)
+                if (layer_id_is_sealed(json_string_value(v)) && !json_object_get(engine.layers, json_string_value(v)))
+                        return false;
+        return json_array_size(layers) > 0;
 }
+
+static json_t *engine_create(const json_t *plan)
+{
+        const char *id = json_string_value(json_object_get(plan, "id"));
+        const char *checkpoint = json_string_value(json_object_get(plan, "checkpoint"));
+        const char *upper = json_string_value(json_object_get(plan, "upper"));
+        bool keeps = upper && strcmp(upper, "kept") == 0, rests = strcmp(state_at_engine(id), "paused") == 0;
+        const json_t *sealed = json_object_get(json_object_get(engine.alive, id), "sealed");
+
+        if (engine.fails_create)
+                return engine_error();
+        if (checkpoint && !json_object_get(engine.checkpoints, checkpoint))
+                return engine_refusal("not_found", "no such checkpoint");
+        if (!engine_has_layers(json_object_get(plan, "layers")))
+                return engine_refusal("not_found", "no such layer");
+        if (keeps && (!rests || sealed))
+                return engine_refusal("not_found", "no such upper directory");
+        if (!rests && json_object_get(engine.alive, id))
+                return engine_refusal("conflict", "it exists");
+        if (rests && !keeps && !sealed)
+                engine.broken = "a new upper directory over one that is there";
+        (void)json_object_set_new(
+                engine.alive, id,
+                json_pack("{s:s,s:O}", "state", "running", "layers", json_object_get(plan, "layers")));
+        return json_pack("{s:b,s:i,s:i}", "ok", 1, "pid", 1, "create_us", 1);
+}
+
+static json_t *engine_pause(const json_t *msg, const char *id)
+{
+        const char *checkpoint = json_string_value(json_object_get(msg, "checkpoint"));
+        json_t *entry = json_object_get(engine.alive, id);
+
+        if (strcmp(state_at_engine(id), "running") != 0)
+                return engine_refusal("not_found", "it does not run");
+        if (!json_is_object(entry)) {
+                (void)json_object_set_new(engine.alive, id, json_object());
+                entry = json_object_get(engine.alive, id);
+        }
+        (void)json_object_set_new(entry, "state", json_string("paused"));
+        if (checkpoint) {
+                (void)json_object_set_new(entry, "checkpoint", json_string(checkpoint));
+                (void)json_object_set_new(engine.checkpoints, checkpoint, json_true());
+        }
+        return json_pack("{s:b,s:i,s:i,s:b}", "ok", 1, "bytes", 1, "took_us", 1, "warm", 0);
+}
+
+static json_t *engine_seal(const json_t *msg, const char *id)
+{
+        const char *layer = json_string_value(json_object_get(msg, "layer"));
+
+        if (strcmp(state_at_engine(id), "paused") != 0)
+                return engine_refusal("conflict", "it is not at rest");
+        (void)json_object_set_new(json_object_get(engine.alive, id), "sealed", json_string(layer));
+        (void)json_object_set_new(engine.layers, layer, json_true());
+        return engine_ok();
+}
+
+static bool is_listed_in(const json_t *list, const char *name)
+{
+        size_t i;
+        json_t *v;
+
+        json_array_foreach (list, i, v)
+                if (strcmp(json_string_value(v), name) == 0)
+                        return true;
+        return false;
+}
+
+static json_t *engine_drop(const json_t *msg)
+{
+        const char *id;
+        json_t *v, *name;
+        size_t i;
+
+        json_array_foreach (json_object_get(msg, "checkpoints"), i, name)
+                (void)json_object_del(engine.checkpoints, json_string_value(name));
+        json_array_foreach (json_object_get(msg, "layers"), i, name) {
+                (void)json_object_del(engine.layers, json_string_value(name));
+                json_object_foreach (engine.alive, id, v)
+                        if (strcmp(state_at_engine(id), "running") == 0 &&
+                            is_listed_in(json_object_get(v, "layers"), json_string_value(name)))
+                                engine.broken = "dropped a layer that is in use";
+        }
+        return engine_ok();
+}
+
+static json_t *engine_flatten(const json_t *msg)
+{
+        if (!engine_has_layers(json_object_get(msg, "layers")))
+                return engine_refusal("not_found", "no such layer");
+        (void)json_object_set_new(engine.layers, json_string_value(json_object_get(msg, "into")), json_true());
+        return engine_ok();
+}
+
+static json_t *engine_do(const char *op, const json_t *msg)
+{
+        const char *id = json_string_value(json_object_get(msg, "id"));
+
+        if (engine.fails && strcmp(op, engine.fails) == 0)
+                return engine_error();
+        if (strcmp(op, "create") == 0)
+                return engine_create(json_object_get(msg, "plan"));
+        if (strcmp(op, "kill") == 0)
+                return engine_kill(id);
+        if (strcmp(op, "list") == 0)
+                return engine_list();
+        if (strcmp(op, "pause") == 0)
+                return engine_pause(msg, id);
+        if (strcmp(op, "seal") == 0)
+                return engine_seal(msg, id);
+        if (strcmp(op, "flush") == 0)
+                return engine_ok();
+        if (strcmp(op, "drop") == 0)
+                return engine_drop(msg);
+        if (strcmp(op, "flatten") == 0)
+                return engine_flatten(msg);
+        if (strcmp(op, "stats") == 0)
+                return json_pack("{s:b,s:i,s:i,s:i,s:i}", "ok", 1, "memory_bytes", 1000, "memory_limit", 2000, "cpu_us",
+                                 500000, "pids", 3);
+        return engine_refusal("invalid", "unknown op");
+}
+
+static bool engine_is_op(const char *wanted, const char *op)
+{
+        return wanted && strcmp(wanted, op) == 0;
+}
+
+static void engine_hang_up(struct task *t) /* not inside the channel's own callback */
+{
+        (void)t;
+        engine.channel = channel_free(engine.channel);
+}
+static struct task engine_hang_up_task = {.run = engine_hang_up};
 
 static void engine_carry_out(const json_t *msg)
 {
         const char *op = json_string_value(json_object_get(msg, "op"));
-        const char *id = json_string_value(json_object_get(msg, "id"));
+        json_t *answer;
 
-        if (!op)
-                op = "";
-        if (strcmp(op, "create") == 0)
-                engine_create(msg);
-        else if (strcmp(op, "kill") == 0)
-                engine_kill(msg, id);
-        else if (strcmp(op, "list") == 0)
-                engine_answer(msg, engine_list());
-        else if (strcmp(op, "stats") == 0)
-                engine_answer(msg, json_pack("{s:b,s:i,s:i,s:i,s:i}", "ok", 1, "memory_bytes", 1000, "memory_limit",
-                                             2000, "cpu_us", 500000, "pids", 3));
-        else
-                engine_answer(msg, json_pack("{s:{s:s,s:s}}", "error", "kind", "invalid", "message", "unknown op"));
+        op = op ? op : "";
+        if (engine_is_op(engine.dies_before, op)) {
+                engine.dies_before = NULL;
+                loop_post(rig.loop, &engine_hang_up_task);
+                return;
+        }
+        answer = engine_do(op, msg);
+        if (engine_is_op(engine.dies_on, op)) {
+                engine.dies_on = NULL;
+                json_decref(answer);
+                loop_post(rig.loop, &engine_hang_up_task);
+                return;
+        }
+        engine_answer(msg, answer);
 }
 
 static void engine_take(const json_t *msg)
@@ -189,7 +348,7 @@ static void engine_take(const json_t *msg)
                 engine.plan = json_deep_copy(plan);
         }
         if ((strcmp(op, "create") == 0 && engine.holds_create) || (strcmp(op, "kill") == 0 && engine.holds_kill) ||
-            (strcmp(op, "list") == 0 && engine.holds_list)) {
+            (strcmp(op, "list") == 0 && engine.holds_list) || engine_is_op(engine.holds, op)) {
                 json_decref(engine.held);
                 engine.held = json_deep_copy(msg);
                 return;
@@ -208,6 +367,7 @@ __attribute__((unused)) static void engine_release(void) /* what was held is car
         json_t *msg = TAKE_PTR(engine.held);
 
         engine.holds_create = engine.holds_kill = engine.holds_list = false;
+        engine.holds = NULL;
         engine_carry_out(msg);
         json_decref(msg);
 }
@@ -239,6 +399,7 @@ static void engine_start(void)
 
 static void engine_stop(void) /* its sandboxes live on */
 {
+        loop_unpost(&engine_hang_up_task);
         listener_stop(&engine.listener);
         engine.channel = channel_free(engine.channel);
         json_decref(engine.held);
@@ -259,6 +420,11 @@ __attribute__((unused)) static bool engine_has_logged(void *arg)
 __attribute__((unused)) static bool engine_lives(const char *id)
 {
         return json_object_get(engine.alive, id);
+}
+
+__attribute__((unused)) static bool engine_has(const char *id, const char *state)
+{
+        return strcmp(state_at_engine(id), state) == 0;
 }
 
 /* ---- clients ---- */
@@ -466,7 +632,7 @@ static bool rig_start(void)
 {
         log_setup("control", LOG_ERROR);
         rig = (struct rig){.now_ns = 1790000000 * S_NS};
-        engine = (struct fake_engine){.alive = json_object()};
+        engine = (struct fake_engine){.alive = json_object(), .checkpoints = json_object(), .layers = json_object()};
         last = (struct client){.io.fd = -1};
         make_dirs();
         write_file("images/templates/base.json",
@@ -485,6 +651,8 @@ static void rig_stop(void)
         control_stop();
         engine_stop();
         json_decref(engine.alive);
+        json_decref(engine.checkpoints);
+        json_decref(engine.layers);
         json_decref(engine.plan);
         rig.loop = loop_free(rig.loop);
         conf_done(&rig.conf);
@@ -506,5 +674,9 @@ __attribute__((unused)) static void rig_run(void)
                 rig_case();
         else
                 tap_case_failed = 1;
+        if (engine.broken) {
+                printf("# control: %s\n", engine.broken);
+                tap_case_failed = 1;
+        }
         rig_stop();
 }

@@ -341,10 +341,9 @@ static void bad_requests_are_refused_with_the_contracts_words(void)
                  "}",
                  "autoPauseMemory=false (filesystem-only auto-pause) cannot be combined with autoResume: waking on "
                  "traffic needs the memory."},
-                {"{\"templateID\":\"b\",\"autoPause\":true}",
-                 "autoPause is not supported: this server version cannot pause sandboxes"},
-                {"{\"templateID\":\"b\",\"autoResume\":{\"enabled\":true}}",
-                 "autoResume is not supported: this server version cannot pause sandboxes"},
+                {"{\"templateID\":\"b\",\"autoPause\":1}", "validation error: field 'autoPause' must be true or false"},
+                {"{\"templateID\":\"b\",\"autoResume\":{\"enabled\":1}}",
+                 "validation error: field 'enabled' must be true or false"},
                 {"{\"templateID\":\"b\",\"autoResume\":true}",
                  "validation error: field 'autoResume' must be an object"},
                 {"{\"templateID\":\"b\",\"metadata\":{\"a\":1}}",

@@ -214,6 +214,127 @@ static void an_older_store_is_brought_up_to_date(void)
         CHECK_INT(store_sandbox_add(s, &in, NULL), ==, 0);
 }
 
+static void sandboxes_of_version_2_are_kept(void)
+{
+        static const char old_rows[] = "INSERT INTO team VALUES (1, 't-1', 'default', 'Default', 0);"
+                                       "INSERT INTO sandbox VALUES ('i00000000000000000000', 1, 1, "
+                                       "'abcdefghij0123456789', 'base', 11, 22, 2, 512,"
+                                       " 1024, 1, 0, '{\"k\":\"v\"}', NULL, NULL);";
+        AUTO_STORE struct store *s = NULL;
+        AUTO(sandbox_done) struct sandbox out = {0};
+        sqlite3 *db = NULL;
+        int r;
+
+        begin();
+        CHECK_INT(sqlite3_open(path, &db), ==, SQLITE_OK);
+        r = db_migrate(db, 2, NULL) == 0 && sqlite3_exec(db, old_rows, NULL, NULL, NULL) == SQLITE_OK;
+        sqlite3_close(db);
+        CHECK(r);
+        CHECK_INT(store_open(path, &s, NULL), ==, 0);
+        CHECK_INT(store_sandbox_each(s, take_one, &out, NULL), ==, 0);
+        CHECK(out.state == SANDBOX_RUNNING && out.started_ns == 11 && out.end_ns == 22 && out.is_secured);
+        CHECK(!out.layers && !out.checkpoint[0] && !out.upper_kept && !out.auto_pause && out.auto_pause_memory);
+        CHECK_INT(out.timeout_s, ==, 300);
+        CHECK_STR(json_string_value(json_object_get(out.metadata, "k")), "v");
+}
+
+static void what_a_pause_needs_lives_through_reopening(void)
+{
+        AUTO(sandbox_done) struct sandbox out = {0};
+        AUTO_STORE struct store *s = NULL;
+        struct sandbox in;
+        json_t *env = NULL;
+        struct err err;
+        int64_t no;
+
+        begin();
+        CHECK_INT(store_open(path, &s, NULL), ==, 0);
+        CHECK(store_log_fd(s) >= 0 && fdatasync(store_log_fd(s)) == 0);
+        CHECK_INT(store_team_add(s, &team, &no, NULL), ==, 0);
+        in = sample("i00000000000000000000", no);
+        in.layers = json_pack("[s,s]", "l1", "u-00000000000000000000");
+        in.env = json_pack("{s:s}", "A", "b");
+        in.auto_pause = in.auto_resume = true;
+        in.timeout_s = 77;
+        in.default_user = (char *)"user";
+        CHECK_INT(store_sandbox_add(s, &in, NULL), ==, 0);
+        in.state = SANDBOX_PAUSED;
+        (void)snprintf(in.checkpoint, sizeof(in.checkpoint), "c00000000000000000000");
+        (void)snprintf(in.image_of, sizeof(in.image_of), "i11111111111111111111");
+        in.upper_kept = in.image_secured = true;
+        in.started_ns = 5;
+        CHECK_INT(store_sandbox_update(s, &in, NULL), ==, 0);
+        s = store_close(s);
+        CHECK_INT(store_open(path, &s, NULL), ==, 0);
+        CHECK_INT(store_sandbox_each(s, take_one, &out, NULL), ==, 0);
+        CHECK(out.state == SANDBOX_PAUSED && out.upper_kept && out.image_secured && out.started_ns == 5);
+        CHECK(out.auto_pause && !out.auto_pause_memory && out.auto_resume && out.timeout_s == 77);
+        CHECK(json_equal(out.layers, in.layers) && !out.env && !out.default_workdir);
+        CHECK_STR(out.checkpoint, in.checkpoint);
+        CHECK_STR(out.image_of, in.image_of);
+        CHECK_STR(out.default_user, "user");
+        CHECK_INT(store_sandbox_env(s, in.id, &env, NULL), ==, 0);
+        CHECK(json_equal(env, in.env));
+        json_decref(env);
+        CHECK_INT(store_sandbox_env(s, "i22222222222222222222", &env, &err), <, 0);
+        CHECK_INT(err.kind, ==, ERR_NOT_FOUND);
+        json_decref(in.layers);
+        json_decref(in.env);
+}
+
+static int take_snapshot(struct snapshot *sn, void *arg)
+{
+        struct snapshot *out = arg;
+
+        snapshot_done(out);
+        *out = *sn;
+        *sn = (struct snapshot){0};
+        return 0;
+}
+
+static void snapshots_live_through_reopening(void)
+{
+        AUTO(snapshot_done) struct snapshot out = {0};
+        AUTO_STORE struct store *s = NULL;
+        struct snapshot in = {.id = "s-1",
+                              .template_id = "abcdefghij0123456789",
+                              .name = (char *)"mine",
+                              .tag = (char *)"v1",
+                              .source = "i00000000000000000000",
+                              .created_ns = 9,
+                              .checkpoint = "c00000000000000000000",
+                              .image_of = "i00000000000000000000",
+                              .image_secured = true,
+                              .cpu_count = 1,
+                              .memory_mb = 2,
+                              .disk_mb = 3};
+        json_t *other = json_pack("[s]", "u-11111111111111111111");
+        struct err err;
+
+        begin();
+        CHECK_INT(store_open(path, &s, NULL), ==, 0);
+        in.layers = json_pack("[s,s]", "l1", "u-00000000000000000000");
+        CHECK_INT(store_snapshot_add(s, &in, &err), <, 0); /* no such team */
+        CHECK_INT(store_team_add(s, &team, &in.team, NULL), ==, 0);
+        CHECK_INT(store_snapshot_add(s, &in, NULL), ==, 0);
+        CHECK_INT(store_snapshot_add(s, &in, &err), <, 0);
+        CHECK_INT(err.kind, ==, ERR_CONFLICT);
+        CHECK_INT(store_snapshot_set_layers(s, in.id, other, NULL), ==, 0);
+        s = store_close(s);
+        CHECK_INT(store_open(path, &s, NULL), ==, 0);
+        CHECK_INT(store_snapshot_each(s, take_snapshot, &out, NULL), ==, 0);
+        CHECK_STR(out.name, "mine");
+        CHECK_STR(out.tag, "v1");
+        CHECK_STR(out.source, in.source);
+        CHECK_STR(out.checkpoint, in.checkpoint);
+        CHECK(out.image_secured && out.created_ns == 9 && out.cpu_count == 1 && out.memory_mb == 2 && out.disk_mb == 3);
+        CHECK(json_equal(out.layers, other) && !out.env && out.team == in.team);
+        CHECK_INT(store_snapshot_remove(s, in.id, NULL), ==, 0);
+        CHECK_INT(store_snapshot_remove(s, in.id, NULL), ==, 0);
+        json_decref(in.layers);
+        json_decref(other);
+}
+
 static void a_newer_store_is_refused_and_left_alone(void)
 {
         AUTO_STORE struct store *s = NULL;
@@ -225,7 +346,7 @@ static void a_newer_store_is_refused_and_left_alone(void)
         (void)sqlite3_exec(db, "PRAGMA user_version = 99", NULL, NULL, NULL);
         sqlite3_close(db);
         CHECK_INT(store_open(path, &s, &err), <, 0);
-        CHECK_STR(err.msg, "the store has schema version 99, this program knows up to 2");
+        CHECK_STR(err.msg, "the store has schema version 99, this program knows up to 3");
 }
 
 static void a_file_that_is_no_database_is_refused(void)
@@ -283,6 +404,9 @@ int main(void)
         RUN(a_sandbox_lives_through_reopening);
         RUN(a_second_opener_is_refused);
         RUN(an_older_store_is_brought_up_to_date);
+        RUN(sandboxes_of_version_2_are_kept);
+        RUN(what_a_pause_needs_lives_through_reopening);
+        RUN(snapshots_live_through_reopening);
         RUN(a_newer_store_is_refused_and_left_alone);
         RUN(a_file_that_is_no_database_is_refused);
         RUN(writes_do_not_wait_for_the_disk);

@@ -1,0 +1,226 @@
+/* pause, resume and connect: each waits for what is under way, then looks again. */
+#include "control/handlers.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "control/control.h"
+#include "control/exchange.h"
+#include "control/life_time.h"
+#include "control/show.h"
+#include "model/conf.h"
+#include "model/json_field.h"
+#include "model/lifetime.h"
+
+static void wait_for(struct exchange *x, struct life *l,
+                     void (*on)(struct life_waiter *w, enum sandbox_state reached, const struct err *err))
+{
+        x->waiter.on = on;
+        life_wait(l, &x->waiter);
+}
+
+/* ---- pause ---- */
+
+/* Clients take {"code":409} for "it is paused already" and go on without an error.  A sandbox whose processes cannot be
+ * saved must not look like that: the status is 409, the code in the body is not. */
+#define CODE_NOT_DUMPABLE 422
+
+static void refuse_pause(struct exchange *x, const struct err *err)
+{
+        switch (err->kind) {
+        case ERR_CONFLICT:
+                answer_error_as(x, 409, CODE_NOT_DUMPABLE, "sandbox_cannot_be_paused", "Error pausing sandbox - %s",
+                                err->msg);
+                break;
+        case ERR_LIMIT: answer_error(x, 507, NULL, "Error pausing sandbox - %s", err->msg); break;
+        case ERR_UNAVAILABLE: answer_error(x, 503, NULL, "Error pausing sandbox - %s", err->msg); break;
+        default: answer_error(x, 500, NULL, "Error pausing sandbox - %s", err->msg); break;
+        }
+}
+
+static void try_pause(struct exchange *x);
+
+static void on_pause(struct life_waiter *w, enum sandbox_state reached, const struct err *err)
+{
+        struct exchange *x = CONTAINER_OF(w, struct exchange, waiter);
+
+        if (!x->wish.is_begun && reached != SANDBOX_KILLING)
+                try_pause(x);
+        else if (reached == SANDBOX_PAUSED && !err)
+                answer_empty(x, 204);
+        else if (reached == SANDBOX_GONE)
+                answer_no_sandbox(x);
+        else if (reached == SANDBOX_KILLING)
+                answer_error(x, 409, NULL, "Sandbox '%s' cannot be paused while in 'killing' state", x->id);
+        else
+                refuse_pause(x, err);
+}
+
+static void try_pause(struct exchange *x)
+{
+        struct life *l = lives_find_of(&x->control->lives, x->id, x->team);
+        struct err err = {0};
+
+        if (!l) {
+                answer_no_sandbox(x);
+                return;
+        }
+        switch (l->sandbox.state) {
+        case SANDBOX_RUNNING:
+                if (life_pause(l, x->wish.with_memory, &err) < 0) {
+                        refuse_pause(x, &err);
+                        return;
+                }
+                break;
+        case SANDBOX_PAUSED:
+        case SANDBOX_SHIFTING:
+                answer_error(x, 409, NULL, "Error pausing sandbox - sandbox '%s' is already paused", x->id);
+                return;
+        case SANDBOX_KILLING:
+                answer_error(x, 409, NULL, "Sandbox '%s' cannot be paused while in 'killing' state", x->id);
+                return;
+        default: break;
+        }
+        x->wish.is_begun = l->sandbox.state == SANDBOX_PAUSING;
+        wait_for(x, l, on_pause);
+}
+
+void handle_pause(struct exchange *x)
+{
+        struct err err = {0};
+
+        x->wish.with_memory = true;
+        if (json_field_bool(x->body, "memory", &x->wish.with_memory, &err) < 0)
+                answer_err(x, &err);
+        else
+                try_pause(x);
+}
+
+/* ---- connect, resume ---- */
+
+static void try_connect(struct exchange *x);
+
+static void answer_running(struct exchange *x, struct life *l, unsigned status)
+{
+        struct err err = {0};
+
+        if (life_extend(l, x->wish.timeout_s, x->control->conf->timeout_max_s, &err) < 0)
+                answer_err(x, &err);
+        else
+                answer_json(x, status, show_sandbox(x->control, &l->sandbox));
+}
+
+static void on_connect(struct life_waiter *w, enum sandbox_state reached, const struct err *err)
+{
+        struct exchange *x = CONTAINER_OF(w, struct exchange, waiter);
+        struct life *l = lives_find_of(&x->control->lives, x->id, x->team);
+
+        if (!x->wish.is_begun || !l || !err)
+                try_connect(x);
+        else if (reached == SANDBOX_KILLING)
+                answer_in_transition(x, l);
+        else
+                answer_start_error(x, err);
+}
+
+static void begin_resume(struct exchange *x, struct life *l)
+{
+        const struct life_resume how = {
+                .with_memory = x->wish.with_memory,
+                .timeout_s = (uint32_t)x->wish.timeout_s,
+                .auto_pause = x->wish.auto_pause,
+        };
+        struct err err = {0};
+
+        if (x->team->sandbox_count >= x->control->conf->sandboxes_max) {
+                answer_too_many(x);
+        } else if (life_resume(l, &how, &err) < 0) {
+                answer_start_error(x, &err);
+        } else {
+                x->wish.is_begun = true;
+                wait_for(x, l, on_connect);
+        }
+}
+
+static void try_connect(struct exchange *x)
+{
+        struct life *l = lives_find_of(&x->control->lives, x->id, x->team);
+
+        if (!l) {
+                answer_no_sandbox(x);
+                return;
+        }
+        switch (l->sandbox.state) {
+        case SANDBOX_RUNNING: answer_running(x, l, x->wish.is_begun ? 201 : 200); break;
+        case SANDBOX_PAUSED: begin_resume(x, l); break;
+        case SANDBOX_KILLING: answer_in_transition(x, l); break;
+        case SANDBOX_RESUMING:
+                if (!x->wish.with_memory && l->with_memory) {
+                        answer_error(x, 409, "sandbox_start_in_flight",
+                                     "Sandbox \"%s\" is being resumed with its memory already", x->id);
+                        break;
+                }
+                x->wish.is_begun = true;
+                wait_for(x, l, on_connect);
+                break;
+        default: wait_for(x, l, on_connect); break;
+        }
+}
+
+/* A default below zero: the client must say. */
+static int decode_wish(struct exchange *x, int64_t default_s, struct err *err)
+{
+        uint32_t max_s = x->control->conf->timeout_max_s;
+        bool auto_pause = false;
+        int r;
+
+        x->wish = (struct exchange_wish){.timeout_s = default_s < max_s ? default_s : max_s, .with_memory = true};
+        r = json_field_int(x->body, "timeout", 0, INT32_MAX, &x->wish.timeout_s, err);
+        if (r == 0)
+                r = json_field_bool(x->body, "memory", &x->wish.with_memory, err);
+        if (r == 0)
+                r = json_field_bool(x->body, "autoPause", &auto_pause, err);
+        if (r == 0 && x->wish.timeout_s < 0)
+                r = err_set(err, ERR_INVALID, "validation error: field 'timeout' is required");
+        if (r == 0)
+                r = lifetime_check_max(x->wish.timeout_s, max_s, err);
+        if (r == 0 && json_field_is_set(x->body, "autoPause"))
+                x->wish.auto_pause = auto_pause ? CHOICE_YES : CHOICE_NO;
+        return r;
+}
+
+static void reconnect(struct exchange *x, int64_t default_s)
+{
+        struct err err = {0};
+
+        if (decode_wish(x, default_s, &err) < 0) {
+                answer_err(x, &err);
+                return;
+        }
+        x->wish.auto_pause = CHOICE_UNSET; /* only the deprecated resume changes it */
+        try_connect(x);
+}
+
+void handle_connect_v1(struct exchange *x)
+{
+        reconnect(x, -1);
+}
+
+void handle_connect_v2(struct exchange *x)
+{
+        reconnect(x, LIFETIME_DEFAULT_S);
+}
+
+void handle_resume(struct exchange *x)
+{
+        struct life *l = lives_find_of(&x->control->lives, x->id, x->team);
+        struct err err = {0};
+
+        if (decode_wish(x, LIFETIME_CREATE_V1_S, &err) < 0)
+                answer_err(x, &err);
+        else if (l && sandbox_is_shown_running(&l->sandbox))
+                answer_error(x, 409, NULL, "Sandbox '%s' is already running", x->id);
+        else
+                try_connect(x);
+}

@@ -1,0 +1,74 @@
+/* life.h - what the files that drive lives (lives.h) share, and nobody else uses. */
+#pragma once
+#include "control/lives.h"
+
+#define CREATE_TIMEOUT_MS 30000
+#define BEGIN_TIMEOUT_MS 300000 /* with memory: all of it may have to be read */
+#define PAUSE_TIMEOUT_MS 900000 /* and written */
+#define SEAL_TIMEOUT_MS 120000
+#define FLUSH_TIMEOUT_MS 900000
+
+/* ---- lives.c ---- */
+
+int life_create(struct lives *ls, struct sandbox *s, struct team *team, struct life **ret); /* s is moved from */
+struct life *life_free(struct life *l);                                                     /* NULL */
+void life_go(struct life *l, enum sandbox_state next); /* the only writer of the state: counters and deadlines follow */
+void life_remove_row(struct life *l);
+/* The transition is over: those who wait are told the state that is reached.  l may be gone afterwards. */
+void life_settle(struct life *l, const struct err *err);
+void life_tell(struct life *l, enum sandbox_state reached, const struct err *err);
+void life_over(struct life *l); /* gone, one way or the other: tell those who wait, and forget it */
+void life_show(struct life *l); /* edges learn how it is now */
+int life_set_deadline(struct life *l, int64_t end_ns);
+void lives_tidy_later(struct lives *ls);
+int64_t lives_now(const struct lives *ls); /* as precise as clients see it, so that filters agree */
+
+/* What of the row a transition changes. */
+struct life_row {
+        enum sandbox_state state;          /* in the store; in memory life_go() follows when the time has come */
+        const char *checkpoint, *image_of; /* borrowed; "": none */
+        json_t *layers;                    /* borrowed */
+        bool upper_kept, image_secured;
+        int64_t started_ns, end_ns;
+};
+struct life_row life_row_of(const struct life *l); /* as it is, to be edited; borrows from l */
+/* Write the row, hold the names in it, take both over.  Negative: nothing changed. */
+int life_record(struct life *l, const struct life_row *row, struct err *err);
+/* What has happened happened: memory follows even when the store cannot; logged, and *err says so. */
+int life_record_fact(struct life *l, const struct life_row *row, struct err *err);
+
+/* ---- one step at the engine ---- */
+void life_call(struct life *l, enum life_step step, json_t *msg, unsigned timeout_ms);
+int life_call_create(struct life *l, bool with_memory, struct err *err); /* begin what the row describes */
+void life_sync(struct life *l);                                          /* STEP_SYNC */
+/* Is the end of the step unknown?  Then reconciling will tell. */
+bool life_is_unknown(struct life *l, const struct err *err);
+
+/* ---- the end of a step, by state ---- */
+void life_on_created(struct life *l, const struct err *err); /* STARTING: life_start.c */
+void life_on_paused(struct life *l, const struct err *err);  /* PAUSING: life_rest.c */
+void life_on_resumed(struct life *l, const struct err *err); /* RESUMING */
+void life_on_imaged(struct life *l, const struct err *err);  /* SNAPSHOTTING: life_image.c */
+void life_on_shifted(struct life *l, const struct err *err); /* SHIFTING */
+void life_on_rolled(struct life *l, const struct err *err);  /* ROLLING_BACK: life_rollback.c */
+void life_ask_kill(struct life *l);                          /* life_end.c */
+void life_exited(struct life *l);                            /* died by itself */
+
+/* ---- life_rest.c ---- */
+void life_expire(struct life *l); /* its time is up */
+/* It runs (again): its row says so, its deadline is set, the edges know, and who waits is told. */
+void life_now_running(struct life *l, int64_t started_ns, int64_t end_ns);
+/* It is at rest, as its row says, and was begun in vain, or found so. */
+void life_now_paused(struct life *l, int64_t started_ns, int64_t end_ns, const struct err *err);
+
+/* ---- life_image.c ---- */
+void life_apply_sealed(struct life *l, const char *layer);   /* the engine says its upper directory is now that layer */
+void life_give_image(struct life *l, const struct err *err); /* to its taker, if any */
+/* SNAPSHOTTING, and found at rest: begin it again. */
+void life_begin_again(struct life *l);
+void life_drop_sealing(struct life *l);
+void life_use_flat(struct life *l, struct life_row *row); /* its layers merged, where that was done meanwhile */
+void life_forget_flat(struct life *l);
+
+/* ---- life_rollback.c ---- */
+void life_roll_again(struct life *l); /* ROLLING_BACK, and it is not known how far that got */

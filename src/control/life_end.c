@@ -1,0 +1,87 @@
+/* Ending a sandbox, whatever it is doing. */
+#include "base/err.h"
+#include "base/log.h"
+#include "control/feed.h"
+#include "control/life.h"
+
+#define KILL_TIMEOUT_MS 30000
+#define KILL_RETRY_MS_MAX 10000
+
+static void on_killed(struct engine_call *c, const json_t *answer, const struct err *err)
+{
+        struct life *l = CONTAINER_OF(c, struct life, kill);
+
+        (void)answer;
+        if (!err || err->kind == ERR_NOT_FOUND) {
+                log_info("sandbox.gone", "sandbox=%s", l->sandbox.id);
+                life_over(l);
+                return;
+        }
+        log_warn("sandbox.kill", "sandbox=%s failed=\"%s\", trying again in %u ms", l->sandbox.id, err->msg,
+                 l->retry_ms);
+        timer_set(l->lives->o.loop, &l->retry, l->retry_ms);
+        l->retry_ms = l->retry_ms * 2 < KILL_RETRY_MS_MAX ? l->retry_ms * 2 : KILL_RETRY_MS_MAX;
+        if (err->kind != ERR_UNAVAILABLE) /* the engine is restarting: those who wait learn the end of it */
+                life_tell(l, SANDBOX_KILLING, err);
+}
+
+static void on_retry(struct timer *t)
+{
+        life_ask_kill(CONTAINER_OF(t, struct life, retry));
+}
+
+void life_ask_kill(struct life *l)
+{
+        timer_clear(&l->retry);
+        if (engine_call_is_started(&l->kill) || engine_call_is_started(&l->call))
+                return;
+        l->retry.on = on_retry;
+        l->kill.on = on_killed;
+        engine_call(l->lives->o.engine, &l->kill, json_pack("{s:s,s:s}", "op", "kill", "id", l->sandbox.id),
+                    KILL_TIMEOUT_MS);
+}
+
+/* What is being made has to be there before it can be ended; everything else the engine breaks off. */
+static void break_off(struct life *l)
+{
+        if (!(l->step == STEP_CREATE && engine_call_is_sent(&l->call)))
+                engine_call_cancel(&l->call);
+        durable_cancel(&l->synced);
+}
+
+void life_kill(struct life *l, const char *why, struct life_waiter *w)
+{
+        const struct err broken = {.kind = ERR_CONFLICT, .msg = "the sandbox is being killed"};
+
+        if (l->sandbox.state == SANDBOX_KILLING) {
+                if (w)
+                        life_wait(l, w);
+                return;
+        }
+        log_info("sandbox.kill", "sandbox=%s reason=\"%s\"", l->sandbox.id, why);
+        life_go(l, SANDBOX_KILLING);
+        feed_gone(l->lives->o.feed, l->sandbox.id);
+        life_remove_row(l);
+        break_off(l);
+        life_ask_kill(l);
+        life_give_image(l, &broken);
+        life_tell(l, SANDBOX_KILLING, &broken);
+        if (w)
+                life_wait(l, w);
+}
+
+void life_exited(struct life *l)
+{
+        log_info("sandbox.exited", "sandbox=%s", l->sandbox.id);
+        feed_gone(l->lives->o.feed, l->sandbox.id);
+        life_remove_row(l);
+        life_over(l);
+}
+
+void lives_exited(struct lives *ls, const char *id)
+{
+        struct life *l = lives_find(ls, id);
+
+        if (l && l->sandbox.state == SANDBOX_RUNNING)
+                life_exited(l); /* otherwise the answer to what is asked of it tells */
+}

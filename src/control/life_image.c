@@ -1,0 +1,292 @@
+/* Taking a copy of a sandbox, for snapshots and forks.
+ *
+ *   running  row SNAPSHOTTING, with the checkpoint to be → edges → engine: pause, not yet on disk → seal: its upper
+ *            directory becomes a layer → row: that layer → engine: create, from both → the taker has its image → running
+ *   paused   SHIFTING → seal, if there is an upper directory of its own → flush → row → on disk → the image
+ *
+ * Whatever fails, a sandbox that ran is begun again; if that fails twice, it is left paused. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "control/life.h"
+#include "control/refs.h"
+#include "model/plan.h"
+
+void image_taker_cancel(struct image_taker *t)
+{
+        if (t->life)
+                t->life->taker = NULL;
+        t->life = NULL;
+}
+
+void life_give_image(struct life *l, const struct err *err)
+{
+        struct image_taker *t = TAKE_PTR(l->taker);
+        struct image image = {.layers = l->sandbox.layers, .image_secured = l->sandbox.image_secured};
+
+        if (!t)
+                return;
+        t->life = NULL;
+        memcpy(image.checkpoint, l->sandbox.checkpoint, sizeof(image.checkpoint));
+        memcpy(image.image_of, l->sandbox.image_of, sizeof(image.image_of));
+        t->on(t, err ? NULL : &image, err);
+}
+
+void life_drop_sealing(struct life *l)
+{
+        json_t *one = l->sealing[0] ? json_pack("[s]", l->sealing) : NULL;
+
+        refs_release(l->lives->o.refs, "", one);
+        json_decref(one);
+        l->sealing[0] = 0;
+}
+
+/* Pick and hold the name of the layer to be. */
+static int pick_layer(struct life *l, struct err *err)
+{
+        json_t *one;
+        int r = -ENOMEM;
+
+        sealed_id_make(l->sealing);
+        one = json_pack("[s]", l->sealing);
+        if (one)
+                r = refs_hold(l->lives->o.refs, "", one);
+        json_decref(one);
+        if (r < 0) {
+                l->sealing[0] = 0;
+                return err_sys(err, r, "copy sandbox");
+        }
+        return 0;
+}
+
+void life_use_flat(struct life *l, struct life_row *row)
+{
+        if (l->flat)
+                row->layers = l->flat;
+}
+
+void life_forget_flat(struct life *l)
+{
+        refs_release(l->lives->o.refs, "", l->flat);
+        json_decref(l->flat);
+        l->flat = NULL;
+}
+
+/* ---- what both ways share ---- */
+
+static void seal(struct life *l)
+{
+        life_call(l, STEP_SEAL, json_pack("{s:s,s:s,s:s}", "op", "seal", "id", l->sandbox.id, "layer", l->sealing),
+                  SEAL_TIMEOUT_MS);
+}
+
+/* Its layers and the sealed one; its upper directory is new. */
+static int record_sealed(struct life *l, const char *layer, enum sandbox_state state, struct err *err)
+{
+        struct life_row row = life_row_of(l);
+        json_t *layers;
+        int r;
+
+        row.state = state;
+        life_use_flat(l, &row);
+        layers = layers_with(row.layers, layer);
+        if (!layers)
+                return err_sys(err, -ENOMEM, "copy sandbox");
+        row.layers = layers;
+        row.upper_kept = false;
+        r = life_record_fact(l, &row, err);
+        json_decref(layers);
+        life_forget_flat(l);
+        return r;
+}
+
+void life_apply_sealed(struct life *l, const char *layer)
+{
+        enum sandbox_state state = l->sandbox.state;
+        struct err err;
+        json_t *v;
+        size_t i;
+
+        json_array_foreach (l->sandbox.layers, i, v)
+                if (strcmp(json_string_value(v), layer) == 0)
+                        return;
+        log_info("sandbox.sealed", "sandbox=%s layer=%s", l->sandbox.id, layer);
+        (void)record_sealed(l, layer, state == SANDBOX_SHIFTING ? SANDBOX_PAUSED : state, &err);
+}
+
+/* ---- one that runs ---- */
+
+static int check_room(const struct life *l, struct err *err)
+{
+        const json_t *layers = l->flat ? l->flat : l->sandbox.layers;
+
+        if (!l->sandbox.layers)
+                return err_set(err, ERR_CONFLICT,
+                               "sandbox '%s' was started by an older version of this server and cannot be copied",
+                               l->sandbox.id);
+        if (json_array_size(layers) < PLAN_LAYERS_MAX)
+                return 0;
+        if (l->lives->o.rested)
+                l->lives->o.rested(l->lives, l->lives->o.arg);
+        return err_set(err, ERR_UNAVAILABLE,
+                       "sandbox '%s' has been copied %d times, and its layers are being merged: try again in a moment",
+                       l->sandbox.id, PLAN_LAYERS_MAX);
+}
+
+static int copy_running(struct life *l, struct err *err)
+{
+        char checkpoint[CHECKPOINT_ID_MAX];
+        struct life_row row = life_row_of(l);
+        int r;
+
+        checkpoint_id_make(checkpoint);
+        row.state = SANDBOX_SNAPSHOTTING;
+        row.checkpoint = checkpoint;
+        row.image_of = l->sandbox.id;
+        row.image_secured = l->sandbox.is_secured;
+        row.upper_kept = true;
+        r = life_record(l, &row, err);
+        if (r < 0)
+                return r;
+        life_go(l, SANDBOX_SNAPSHOTTING);
+        life_show(l);
+        life_call(l, STEP_PAUSE,
+                  json_pack("{s:s,s:s,s:s,s:b}", "op", "pause", "id", l->sandbox.id, "checkpoint", checkpoint,
+                            "durable", 0),
+                  PAUSE_TIMEOUT_MS);
+        return 0;
+}
+
+/* It is at rest and was not meant to stay so. */
+void life_begin_again(struct life *l)
+{
+        struct err err;
+
+        life_drop_sealing(l);
+        if (life_call_create(l, true, &err) < 0)
+                life_on_imaged(l, &err);
+}
+
+static void on_stopped(struct life *l, const struct err *err)
+{
+        if (!err) {
+                seal(l);
+        } else if (err->kind == ERR_NOT_FOUND) {
+                life_exited(l);
+        } else {
+                log_warn("sandbox.copy", "sandbox=%s failed=\"%s\"", l->sandbox.id, err->msg);
+                life_drop_sealing(l);
+                life_now_running(l, l->sandbox.started_ns, l->sandbox.end_ns);
+                life_give_image(l, err);
+                life_settle(l, NULL);
+        }
+}
+
+/* The original goes on first; whoever wants the copy is told while it does. */
+static void on_sealed(struct life *l, const struct err *err)
+{
+        struct err why;
+
+        if (!err && record_sealed(l, l->sealing, SANDBOX_SNAPSHOTTING, &why) < 0)
+                err = &why;
+        life_begin_again(l);
+        life_give_image(l, err);
+}
+
+static void on_begun(struct life *l, const struct err *err)
+{
+        if (!err) {
+                life_now_running(l, l->sandbox.started_ns, l->sandbox.end_ns);
+                life_settle(l, NULL);
+                return;
+        }
+        log_warn("sandbox.copy", "sandbox=%s could not be begun again: \"%s\", %s", l->sandbox.id, err->msg,
+                 l->is_retried ? "leaving it paused" : "trying once more");
+        if (!l->is_retried) {
+                l->is_retried = true;
+                life_begin_again(l);
+                return;
+        }
+        life_now_paused(l, l->sandbox.started_ns, lives_now(l->lives), err);
+}
+
+void life_on_imaged(struct life *l, const struct err *err)
+{
+        if (life_is_unknown(l, err))
+                return;
+        switch (l->step) {
+        case STEP_PAUSE: on_stopped(l, err); break;
+        case STEP_SEAL: on_sealed(l, err); break;
+        default: on_begun(l, err); break;
+        }
+}
+
+/* ---- one at rest ---- */
+
+static void copy_paused(struct life *l)
+{
+        life_go(l, SANDBOX_SHIFTING);
+        if (l->sandbox.upper_kept)
+                seal(l);
+        else
+                life_sync(l); /* nothing to change, but never an answer before this returns */
+}
+
+static void end_shift(struct life *l, const struct err *err)
+{
+        life_drop_sealing(l);
+        life_go(l, SANDBOX_PAUSED);
+        life_give_image(l, err);
+        life_settle(l, err);
+}
+
+void life_on_shifted(struct life *l, const struct err *err)
+{
+        struct err why;
+
+        if (life_is_unknown(l, err))
+                return;
+        if (err) {
+                log_warn("sandbox.copy", "sandbox=%s failed=\"%s\"", l->sandbox.id, err->msg);
+                end_shift(l, err);
+                return;
+        }
+        switch (l->step) {
+        case STEP_SEAL:
+                life_call(l, STEP_FLUSH, json_pack("{s:s,s:s}", "op", "flush", "layer", l->sealing), FLUSH_TIMEOUT_MS);
+                break;
+        case STEP_FLUSH:
+                if (record_sealed(l, l->sealing, SANDBOX_PAUSED, &why) < 0)
+                        end_shift(l, &why);
+                else
+                        life_sync(l);
+                break;
+        case STEP_END: life_sync(l); break; /* rolled back: what it was is gone */
+        default: end_shift(l, NULL); break;
+        }
+}
+
+int life_take_image(struct life *l, struct image_taker *t, struct err *err)
+{
+        int r;
+
+        r = check_room(l, err);
+        if (r == 0)
+                r = pick_layer(l, err);
+        if (r < 0)
+                return r;
+        if (l->sandbox.state == SANDBOX_RUNNING)
+                r = copy_running(l, err);
+        else
+                copy_paused(l);
+        if (r < 0) {
+                life_drop_sealing(l);
+                return r;
+        }
+        l->taker = t;
+        t->life = l;
+        return 0;
+}

@@ -1,0 +1,69 @@
+/* Back to one of its snapshots, in place: same id, tokens and deadline.
+ *
+ *   running  row ROLLING_BACK, with all of the snapshot → edges → engine: kill → create, from the snapshot → running
+ *   paused   SHIFTING, the row is the snapshot's → engine: kill → on disk → paused
+ *
+ * Once the row is written there is no way back: after a crash it is done again from the kill on. */
+#include "base/err.h"
+#include "base/log.h"
+#include "control/life.h"
+#include "model/snapshot.h"
+
+#define END_TIMEOUT_MS 60000
+
+static void end_it(struct life *l)
+{
+        life_call(l, STEP_END, json_pack("{s:s,s:s}", "op", "kill", "id", l->sandbox.id), END_TIMEOUT_MS);
+}
+
+int life_roll_back(struct life *l, const struct snapshot *sn, struct err *err)
+{
+        bool was_running = l->sandbox.state == SANDBOX_RUNNING;
+        struct life_row row = life_row_of(l);
+        int r;
+
+        row.state = was_running ? SANDBOX_ROLLING_BACK : SANDBOX_PAUSED;
+        row.checkpoint = sn->checkpoint;
+        row.layers = sn->layers;
+        row.image_of = sn->image_of;
+        row.image_secured = sn->image_secured;
+        row.upper_kept = false;
+        r = life_record(l, &row, err);
+        if (r < 0)
+                return r;
+        life_forget_flat(l); /* it was of other layers */
+        log_info("sandbox.roll_back", "sandbox=%s snapshot=%s", l->sandbox.id, sn->id);
+        life_go(l, was_running ? SANDBOX_ROLLING_BACK : SANDBOX_SHIFTING);
+        if (was_running)
+                life_show(l);
+        end_it(l);
+        return 0;
+}
+
+void life_roll_again(struct life *l)
+{
+        end_it(l);
+}
+
+static void begin(struct life *l)
+{
+        struct err err;
+
+        if (life_call_create(l, l->sandbox.checkpoint[0], &err) < 0)
+                life_now_paused(l, l->sandbox.started_ns, lives_now(l->lives), &err);
+}
+
+void life_on_rolled(struct life *l, const struct err *err)
+{
+        if (life_is_unknown(l, err))
+                return;
+        if (l->step == STEP_END && (!err || err->kind == ERR_NOT_FOUND)) {
+                begin(l);
+        } else if (err) {
+                log_warn("sandbox.roll_back", "sandbox=%s failed=\"%s\", leaving it paused", l->sandbox.id, err->msg);
+                life_now_paused(l, l->sandbox.started_ns, lives_now(l->lives), err);
+        } else {
+                life_now_running(l, l->sandbox.started_ns, l->sandbox.end_ns);
+                life_settle(l, NULL);
+        }
+}

@@ -1,0 +1,11 @@
+/* plans.h - what the engine needs to begin a sandbox, from all that its row says. */
+#pragma once
+#include <jansson.h>
+#include <stdbool.h>
+
+struct control;
+struct err;
+struct sandbox;
+
+/* With the memory of its checkpoint or without; s->env is what envd is given.  ERR_INVALID: that is too large. */
+int plan_for(const struct control *c, const struct sandbox *s, bool with_memory, json_t **ret, struct err *err);

@@ -1,0 +1,36 @@
+#include "control/start_error.h"
+
+#include <stdio.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "model/conf.h"
+
+static bool is_damaged(const struct err *err)
+{
+        return str_starts(str_of(err->msg), "checkpoint damaged:");
+}
+
+struct start_error start_error_of(const struct err *err)
+{
+        if (is_damaged(err))
+                return (struct start_error){500, "sandbox_checkpoint_damaged", "",
+                                            ". Its files are intact: connect with memory:false (onResume 'reboot') "
+                                            "starts it from them."};
+        switch (err->kind) {
+        case ERR_LIMIT:
+        case ERR_UNAVAILABLE:
+                return (struct start_error){503, "sandbox_capacity_unavailable", "Failed to place sandbox: ", ""};
+        case ERR_TIMEOUT:
+                return (struct start_error){504, "sandbox_placement_timeout", "Failed to place sandbox: ", ""};
+        default: return (struct start_error){500, "sandbox_create_failed", "Failed to create sandbox: ", ""};
+        }
+}
+
+void start_limit_text(const struct conf *conf, char out[START_LIMIT_MAX])
+{
+        (void)snprintf(out, START_LIMIT_MAX,
+                       "you have reached the maximum number of concurrent E2B sandboxes (%u). If you need more, raise "
+                       "sandboxes_max in the server's configuration.",
+                       conf->sandboxes_max);
+}

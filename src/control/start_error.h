@@ -1,0 +1,15 @@
+/* start_error.h - why a sandbox could not be started or begun again, as clients are told. */
+#pragma once
+
+struct conf;
+struct err;
+
+#define START_LIMIT_MAX 200
+
+struct start_error {
+        unsigned status;
+        const char *code;           /* error_code */
+        const char *before, *after; /* around the reason */
+};
+struct start_error start_error_of(const struct err *err);
+void start_limit_text(const struct conf *conf, char out[START_LIMIT_MAX]); /* as many run as may: 429 */

@@ -1,0 +1,753 @@
+/* Pausing and resuming: every row of the life cycle's table, what is told to whom, and what is left after crashes. */
+#include "control_rig.h"
+
+#include "store/db.h"
+
+#define BASE "{\"templateID\":\"base\",\"timeout\":60}"
+#define NO_SANDBOX "Sandbox \"%s\" doesn't exist or you don't have access to it"
+
+static const char *path_of(const char *id, const char *what)
+{
+        static char path[128];
+
+        (void)snprintf(path, sizeof(path), "/sandboxes/%s%s", id, what);
+        return path;
+}
+
+static const char *say(const char *fmt, const char *id)
+{
+        static char text[200];
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+        (void)snprintf(text, sizeof(text), fmt, id);
+#pragma GCC diagnostic pop
+        return text;
+}
+
+static unsigned pause_it(const char *id)
+{
+        return ask("POST", path_of(id, "/pause"), "{}");
+}
+
+static unsigned connect_to(const char *id, const char *body)
+{
+        char path[128];
+
+        (void)snprintf(path, sizeof(path), "/v2/sandboxes/%s/connect", id);
+        return ask("POST", path, body);
+}
+
+static void start(struct client *c, const char *method, const char *path, const char *body)
+{
+        char more[128];
+
+        (void)snprintf(more, sizeof(more), "X-API-Key: %s\r\n", rig.key);
+        client_send(c, method, path, more, body);
+}
+
+static const char *shown(const char *id, const char *field)
+{
+        return ask("GET", path_of(id, ""), NULL) == 200 ? text_at(field) : "none";
+}
+
+static enum sandbox_state state_of(const char *id)
+{
+        struct life *l = lives_find(&rig.control.lives, id);
+
+        return l ? l->sandbox.state : SANDBOX_GONE;
+}
+
+struct want {
+        const char *id;
+        enum sandbox_state state;
+};
+
+static bool has_state(void *arg)
+{
+        const struct want *w = arg;
+
+        return state_of(w->id) == w->state;
+}
+
+static bool until(const char *id, enum sandbox_state state)
+{
+        struct want w = {id, state};
+
+        return run_until(has_state, &w);
+}
+
+static bool nothing_is_left(void *arg)
+{
+        (void)arg;
+        return json_object_size(engine.checkpoints) == 0 && json_object_size(engine.layers) == 0;
+}
+
+static size_t team_count(void)
+{
+        return LIST_ENTRY(rig.control.keys.teams.next, struct team, node)->sandbox_count;
+}
+
+struct seen {
+        const char *id;
+        struct sandbox row;
+};
+
+static int find_row(struct sandbox *sb, void *arg)
+{
+        struct seen *seen = arg;
+
+        if (strcmp(sb->id, seen->id) == 0) {
+                sandbox_done(&seen->row);
+                seen->row = *sb;
+                *sb = (struct sandbox){0};
+        }
+        return 0;
+}
+
+static enum sandbox_state row_state(const char *id)
+{
+        struct seen seen = {.id = id, .row.state = SANDBOX_GONE};
+        enum sandbox_state state;
+
+        (void)store_sandbox_each(rig.control.store, find_row, &seen, NULL);
+        state = seen.row.state;
+        sandbox_done(&seen.row);
+        return state;
+}
+
+/* ---- pause ---- */
+
+static void a_pause_keeps_all_but_the_processes(void)
+{
+        char id[SANDBOX_ID_MAX], token[65], checkpoint[CHECKPOINT_ID_MAX];
+        const json_t *init;
+
+        CHECK(create("{\"templateID\":\"base\",\"timeout\":60,\"metadata\":{\"k\":\"v\"},\"envVars\":{\"A\":\"b\"}}",
+                     id));
+        (void)snprintf(token, sizeof(token), "%s", text_at("envdAccessToken"));
+        rig.now_ns += 5 * S_NS;
+        CHECK_INT(ask("POST", path_of(id, "/pause"), NULL), ==, 204);
+        CHECK(engine_has(id, "paused"));
+        CHECK_INT(json_object_size(engine.checkpoints), ==, 1);
+        CHECK_INT(row_state(id), ==, SANDBOX_PAUSED);
+        CHECK_STR(shown(id, "state"), "paused");
+        CHECK_STR(text_at("startedAt"), "2026-09-21T14:13:20.000000Z");
+        CHECK_STR(text_at("endAt"), "2026-09-21T14:13:25.000000Z");
+        CHECK_STR(text_at("envdAccessToken"), token);
+        (void)snprintf(checkpoint, sizeof(checkpoint), "%s", lives_find(&rig.control.lives, id)->sandbox.checkpoint);
+        CHECK_INT(team_count(), ==, 0);
+
+        rig.now_ns += 100 * S_NS;
+        CHECK_INT(connect_to(id, "{}"), ==, 201);
+        CHECK_STR(text_at("sandboxID"), id);
+        CHECK_STR(text_at("envdAccessToken"), token);
+        CHECK(text_at("domain") && text_at("envdVersion"));
+        CHECK_STR(json_string_value(json_object_get(engine.plan, "checkpoint")), checkpoint);
+        CHECK_STR(json_string_value(json_object_get(engine.plan, "upper")), "kept");
+        CHECK_STR(json_string_value(json_object_get(engine.plan, "token_before")), token);
+        init = json_object_get(engine.plan, "init");
+        CHECK_STR(json_string_value(json_object_get(init, "accessToken")), token);
+        CHECK(!json_object_get(init, "envVars")); /* envd has them in there */
+        CHECK_STR(shown(id, "state"), "running");
+        CHECK_STR(text_at("startedAt"), "2026-09-21T14:15:05.000000Z");
+        CHECK_STR(text_at("endAt"), "2026-09-21T14:20:05.000000Z");
+        CHECK_INT(team_count(), ==, 1);
+        CHECK(run_until(nothing_is_left, NULL)); /* the image's bytes are returned */
+        CHECK_INT(row_state(id), ==, SANDBOX_RUNNING);
+        CHECK_INT(pause_it(id), ==, 204); /* and again */
+        CHECK_INT(connect_to(id, "{}"), ==, 201);
+}
+
+static void without_memory_it_is_started_anew(void)
+{
+        char id[SANDBOX_ID_MAX];
+        const json_t *init;
+
+        CHECK(create("{\"templateID\":\"base\",\"envVars\":{\"A\":\"b\"}}", id));
+        CHECK_INT(ask("POST", path_of(id, "/pause"), "{\"memory\":false}"), ==, 204);
+        CHECK_INT(json_object_size(engine.checkpoints), ==, 0);
+        control_stop();
+        CHECK(control_start() && run_until(engine_is_up, NULL));
+        CHECK_INT(connect_to(id, NULL), ==, 201);
+        CHECK(!json_object_get(engine.plan, "checkpoint") && !json_object_get(engine.plan, "token_before"));
+        CHECK_STR(json_string_value(json_object_get(engine.plan, "upper")), "kept");
+        init = json_object_get(engine.plan, "init");
+        CHECK_STR(json_string_value(json_object_get(json_object_get(init, "envVars"), "A")), "b");
+        CHECK_STR(json_string_value(json_object_get(init, "defaultUser")), "user");
+}
+
+static void memory_may_be_left_behind_at_connect(void)
+{
+        char id[SANDBOX_ID_MAX];
+
+        CHECK(create("{\"templateID\":\"base\",\"envVars\":{\"A\":\"b\"}}", id));
+        CHECK_INT(pause_it(id), ==, 204);
+        CHECK_INT(connect_to(id, "{\"memory\":false}"), ==, 201);
+        CHECK(!json_object_get(engine.plan, "checkpoint"));
+        CHECK(json_object_get(json_object_get(engine.plan, "init"), "envVars"));
+        CHECK(run_until(nothing_is_left, NULL));
+}
+
+static void a_second_pause_is_409(void)
+{
+        char id[SANDBOX_ID_MAX];
+
+        CHECK(create(BASE, id));
+        CHECK_INT(pause_it(id), ==, 204);
+        CHECK_INT(pause_it(id), ==, 409);
+        CHECK(is_error(409, say("Error pausing sandbox - sandbox '%s' is already paused", id)));
+        CHECK_INT(ask("POST", "/sandboxes/inone/pause", NULL), ==, 404);
+        CHECK(is_error(404, say(NO_SANDBOX, "inone")));
+        CHECK_INT(ask("POST", path_of(id, "/pause"), "{\"memory\":1}"), ==, 400);
+}
+
+static void concurrent_pauses_join(void)
+{
+        char id[SANDBOX_ID_MAX];
+        struct client a, b;
+
+        CHECK(create(BASE, id));
+        engine.holds = "pause";
+        start(&a, "POST", path_of(id, "/pause"), "{}");
+        start(&b, "POST", path_of(id, "/pause"), NULL);
+        CHECK(run_until(engine_has_logged, "pause:"));
+        run_rounds(20);
+        CHECK_INT(row_state(id), ==, SANDBOX_PAUSING); /* before the engine has done anything */
+        CHECK_STR(shown(id, "state"), "paused");
+        CHECK_INT(ask("POST", path_of(id, "/timeout"), "{\"timeout\":5}"), ==, 409);
+        CHECK(is_error(409, say("Sandbox \"%s\" is being paused", id)));
+        engine_release();
+        CHECK(run_until(client_is_done, &a) && run_until(client_is_done, &b));
+        CHECK_INT(a.status, ==, 204);
+        CHECK_INT(b.status, ==, 204);
+        CHECK(!strstr(strstr(engine.log, "pause:") + 1, "pause:"));
+        client_close(&a);
+        client_close(&b);
+}
+
+static void connect_while_pausing_waits_and_resumes(void)
+{
+        char id[SANDBOX_ID_MAX], path[128];
+        struct client a, b, c;
+
+        CHECK(create(BASE, id));
+        engine.holds = "pause";
+        start(&a, "POST", path_of(id, "/pause"), "{}");
+        CHECK(run_until(engine_has_logged, "pause:"));
+        (void)snprintf(path, sizeof(path), "/v2/sandboxes/%s/connect", id);
+        start(&b, "POST", path, "{}");
+        start(&c, "POST", path, "{\"timeout\":1000}");
+        run_rounds(20);
+        CHECK(!b.is_done);
+        engine_release();
+        CHECK(run_until(client_is_done, &a) && run_until(client_is_done, &b) && run_until(client_is_done, &c));
+        CHECK_INT(a.status, ==, 204);
+        CHECK_INT(b.status, ==, 201);
+        CHECK_INT(c.status, ==, 201);
+        CHECK_STR(shown(id, "state"), "running");
+        CHECK_STR(text_at("endAt"), "2026-09-21T14:30:00.000000Z"); /* the later of the two */
+        client_close(&a);
+        client_close(&b);
+        client_close(&c);
+}
+
+static void connects_join_one_resume(void)
+{
+        char id[SANDBOX_ID_MAX], path[128];
+        struct client a, b;
+
+        CHECK(create(BASE, id) && pause_it(id) == 204);
+        engine.holds_create = true;
+        engine.log[0] = 0;
+        (void)snprintf(path, sizeof(path), "/v2/sandboxes/%s/connect", id);
+        start(&a, "POST", path, "{}");
+        start(&b, "POST", path, "{}");
+        CHECK(run_until(engine_has_logged, "create:"));
+        run_rounds(20);
+        CHECK_INT(row_state(id), ==, SANDBOX_RESUMING);
+        CHECK_INT(connect_to(id, "{\"memory\":false}"), ==, 409);
+        CHECK_STR(text_at("error_code"), "sandbox_start_in_flight");
+        engine_release();
+        CHECK(run_until(client_is_done, &a) && run_until(client_is_done, &b));
+        CHECK(a.status == 201 && b.status == 201);
+        CHECK(!strstr(strstr(engine.log, "create:") + 1, "create:"));
+        client_close(&a);
+        client_close(&b);
+}
+
+static void a_pause_while_resuming_waits_its_turn(void)
+{
+        char id[SANDBOX_ID_MAX], path[128];
+        struct client a, b;
+
+        CHECK(create(BASE, id) && pause_it(id) == 204);
+        engine.holds_create = true;
+        (void)snprintf(path, sizeof(path), "/v2/sandboxes/%s/connect", id);
+        start(&a, "POST", path, "{}");
+        CHECK(until(id, SANDBOX_RESUMING));
+        start(&b, "POST", path_of(id, "/pause"), "{}");
+        run_rounds(50);
+        engine_release();
+        CHECK(run_until(client_is_done, &a) && run_until(client_is_done, &b));
+        CHECK_INT(a.status, ==, 201);
+        CHECK_INT(b.status, ==, 204);
+        CHECK(engine_has(id, "paused"));
+        client_close(&a);
+        client_close(&b);
+}
+
+static void a_paused_one_has_no_timeout(void)
+{
+        char id[SANDBOX_ID_MAX];
+
+        CHECK(create(BASE, id) && pause_it(id) == 204);
+        CHECK_INT(ask("POST", path_of(id, "/timeout"), "{\"timeout\":5}"), ==, 404);
+        CHECK(is_error(404, say(NO_SANDBOX, id)));
+        CHECK_INT(ask("POST", path_of(id, "/refreshes"), NULL), ==, 404);
+        CHECK(!deadlines_first(&rig.control.lives.deadlines)); /* it does not expire */
+        CHECK_INT(ask("GET", path_of(id, "/metrics"), NULL), ==, 200);
+        CHECK_INT(json_array_size(last.json), ==, 0);
+}
+
+static void lists_show_the_paused(void)
+{
+        char a[SANDBOX_ID_MAX], b[SANDBOX_ID_MAX];
+
+        CHECK(create(BASE, a) && create(BASE, b) && pause_it(a) == 204);
+        CHECK_INT(ask("GET", "/v2/sandboxes?state=paused", NULL), ==, 200);
+        CHECK_INT(json_array_size(last.json), ==, 1);
+        CHECK_STR(json_string_value(json_object_get(json_array_get(last.json, 0), "sandboxID")), a);
+        CHECK_STR(json_string_value(json_object_get(json_array_get(last.json, 0), "state")), "paused");
+        CHECK_INT(ask("GET", "/v2/sandboxes", NULL), ==, 200);
+        CHECK_INT(json_array_size(last.json), ==, 2);
+        CHECK(str_is(http1_find(&last.head, "X-Total-Running")->value, "1"));
+        CHECK_INT(ask("GET", "/sandboxes", NULL), ==, 200);
+        CHECK_INT(json_array_size(last.json), ==, 1);
+}
+
+/* ---- kill ---- */
+
+static void a_paused_one_is_killed_with_its_image(void)
+{
+        char id[SANDBOX_ID_MAX];
+
+        CHECK(create(BASE, id) && pause_it(id) == 204);
+        CHECK_INT(ask("DELETE", path_of(id, ""), NULL), ==, 204);
+        CHECK_INT(ask("DELETE", path_of(id, ""), NULL), ==, 404);
+        CHECK(run_until(nothing_is_left, NULL));
+        CHECK_INT(row_state(id), ==, SANDBOX_GONE);
+        CHECK_INT(team_count(), ==, 0);
+}
+
+static void a_kill_while_pausing_wins(void)
+{
+        char id[SANDBOX_ID_MAX], path[128];
+        struct client a, b, k;
+
+        CHECK(create(BASE, id));
+        engine.holds = "pause";
+        start(&a, "POST", path_of(id, "/pause"), "{}");
+        CHECK(run_until(engine_has_logged, "pause:"));
+        (void)snprintf(path, sizeof(path), "/v2/sandboxes/%s/connect", id);
+        start(&b, "POST", path, "{}");
+        run_rounds(20);
+        engine.holds_kill = true;
+        start(&k, "DELETE", path_of(id, ""), NULL);
+        CHECK(run_until(client_is_done, &a) && run_until(client_is_done, &b));
+        CHECK_INT(a.status, ==, 409);
+        CHECK_STR(json_string_value(json_object_get(a.json, "message")),
+                  say("Sandbox '%s' cannot be paused while in 'killing' state", id));
+        CHECK_INT(b.status, ==, 409);
+        CHECK_STR(json_string_value(json_object_get(b.json, "message")), say("Sandbox \"%s\" is being killed", id));
+        CHECK(run_until(engine_has_logged, "kill:"));
+        CHECK_INT(pause_it(id), ==, 409);
+        CHECK_INT(ask("GET", path_of(id, ""), NULL), ==, 404);
+        engine_release();
+        CHECK(run_until(client_is_done, &k));
+        CHECK_INT(k.status, ==, 204);
+        CHECK(!engine_lives(id));
+        client_close(&a);
+        client_close(&b);
+        client_close(&k);
+}
+
+static void a_kill_while_resuming_waits_for_it(void)
+{
+        char id[SANDBOX_ID_MAX], path[128];
+        struct client a, k;
+
+        CHECK(create(BASE, id) && pause_it(id) == 204);
+        engine.holds_create = true;
+        (void)snprintf(path, sizeof(path), "/v2/sandboxes/%s/connect", id);
+        start(&a, "POST", path, "{}");
+        CHECK(until(id, SANDBOX_RESUMING) && run_until(engine_has_logged, "create:"));
+        run_rounds(20);
+        engine.log[0] = 0;
+        start(&k, "DELETE", path_of(id, ""), NULL);
+        CHECK(run_until(client_is_done, &a));
+        CHECK_INT(a.status, ==, 409);
+        run_rounds(20);
+        CHECK(!strstr(engine.log, "kill:"));
+        engine_release();
+        CHECK(run_until(client_is_done, &k));
+        CHECK_INT(k.status, ==, 204);
+        CHECK(!engine_lives(id) && run_until(nothing_is_left, NULL));
+        client_close(&a);
+        client_close(&k);
+}
+
+/* ---- what cannot be ---- */
+
+static void what_cannot_be_saved_is_an_error_and_runs_on(void)
+{
+        char id[SANDBOX_ID_MAX];
+
+        CHECK(create(BASE, id));
+        engine.fails = "pause";
+        engine.fail_kind = "conflict";
+        engine.fail_message = "pid 7 (node) uses io_uring; pause with memory:false keeps the files";
+        CHECK_INT(pause_it(id), ==, 409);
+        CHECK_INT(json_integer_value(json_object_get(last.json, "code")), ==, 422); /* clients would see "false" */
+        CHECK_STR(text_at("message"),
+                  "Error pausing sandbox - pid 7 (node) uses io_uring; pause with memory:false keeps the files");
+        CHECK_STR(shown(id, "state"), "running");
+        CHECK_STR(text_at("endAt"), "2026-09-21T14:14:20.000000Z"); /* as it was */
+        CHECK(timer_is_armed(&rig.control.lives.timer));
+        CHECK_INT(row_state(id), ==, SANDBOX_RUNNING);
+        engine.fail_kind = "limit";
+        engine.fail_message = "no space left";
+        CHECK_INT(pause_it(id), ==, 507);
+        CHECK(is_error(507, "Error pausing sandbox - no space left"));
+        engine.fail_kind = "unavailable";
+        CHECK_INT(pause_it(id), ==, 503);
+        engine.fail_kind = "internal";
+        CHECK_INT(pause_it(id), ==, 500);
+        engine.fail_kind = "not_found"; /* it died meanwhile */
+        CHECK_INT(pause_it(id), ==, 404);
+        CHECK_INT(ask("GET", path_of(id, ""), NULL), ==, 404);
+}
+
+static void a_failed_resume_stays_paused(void)
+{
+        char id[SANDBOX_ID_MAX];
+
+        CHECK(create(BASE, id));
+        rig.now_ns += 5 * S_NS;
+        CHECK_INT(pause_it(id), ==, 204);
+        rig.now_ns += 5 * S_NS;
+        engine.fails_create = true;
+        engine.fail_kind = "invalid";
+        engine.fail_message = "checkpoint damaged: pages-1.img: checksum";
+        CHECK_INT(connect_to(id, "{}"), ==, 500);
+        CHECK(is_error(500,
+                       "checkpoint damaged: pages-1.img: checksum. Its files are intact: connect with memory:false "
+                       "(onResume 'reboot') starts it from them."));
+        CHECK_STR(shown(id, "state"), "paused");
+        CHECK_STR(text_at("endAt"), "2026-09-21T14:13:25.000000Z");
+        CHECK_STR(text_at("startedAt"), "2026-09-21T14:13:20.000000Z");
+        CHECK_INT(row_state(id), ==, SANDBOX_PAUSED);
+        CHECK_INT(json_object_size(engine.checkpoints), ==, 1);
+        engine.fail_kind = "limit";
+        engine.fail_message = "no slot is free";
+        CHECK_INT(connect_to(id, "{}"), ==, 503);
+        CHECK_INT(team_count(), ==, 0);
+        engine.fails_create = false;
+        CHECK_INT(connect_to(id, "{\"memory\":false}"), ==, 201);
+}
+
+static void running_ones_are_counted_at_resume(void)
+{
+        char a[SANDBOX_ID_MAX], b[SANDBOX_ID_MAX];
+
+        rig.conf.sandboxes_max = 1;
+        CHECK(create(BASE, a) && pause_it(a) == 204);
+        CHECK(create(BASE, b)); /* the paused one does not count */
+        CHECK_INT(connect_to(a, "{}"), ==, 429);
+        CHECK(strstr(text_at("message"), "you have reached the maximum number of concurrent E2B sandboxes (1)"));
+        CHECK_INT(ask("DELETE", path_of(b, ""), NULL), ==, 204);
+        CHECK_INT(connect_to(a, "{}"), ==, 201);
+}
+
+static void the_deprecated_resume_works(void)
+{
+        char id[SANDBOX_ID_MAX];
+
+        CHECK(create(BASE, id));
+        CHECK_INT(ask("POST", path_of(id, "/resume"), "{}"), ==, 409);
+        CHECK_INT(pause_it(id), ==, 204);
+        CHECK_INT(ask("POST", path_of(id, "/resume"), "{\"autoPause\":true}"), ==, 201);
+        CHECK_STR(shown(id, "endAt"), "2026-09-21T14:13:35.000000Z");
+        CHECK_STR(json_string_value(json_object_get(json_object_get(last.json, "lifecycle"), "onTimeout")), "pause");
+        CHECK_INT(ask("POST", "/sandboxes/inone/resume", "{}"), ==, 404);
+        CHECK_INT(pause_it(id), ==, 204);
+        CHECK_INT(ask("POST", path_of(id, "/connect"), "{}"), ==, 400); /* v1 wants a timeout */
+        CHECK_INT(ask("POST", path_of(id, "/connect"), "{\"timeout\":90000}"), ==, 400);
+        CHECK_INT(ask("POST", path_of(id, "/connect"), "{\"timeout\":9}"), ==, 201);
+}
+
+/* ---- at the end of its time ---- */
+
+static void expire(void)
+{
+        struct timer *t = &rig.control.lives.timer;
+
+        t->on(t);
+}
+
+static void at_its_end_it_is_paused_if_it_wants(void)
+{
+        char id[SANDBOX_ID_MAX];
+        const json_t *cycle;
+
+        CHECK(create("{\"templateID\":\"base\",\"timeout\":10,\"autoPause\":true,\"autoResume\":{\"enabled\":true}}",
+                     id));
+        CHECK_INT(ask("GET", path_of(id, ""), NULL), ==, 200);
+        cycle = json_object_get(last.json, "lifecycle");
+        CHECK_STR(json_string_value(json_object_get(cycle, "onTimeout")), "pause");
+        CHECK(json_is_true(json_object_get(cycle, "autoResume")));
+        rig.now_ns += 10 * S_NS;
+        expire();
+        CHECK(until(id, SANDBOX_PAUSED));
+        CHECK_INT(json_object_size(engine.checkpoints), ==, 1);
+        control_stop();
+        CHECK(control_start() && run_until(engine_is_up, NULL));
+        CHECK_INT(ask("GET", path_of(id, ""), NULL), ==, 200);
+        CHECK_STR(json_string_value(json_object_get(json_object_get(last.json, "lifecycle"), "onTimeout")), "pause");
+        CHECK_INT(connect_to(id, "{\"timeout\":20}"), ==, 201);
+        CHECK_INT(ask("POST", path_of(id, "/timeout"), "{\"timeout\":0}"), ==, 204);
+        CHECK(until(id, SANDBOX_PAUSED));
+}
+
+static void at_its_end_files_only_if_it_wants(void)
+{
+        char id[SANDBOX_ID_MAX];
+
+        CHECK(create("{\"templateID\":\"base\",\"timeout\":10,\"autoPause\":true,\"autoPauseMemory\":false}", id));
+        rig.now_ns += 10 * S_NS;
+        expire();
+        CHECK(until(id, SANDBOX_PAUSED));
+        CHECK_INT(json_object_size(engine.checkpoints), ==, 0);
+}
+
+static void at_its_end_what_cannot_be_saved_keeps_its_files(void)
+{
+        char id[SANDBOX_ID_MAX];
+
+        CHECK(create("{\"templateID\":\"base\",\"timeout\":10,\"autoPause\":true}", id));
+        engine.fails = "pause";
+        engine.fail_kind = "conflict";
+        engine.fail_message = "io_uring";
+        rig.now_ns += 10 * S_NS;
+        engine.holds = "pause";
+        expire();
+        CHECK(run_until(engine_has_logged, "pause:"));
+        engine_release();
+        engine.holds = "pause"; /* the second one */
+        run_rounds(50);
+        CHECK(engine.held && json_is_null(json_object_get(engine.held, "checkpoint")));
+        engine.fails = NULL;
+        engine_release();
+        CHECK(until(id, SANDBOX_PAUSED));
+        CHECK_INT(json_object_size(engine.checkpoints), ==, 0);
+}
+
+static void at_its_end_a_full_disk_is_tried_again(void)
+{
+        char id[SANDBOX_ID_MAX];
+
+        CHECK(create("{\"templateID\":\"base\",\"timeout\":10,\"autoPause\":true}", id));
+        engine.fails = "pause";
+        engine.fail_kind = "limit";
+        engine.fail_message = "no space left";
+        rig.now_ns += 10 * S_NS;
+        expire();
+        CHECK(run_until(engine_has_logged, "pause:") && until(id, SANDBOX_RUNNING));
+        engine.fails = NULL;
+        rig.now_ns += 30 * S_NS;
+        expire();
+        CHECK(until(id, SANDBOX_PAUSED));
+}
+
+/* ---- the edges ---- */
+
+static void a_paused_one_survives_a_restart_of_control(void)
+{
+        char id[SANDBOX_ID_MAX], token[65];
+
+        CHECK(create(BASE, id));
+        (void)snprintf(token, sizeof(token), "%s", text_at("envdAccessToken"));
+        CHECK_INT(pause_it(id), ==, 204);
+        control_stop();
+        engine.log[0] = 0;
+        CHECK(control_start() && run_until(engine_is_up, NULL));
+        run_rounds(20);
+        CHECK(!strstr(engine.log, "kill:") && !strstr(engine.log, "drop"));
+        CHECK_STR(shown(id, "state"), "paused");
+        CHECK_INT(connect_to(id, "{}"), ==, 201);
+        CHECK_STR(text_at("envdAccessToken"), token);
+}
+
+/* Each op is lost with the link once before and once after it was carried out; then everything must come to rest. */
+static void a_pause_lost_with_the_engine_is_settled(void)
+{
+        for (int done = 0; done < 2; done++) {
+                char id[SANDBOX_ID_MAX];
+
+                CHECK(create(BASE, id));
+                *(done ? &engine.dies_on : &engine.dies_before) = "pause";
+                CHECK_INT(pause_it(id), ==, done ? 204 : 503);
+                CHECK_INT(state_of(id), ==, done ? SANDBOX_PAUSED : SANDBOX_RUNNING);
+                CHECK_INT(row_state(id), ==, done ? SANDBOX_PAUSED : SANDBOX_RUNNING);
+                if (done)
+                        CHECK_INT(connect_to(id, "{}"), ==, 201);
+                CHECK_INT(ask("DELETE", path_of(id, ""), NULL), ==, 204);
+                CHECK(run_until(nothing_is_left, NULL));
+        }
+}
+
+static void a_resume_lost_with_the_engine_is_settled(void)
+{
+        for (int done = 0; done < 2; done++) {
+                char id[SANDBOX_ID_MAX];
+
+                CHECK(create(BASE, id) && pause_it(id) == 204);
+                *(done ? &engine.dies_on : &engine.dies_before) = "create";
+                CHECK_INT(connect_to(id, "{}"), ==, done ? 201 : 503);
+                CHECK_INT(state_of(id), ==, done ? SANDBOX_RUNNING : SANDBOX_PAUSED);
+                CHECK_INT(ask("DELETE", path_of(id, ""), NULL), ==, 204);
+                CHECK(run_until(nothing_is_left, NULL));
+        }
+}
+
+static void control_lost_while_pausing_goes_by_the_engine(void)
+{
+        for (int done = 0; done < 2; done++) {
+                char id[SANDBOX_ID_MAX];
+                struct client a;
+
+                CHECK(create(BASE, id));
+                engine.holds = "pause";
+                start(&a, "POST", path_of(id, "/pause"), "{}");
+                CHECK(run_until(engine_has_logged, "pause:"));
+                client_close(&a);
+                control_stop();
+                if (done)
+                        json_decref(engine_do("pause", engine.held));
+                engine.holds = NULL;
+                engine.log[0] = 0;
+                CHECK(control_start() && run_until(engine_is_up, NULL));
+                CHECK(until(id, done ? SANDBOX_PAUSED : SANDBOX_RUNNING));
+                CHECK_INT(ask("DELETE", path_of(id, ""), NULL), ==, 204);
+                CHECK(run_until(nothing_is_left, NULL));
+        }
+}
+
+static void a_busy_one_is_waited_for(void)
+{
+        char id[SANDBOX_ID_MAX];
+        struct client a;
+        json_t *entry;
+
+        CHECK(create(BASE, id));
+        engine.holds = "pause";
+        start(&a, "POST", path_of(id, "/pause"), "{}");
+        CHECK(run_until(engine_has_logged, "pause:"));
+        engine.holds = NULL;
+        entry = json_object_get(engine.alive, id);
+        (void)json_object_set_new(entry, "state", json_string("busy"));
+        engine.channel = channel_free(engine.channel);
+        engine.log[0] = 0;
+        CHECK(run_until(engine_has_logged, "list") && run_until(engine_is_up, NULL));
+        run_rounds(20);
+        CHECK(!a.is_done && state_of(id) == SANDBOX_PAUSING);
+        (void)json_object_set_new(entry, "state", json_string("running"));
+        json_decref(engine_do("pause", engine.held));
+        (void)channel_send(engine.channel,
+                           json_pack("{s:s,s:s,s:s,s:O}", "event", "settled", "id", id, "state", "paused", "checkpoint",
+                                     json_object_get(entry, "checkpoint")),
+                           NULL, 0);
+        CHECK(run_until(client_is_done, &a));
+        CHECK_INT(a.status, ==, 204);
+        CHECK_INT(connect_to(id, "{}"), ==, 201);
+        client_close(&a);
+}
+
+static void what_nobody_refers_to_is_collected(void)
+{
+        char id[SANDBOX_ID_MAX];
+
+        CHECK(create(BASE, id) && pause_it(id) == 204);
+        (void)json_object_set_new(engine.checkpoints, "c00000000000000000000", json_true());
+        (void)json_object_set_new(engine.layers, "u-00000000000000000000", json_true());
+        control_stop();
+        CHECK(control_start() && run_until(engine_is_up, NULL));
+        CHECK(run_until(engine_has_logged, "drop"));
+        run_rounds(20);
+        CHECK_INT(json_object_size(engine.layers), ==, 0);
+        CHECK_INT(json_object_size(engine.checkpoints), ==, 1);
+        CHECK_INT(connect_to(id, "{}"), ==, 201);
+}
+
+static void one_of_an_older_version_cannot_be_paused(void)
+{
+        char id[SANDBOX_ID_MAX];
+
+        CHECK(create(BASE, id));
+        CHECK_INT(sqlite3_exec(rig.control.store->db, "UPDATE sandbox SET layers = NULL", NULL, NULL, NULL), ==,
+                  SQLITE_OK);
+        control_stop();
+        CHECK(control_start() && run_until(engine_is_up, NULL));
+        CHECK_INT(pause_it(id), ==, 409);
+        CHECK(strstr(text_at("message"), "was started by an older version"));
+        CHECK_STR(shown(id, "state"), "running");
+}
+
+static void a_client_that_leaves_while_pausing_changes_nothing(void)
+{
+        char id[SANDBOX_ID_MAX];
+        struct client a;
+
+        CHECK(create(BASE, id));
+        engine.holds = "pause";
+        start(&a, "POST", path_of(id, "/pause"), "{}");
+        CHECK(run_until(engine_has_logged, "pause:"));
+        client_close(&a);
+        run_rounds(20);
+        engine_release();
+        CHECK(until(id, SANDBOX_PAUSED));
+}
+
+int main(void)
+{
+        RUN_IN_RIG(a_pause_keeps_all_but_the_processes);
+        RUN_IN_RIG(without_memory_it_is_started_anew);
+        RUN_IN_RIG(memory_may_be_left_behind_at_connect);
+        RUN_IN_RIG(a_second_pause_is_409);
+        RUN_IN_RIG(concurrent_pauses_join);
+        RUN_IN_RIG(connect_while_pausing_waits_and_resumes);
+        RUN_IN_RIG(connects_join_one_resume);
+        RUN_IN_RIG(a_pause_while_resuming_waits_its_turn);
+        RUN_IN_RIG(a_paused_one_has_no_timeout);
+        RUN_IN_RIG(lists_show_the_paused);
+        RUN_IN_RIG(a_paused_one_is_killed_with_its_image);
+        RUN_IN_RIG(a_kill_while_pausing_wins);
+        RUN_IN_RIG(a_kill_while_resuming_waits_for_it);
+        RUN_IN_RIG(what_cannot_be_saved_is_an_error_and_runs_on);
+        RUN_IN_RIG(a_failed_resume_stays_paused);
+        RUN_IN_RIG(running_ones_are_counted_at_resume);
+        RUN_IN_RIG(the_deprecated_resume_works);
+        RUN_IN_RIG(at_its_end_it_is_paused_if_it_wants);
+        RUN_IN_RIG(at_its_end_files_only_if_it_wants);
+        RUN_IN_RIG(at_its_end_what_cannot_be_saved_keeps_its_files);
+        RUN_IN_RIG(at_its_end_a_full_disk_is_tried_again);
+        RUN_IN_RIG(a_paused_one_survives_a_restart_of_control);
+        RUN_IN_RIG(a_pause_lost_with_the_engine_is_settled);
+        RUN_IN_RIG(a_resume_lost_with_the_engine_is_settled);
+        RUN_IN_RIG(control_lost_while_pausing_goes_by_the_engine);
+        RUN_IN_RIG(a_busy_one_is_waited_for);
+        RUN_IN_RIG(what_nobody_refers_to_is_collected);
+        RUN_IN_RIG(one_of_an_older_version_cannot_be_paused);
+        RUN_IN_RIG(a_client_that_leaves_while_pausing_changes_nothing);
+        return tap_done();
+}

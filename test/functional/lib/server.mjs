@@ -11,7 +11,7 @@ import { until } from './wait.mjs'
 
 const top = fileURLToPath(new URL('../../..', import.meta.url))
 export const binary = process.env.SANDGLASS_BINARY ?? path.join(top, 'build', 'sandglass')
-const startDeadlineMs = 20_000
+const startDeadlineMs = 120_000 // the first of all fetches CRIU
 const running = new Set()
 
 /** The directory with the default template, built once and shared by all suites. */
@@ -21,6 +21,9 @@ export function imagesDir() {
   if (!found) throw new Error(`no template 'base' in any of ${places.filter(Boolean).join(', ')}; make one: sandglass template base --images DIR`)
   return fs.realpathSync(found)
 }
+
+/** Beside the template, like it: fetched and proven once, shared by all suites. */
+export const criuDir = () => path.join(path.dirname(imagesDir()), 'criu')
 
 export function temporaryDir(what = 'data') {
   return fs.mkdtempSync(path.join(process.env.SANDGLASS_TEST_TMP ?? os.tmpdir(), `sandglass-${what}-`))
@@ -49,7 +52,7 @@ export class Server {
     server.data = data ?? temporaryDir()
     server.images = images ?? imagesDir()
     const argv = [...wrap, binary, 'serve', '--data', server.data, '--images', server.images, '--listen', listen]
-    argv.push('--tls-listen', tlsListen, ...args)
+    argv.push('--tls-listen', tlsListen, '--criu', criuDir(), ...args)
     server.log = ''
     server.keepsData = data !== undefined
     server.stamp = server.#envStamp()

@@ -216,7 +216,7 @@ static void send_unsized(struct download *d)
         } while (n > 0);
         if (n == -E2BIG) {
                 send_pieces(d);
-        } else if (n < 0 && n != -EAGAIN && b.len == 0) {
+        } else if (n < 0 && n != -EAGAIN) {
                 answer_error(d->rq, 500, "error reading file '%s': %s", d->path, errno_text((int)-n));
         } else {
                 file_headers(d, &h);

@@ -79,8 +79,10 @@ static int pump_one(struct pump *p, struct segment *s)
         if (s->length == 0)
                 return 0;
         n = pread(p->fd, chunk, s->length < CHUNK ? s->length : CHUNK, (off_t)s->offset);
-        if (n <= 0 && s->length == PUMP_TO_END)
-                return 0; /* the end, or as far as it could be read: its length was not promised */
+        if (n == 0 && s->length == PUMP_TO_END)
+                return 0;
+        if (n < 0 && errno == EAGAIN && s->length == PUMP_TO_END)
+                return 0; /* a file of the kernel that has no more for now */
         if (n <= 0)
                 return n < 0 ? -errno : -ENODATA; /* the file has shrunk */
         s->offset += (uint64_t)n;

@@ -12,7 +12,8 @@
 #include "envd/rpc.h"
 
 #define NAMES_PER_TURN 512
-#define LEVELS_MAX 512 /* directories held open at once */
+#define LEVELS_MAX 64 /* directories held open at once; what lies deeper is moved up first */
+#define MOVED_ID_LEN 16
 
 struct removal {
         struct rpc *rpc; /* NULL: the client has left */
@@ -50,8 +51,6 @@ static int push_level(struct removal *rm, int parent, const char *name)
 
         if (fd < 0)
                 return -errno;
-        if (rm->level_count == LEVELS_MAX)
-                return -ELOOP;
         copy = strdup(name);
         dir = copy ? fdopendir(fd) : NULL;
         if (!dir)
@@ -60,6 +59,15 @@ static int push_level(struct removal *rm, int parent, const char *name)
         rm->levels[rm->level_count] = dir;
         rm->names[rm->level_count++] = TAKE_PTR(copy);
         return 0;
+}
+
+/* Below the first directory under a name of its own: that is looked through again when it turns out not to be empty. */
+static int move_up(const struct removal *rm, int parent, const char *name)
+{
+        char moved[sizeof(".removed-") + MOVED_ID_LEN] = ".removed-";
+
+        random_id(moved + strlen(moved), MOVED_ID_LEN);
+        return renameat(parent, name, dirfd(rm->levels[0]), moved) < 0 ? -errno : 0;
 }
 
 /* Remove one name; a directory that is not empty is entered instead. */
@@ -73,7 +81,7 @@ static int remove_name(struct removal *rm, int parent, const char *name)
                 return 0;
         if (errno != ENOTEMPTY && errno != EEXIST)
                 return errno == ENOTDIR ? -EPERM : -errno; /* no directory: what unlink said */
-        return push_level(rm, parent, name);
+        return rm->level_count < LEVELS_MAX ? push_level(rm, parent, name) : move_up(rm, parent, name);
 }
 
 static int parent_fd(const struct removal *rm)

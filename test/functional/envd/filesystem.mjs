@@ -218,6 +218,13 @@ test('Remove: a file, a tree, a link but not its target, nothing', async () => {
   assert.deepEqual(await succeeds(files('Remove', { path: at('kept/file/below') })), {})
 })
 
+test('Remove: a tree far deeper than a path can be long', async () => {
+  const script = 'import os,sys\nos.mkdir(sys.argv[1]); os.chdir(sys.argv[1])\nfor i in range(3000):\n  open("file", "w").close(); os.mkdir("directory"); os.chdir("directory")'
+  execFileSync('python3', ['-c', script, at('deep')])
+  await succeeds(files('Remove', { path: at('deep') }))
+  assert.equal(fs.existsSync(at('deep')), false)
+})
+
 test('Remove: what cannot be removed is told', async () => {
   await fails(files('Remove', { path: '/proc/self' }), 500, 'internal', /^error removing file or directory: /)
 })

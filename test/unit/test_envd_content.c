@@ -134,7 +134,7 @@ static void check_packing(const char *bytes, size_t n, size_t piece)
                 (void)buf_add(&plain, out.p, out.n);
         CHECK(gunzip_is_done(u));
         CHECK_INT(plain.len, ==, n);
-        CHECK(memcmp(buf_at(&plain), bytes, n) == 0);
+        CHECK(n == 0 || memcmp(buf_at(&plain), bytes, n) == 0);
         gzip_free(g);
         gunzip_free(u);
 }

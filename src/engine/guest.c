@@ -246,6 +246,7 @@ static void let_go(struct guest *s)
                 slots_close_later(&e->pool.slots, &s->netns, 1);
         if (s->record.slot)
                 slots_return(&e->pool.slots, s->record.slot, TAKE_FD(s->netns));
+        s->record.slot = 0;
 }
 
 void guest_bury(struct guest *s)

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "engine/instance.h"
 #include "sys/fs.h"
+#include "sys/mnt.h"
 #include "sys/netlink.h"
 #include "sys/proc.h"
 
@@ -96,11 +97,52 @@ static int make_link(const struct instance *in, unsigned slot, int host_nl, int 
         return 0;
 }
 
+static int set_up_loopback(int nl, uint32_t old_address, struct err *err)
+{
+        int lo = netlink_link_index(nl, "lo"), r = lo < 0 ? lo : netlink_link_up(nl, lo);
+
+        if (r == 0 && old_address)
+                r = netlink_address_add(nl, lo, old_address, 32);
+        return r < 0 ? err_sys(err, r, "bring loopback up") : 0;
+}
+
+static int make_proc(struct err *err)
+{
+        AUTO_CLOSE int fs = sys_fsopen("proc");
+        int r = fs < 0 ? fs : sys_fs_create(fs);
+
+        if (r == 0)
+                r = sys_fsmount(fs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+        return r < 0 ? err_sys(err, r, "mount proc") : r;
+}
+
+int netslot_furnish(const struct instance *in, unsigned slot, bool has_link, int host_netlink, int netns,
+                    uint32_t old_address, struct err *err)
+{
+        AUTO_CLOSE int nl = -1, proc = -1;
+        int r;
+
+        if (setns(netns, CLONE_NEWNET) < 0)
+                return err_sys(err, -errno, "enter network namespace");
+        nl = netlink_open();
+        if (nl < 0)
+                return err_sys(err, nl, "open netlink");
+        if (has_link && old_address == instance_address(in, slot))
+                old_address = 0;
+        r = set_up_loopback(nl, old_address, err);
+        if (r == 0 && has_link)
+                r = make_link(in, slot, host_netlink, nl, netns, err);
+        if (r < 0)
+                return r;
+        proc = make_proc(err);
+        return proc < 0 ? proc : netslot_set_up(proc, err);
+}
+
 int netslot_make(const struct instance *in, unsigned slot, bool has_link, int host_netlink, int proc_dir,
                  int *ret_netns, struct err *err)
 {
         AUTO_CLOSE int netns = -1, nl = -1;
-        int lo, r;
+        int r;
 
         if (unshare(CLONE_NEWNET) < 0)
                 return err_sys(err, -errno, "make network namespace");
@@ -110,10 +152,9 @@ int netslot_make(const struct instance *in, unsigned slot, bool has_link, int ho
         nl = netlink_open();
         if (nl < 0)
                 return err_sys(err, nl, "open netlink");
-        lo = netlink_link_index(nl, "lo");
-        r = lo < 0 ? lo : netlink_link_up(nl, lo);
+        r = set_up_loopback(nl, 0, err);
         if (r < 0)
-                return err_sys(err, r, "bring loopback up");
+                return r;
         if (has_link) {
                 r = make_link(in, slot, host_netlink, nl, netns, err);
                 if (r < 0)

@@ -4,6 +4,7 @@
  * processes are gone it serves the next sandbox.  Runs in the nursery; blocks (netlink round trips). */
 #pragma once
 #include <stdbool.h>
+#include <stdint.h>
 
 struct err;
 struct instance;
@@ -12,6 +13,10 @@ struct instance;
  * route and permanent neighbours; without, only loopback. */
 int netslot_make(const struct instance *in, unsigned slot, bool has_link, int host_netlink, int proc_dir,
                  int *ret_netns, struct err *err);
+/* Enter a namespace that is there already, with nothing but a loopback that is down, and set it up the same way, with
+ * settings.  old_address: one it had elsewhere, to which sockets in it may be bound still; 0: none. */
+int netslot_furnish(const struct instance *in, unsigned slot, bool has_link, int host_netlink, int netns,
+                    uint32_t old_address, struct err *err);
 /* Settings of the namespace we are in.  Through a fresh proc: the kernel keeps one directory entry per namespace for each
  * setting in a proc mount that all use, and walks through all of them for the next. */
 int netslot_set_up(int fresh_proc, struct err *err);

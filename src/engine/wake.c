@@ -1,14 +1,158 @@
 #include "engine/wake.h"
 
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
 #include "base/err.h"
+#include "base/log.h"
+#include "engine/work.h"
+#include "sys/fs.h"
+
+/* ------------------------------------------------------------- how it ends */
+
+static void is_running(struct work *w, const char *from)
+{
+        struct guest *s = w->guest;
+        uint64_t us = clock_mono_us() - w->began_us;
+        bool is_orphan = !w->ask->client;
+
+        guest_go(s, GUEST_RUNNING);
+        s->engine->alive++;
+        s->still = (struct still){0};
+        s->was_resting = false;
+        ask_ok(TAKE_PTR(w->ask),
+               json_pack("{s:i,s:I,s:s}", "pid", (int)s->record.pid, "create_us", (json_int_t)us, "from", from), -1);
+        log_info("sandbox.woken", "sandbox=%s slot=%u pid=%d from=%s create_us=%llu", s->record.id, s->record.slot,
+                 s->record.pid, from, (unsigned long long)us);
+        if (is_orphan)
+                guest_tell(s, "settled");
+}
+
+/* Its record is what the worker wrote: process, envd. */
+static int take_over(struct guest *s, int *fds, size_t nfds, struct err *err)
+{
+        AUTO_CLOSE int dir = sys_open_dir(s->engine->sandboxes_dir, s->record.id);
+        struct record r;
+        int x;
+
+        if (nfds != WORKER_FDS_MAX)
+                return err_set(err, ERR_INTERNAL, "its worker kept what it should hand over");
+        x = dir < 0 ? err_sys(err, dir, "open directory of sandbox %s", s->record.id) : record_read(dir, &r, err);
+        if (x < 0)
+                return x;
+        record_done(&s->record);
+        s->record = r;
+        s->netns = TAKE_FD(fds[1]);
+        x = guest_watch(s, TAKE_FD(fds[0]));
+        return x < 0 ? err_sys(err, x, "watch process") : 0;
+}
+
+static void failed(struct work *w, const struct err *err)
+{
+        struct guest *s = w->guest;
+        bool is_orphan = w->ask && !w->ask->client;
+
+        log_warn("sandbox.failed", "sandbox=%s error=\"%s\"", s->record.id, err->msg);
+        guest_answer_at_end(s, TAKE_PTR(w->ask), err);
+        if (!s->was_resting || s->is_doomed) {
+                if (is_orphan && !s->is_doomed)
+                        guest_tell(s, "exited");
+                guest_end(s);
+                return;
+        }
+        guest_leave(s);
+        if (is_orphan)
+                guest_tell(s, "settled");
+}
+
+static void on_woken(struct work *w, const json_t *answer, const struct err *why, int *fds, size_t nfds)
+{
+        struct guest *s = w->guest;
+        struct err err = *why;
+
+        if (!answer) { /* what it began may be anything between here and running */
+                cgroups_kill(&s->engine->cgroups, s->record.slot);
+                guest_go(s, GUEST_BUSY);
+                work_settle(s, TAKE_PTR(w->ask));
+                return;
+        }
+        if (err.kind == ERR_NONE && take_over(s, fds, nfds, &err) == 0 && !s->is_doomed)
+                is_running(w, "checkpoint");
+        else if (err.kind == ERR_NONE) {
+                (void)err_set(&err, ERR_CONFLICT, "sandbox %s was killed while it was being made", s->record.id);
+                failed(w, &err);
+        } else
+                failed(w, &err);
+        while (nfds > 0)
+                close_fd(&fds[--nfds]);
+}
+
+/* ------------------------------------------------------------- how it begins */
+
+static int take_slot(struct guest *s, struct err *err)
+{
+        struct engine *e = s->engine;
+        unsigned slot = slots_take_bare(&e->pool.slots);
+
+        if (!slot)
+                return err_set(err, ERR_LIMIT, "all %u slots of this server are in use", SLOTS_MAX - SLOT_FIRST);
+        s->record.slot = slot;
+        s->record.is_restored = true;
+        return instance_uid_base(&e->instance, slot, &s->record.uid_base, err);
+}
+
+static int make_dir(struct guest *s, struct err *err)
+{
+        if (s->was_resting || mkdirat(s->engine->sandboxes_dir, s->record.id, 0700) == 0)
+                return 0;
+        return err_sys(err, -errno, "make directory of sandbox %s", s->record.id);
+}
+
+static int begin(struct guest *s, struct plan_create *plan, struct ask *a, struct err *err)
+{
+        struct work_note note = {0};
+        struct work *w;
+        int r;
+
+        if ((r = take_slot(s, err)) < 0 || (r = make_dir(s, err)) < 0)
+                return r;
+        w = work_create(s,
+                        json_pack("{s:s,s:o,s:i,s:I}", "op", "wake", "plan", plan_encode(plan), "slot",
+                                  (int)s->record.slot, "uid_base", (json_int_t)s->record.uid_base),
+                        a);
+        if (!w)
+                return err_sys(err, -ENOMEM, "wake sandbox %s", s->record.id);
+        w->on_done = on_woken;
+        r = guest_set_net(s, &plan->net, err);
+        note.slot = s->record.slot;
+        note.net = s->record.net;
+        memcpy(note.checkpoint, plan->checkpoint, sizeof(note.checkpoint));
+        if (r == 0)
+                return work_start(w, &note, err);
+        json_decref(w->job.what);
+        free(w);
+        return r;
+}
 
 void wake_begin(struct guest *s, struct plan_create *plan, struct ask *a)
 {
         struct err err = {0};
 
-        (void)err_set(&err, ERR_UNAVAILABLE, "no checkpoint can be restored on this host");
-        ask_fail(a, &err);
+        s->was_resting = s->state != GUEST_WAITING;
+        guest_go(s, GUEST_WAKING);
+        if (s->engine->checkpoints_why[0])
+                (void)err_set(&err, ERR_UNAVAILABLE, "%s", s->engine->checkpoints_why);
+        if (err.kind == ERR_NONE && begin(s, plan, a, &err) == 0) {
+                plan_done(plan);
+                return;
+        }
         plan_done(plan);
-        if (s->state == GUEST_WAITING)
+        guest_answer_at_end(s, a, &err);
+        if (s->was_resting)
+                guest_leave(s);
+        else
                 guest_end(s);
 }

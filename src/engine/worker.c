@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "engine/devfs.h"
 #include "sys/proc.h"
 #include "sys/scm.h"
 
@@ -20,10 +21,8 @@ static const struct {
         const char *name;
         worker_op *run;
 } ops[] = {
-        {"pause", worker_pause},
-        {"seal", worker_seal},
-        {"flush", worker_flush},
-        {"settle", worker_settle},
+        {"pause", worker_pause}, {"wake", worker_wake},     {"seal", worker_seal},
+        {"flush", worker_flush}, {"settle", worker_settle},
 };
 
 static json_t *read_job(int fd)
@@ -99,12 +98,15 @@ static void start(const struct worker_conf *c, int vault_sock, const int *fds, s
                 log_error("worker.failed", "error=\"%s\"", strerror(errno)); /* the engine sees the socket close */
 }
 
-_Noreturn void worker_serve(const struct worker_conf *c, int sock)
+_Noreturn void worker_serve(struct worker_conf *c, int sock)
 {
         int fds[JOB_FDS];
         size_t nfds = 0;
+        struct err err;
         char word;
 
+        if (devfs_make(c->envd_binary, &c->dev, &err) < 0)
+                c->dev = -1;                    /* then each worker makes one */
         (void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* of what workers leave: restored sandboxes */
         while (scm_recv(sock, &word, 1, fds, JOB_FDS, &nfds) == 1) {
                 if (nfds >= 2)

@@ -4,7 +4,7 @@
  * A job is a JSON object with "op"; ids in it were checked by the engine.
  *   pause   {id, checkpoint?, durable, slot, pid, uid_base, address, envd}   -> {bytes, frozen_us}
  *           Processes are frozen; afterwards, with still.json in place, they are nobody's any more; or all is as before.
- *   wake    {plan, slot, uid_base, address, record}  from a checkpoint        -> {pid, start_time}, fds: pidfd, netns
+ *   wake    {plan, slot, uid_base}                   from a checkpoint        -> {pid, start_time}, fds: pidfd, netns
  *   thaw    {plan, slot, pid}                        frozen in memory         -> {}
  *   seal    {id, layer}                                                       -> {bytes}
  *   flush   {checkpoint?, layer?}                                             -> {}
@@ -31,9 +31,9 @@ struct worker_conf { /* all borrowed from the engine */
         int envd_binary;
         char envd[RECORD_HASH_MAX]; /* its hash */
         char boot_id[SYS_BOOT_ID_MAX];
+        int dev; /* devfs.h with our own envd; made by the vault itself */
         bool has_link;
         struct criu_tool tool;
-        const char *tool_why; /* NULL: checkpoints work here; else why not */
 };
 
 #define WORKER_FDS_MAX 2
@@ -45,9 +45,9 @@ struct worker_result {
 };
 
 typedef int worker_op(const struct worker_conf *c, const json_t *job, struct worker_result *ret, struct err *err);
-worker_op worker_pause, worker_seal, worker_flush, worker_settle;
+worker_op worker_pause, worker_wake, worker_seal, worker_flush, worker_settle;
 
 /* The process of the vault: serve jobs until the engine is gone. */
-_Noreturn void worker_serve(const struct worker_conf *c, int sock);
+_Noreturn void worker_serve(struct worker_conf *c, int sock);
 unsigned worker_fds(const struct worker_conf *c, int *out); /* what it needs open; at most WORKER_KEEP_MAX */
 #define WORKER_KEEP_MAX (CGROUPS_FDS_MAX + 9)

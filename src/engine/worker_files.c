@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "engine/checkpoint.h"
 #include "engine/still.h"
 #include "sys/fs.h"
 
@@ -107,12 +108,25 @@ static int flush_layer(const struct worker_conf *c, const char *layer, struct er
         return syncfs(dir) < 0 ? err_sys(err, -errno, "flush layer '%s'", layer) : 0;
 }
 
+static int flush_checkpoint(const struct worker_conf *c, const char *checkpoint, struct err *err)
+{
+        AUTO_CLOSE int dir = sys_open_dir(c->checkpoints_dir, checkpoint);
+
+        return dir < 0 ? err_sys(err, dir, "checkpoint '%s'", checkpoint) : checkpoint_flush(dir, err);
+}
+
 int worker_flush(const struct worker_conf *c, const json_t *job, struct worker_result *ret, struct err *err)
 {
         const char *layer = json_string_value(json_object_get(job, "layer"));
+        const char *checkpoint = json_string_value(json_object_get(job, "checkpoint"));
+        int r = 0;
 
         (void)ret;
-        return layer ? flush_layer(c, layer, err) : 0;
+        if (checkpoint)
+                r = flush_checkpoint(c, checkpoint, err);
+        if (r == 0 && layer)
+                r = flush_layer(c, layer, err);
+        return r;
 }
 
 /* ------------------------------------------------------------- waiting for another worker */

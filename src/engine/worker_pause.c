@@ -8,8 +8,10 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "engine/checkpoint.h"
 #include "engine/still.h"
 #include "engine/worker.h"
+#include "engine/worker_envd.h"
 #include "engine/worker_files.h"
 #include "sys/fs.h"
 
@@ -20,8 +22,10 @@ struct pausing {
         const char *id;
         struct still still;
         unsigned slot;
+        pid_t pid;
         bool is_durable;
         int dir; /* sandboxes/<id> */
+        uint64_t bytes;
 };
 
 static int stop_processes(const struct pausing *p, struct err *err)
@@ -36,6 +40,68 @@ static int stop_processes(const struct pausing *p, struct err *err)
                 return err_set(err, ERR_CONFLICT, "its processes did not stop in %d ms", FREEZE_MS);
         return r < 0 ? err_sys(err, r, "freeze slot %u", p->slot) : 0;
 }
+
+/* ------------------------------------------------------------- its memory */
+
+static int make_dirs(const struct pausing *p, int *ret_dir, struct err *err)
+{
+        const char *cid = p->still.checkpoint;
+        int at = p->conf->checkpoints_dir, dir;
+
+        if (mkdirat(at, cid, 0711) < 0)
+                return err_sys(err, -errno, "make checkpoint %s", cid);
+        dir = sys_open_dir(at, cid);
+        if (dir < 0)
+                return err_sys(err, dir, "open checkpoint %s", cid);
+        *ret_dir = dir;
+        return mkdirat(dir, CHECKPOINT_IMAGES, 0711) < 0 ? err_sys(err, -errno, "make checkpoint %s", cid) : 0;
+}
+
+static int dump(const struct pausing *p, struct criu_stats *stats, struct err *err)
+{
+        AUTO_FREE char *images = NULL, *group = cgroups_v2_path(p->conf->cgroups, p->slot);
+        struct criu_dump d = {.pid = p->pid, .freeze_cgroup = group};
+        int r;
+
+        if (asprintf(&images, "%s/checkpoints/%s/" CHECKPOINT_IMAGES, p->conf->data_path, p->still.checkpoint) < 0)
+                images = NULL;
+        if (!images || !group)
+                return err_sys(err, -ENOMEM, "dump");
+        d.images = images;
+        r = criu_dump(&p->conf->tool, &d, stats, err);
+        if (r < 0 && err->kind == ERR_CONFLICT) {
+                struct err why = *err;
+
+                return err_set(err, ERR_CONFLICT, "%.170s; pause with memory:false keeps the files", why.msg);
+        }
+        return r;
+}
+
+static int write_checkpoint(struct pausing *p, const json_t *job, struct err *err)
+{
+        struct checkpoint_facts f = {
+                .uid_base = (uint32_t)json_integer_value(json_object_get(job, "uid_base")),
+                .address = (uint32_t)json_integer_value(json_object_get(job, "address")),
+        };
+        const char *envd = json_string_value(json_object_get(job, "envd"));
+        struct criu_stats stats = {0};
+        AUTO_CLOSE int dir = -1;
+        int r;
+
+        (void)snprintf(f.sandbox, sizeof(f.sandbox), "%s", p->id);
+        (void)snprintf(f.envd, sizeof(f.envd), "%s", envd ? envd : "");
+        r = f.envd[0] ? 0 : worker_envd_hash(p->conf->proc_dir, p->pid, f.envd, err);
+        if (r == 0)
+                r = worker_envd_keep(p->conf, f.envd, p->pid, err);
+        if (r == 0)
+                r = make_dirs(p, &dir, err);
+        if (r == 0)
+                r = dump(p, &stats, err);
+        f.frozen_us = stats.frozen_us;
+        return r < 0 ? r : checkpoint_finish(dir, &f, p->is_durable, &p->bytes, err);
+}
+
+/* ------------------------------------------------------------- its files */
 
 /* What its files are at this instant, on disk; then the word that it is at rest. */
 static int keep_files(const struct pausing *p, struct err *err)
@@ -63,6 +129,7 @@ int worker_pause(const struct worker_conf *c, const json_t *job, struct worker_r
         struct pausing p = {.conf = c,
                             .id = json_string_value(json_object_get(job, "id")),
                             .slot = (unsigned)json_integer_value(json_object_get(job, "slot")),
+                            .pid = (pid_t)json_integer_value(json_object_get(job, "pid")),
                             .is_durable = json_is_true(json_object_get(job, "durable"))};
         uint64_t began = clock_mono_us();
         int r;
@@ -72,12 +139,14 @@ int worker_pause(const struct worker_conf *c, const json_t *job, struct worker_r
         if (p.dir < 0)
                 return err_sys(err, p.dir, "open directory of sandbox %s", p.id);
         r = stop_processes(&p, err);
+        if (r == 0 && checkpoint)
+                r = write_checkpoint(&p, job, err);
         if (r == 0)
                 r = keep_files(&p, err);
         if (r < 0)
                 undo(&p);
         else
-                ret->body = json_pack("{s:I,s:I}", "bytes", (json_int_t)0, "frozen_us",
+                ret->body = json_pack("{s:I,s:I}", "bytes", (json_int_t)p.bytes, "frozen_us",
                                       (json_int_t)(clock_mono_us() - began));
         return r;
 }

@@ -1,0 +1,288 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "engine/checkpoint.h"
+#include "engine/netslot.h"
+#include "engine/still.h"
+#include "engine/worker.h"
+#include "engine/worker_envd.h"
+#include "engine/worker_place.h"
+#include "sys/fs.h"
+#include "sys/netlink.h"
+
+#define DEATH_MS 10000
+#define HOSTNAME_LEN_MAX 64u
+
+struct waking {
+        const struct worker_conf *conf;
+        struct plan_create plan;
+        struct record record; /* as it will be */
+        struct still still;   /* as it is at rest; so it shall be again if this fails */
+        bool was_resting;
+        int dir; /* sandboxes/<id> */
+        int host_netns, host_netlink;
+        struct checkpoint *checkpoint;
+        struct place place;
+        pthread_t verifier;
+        bool is_verifying;
+        struct err damage;
+        int netns; /* its own */
+};
+
+/* ------------------------------------------------------------- checking while CRIU reads */
+
+static void *verify(void *arg)
+{
+        struct waking *w = arg;
+
+        (void)checkpoint_verify_large(w->checkpoint, &w->damage);
+        return NULL;
+}
+
+static int await_verdict(struct waking *w, struct err *err)
+{
+        if (w->is_verifying)
+                (void)pthread_join(w->verifier, NULL);
+        w->is_verifying = false;
+        if (w->damage.kind == ERR_NONE)
+                return 0;
+        *err = w->damage;
+        return -EINVAL;
+}
+
+static int open_checkpoint(struct waking *w, struct err *err)
+{
+        AUTO_CLOSE int dir = sys_open_dir(w->conf->checkpoints_dir, w->plan.checkpoint);
+        int r;
+
+        if (dir < 0)
+                return err_sys(err, dir, "checkpoint %s", w->plan.checkpoint);
+        r = checkpoint_open(dir, &w->checkpoint, err);
+        if (r == 0)
+                r = checkpoint_verify_small(w->checkpoint, err);
+        if (r < 0)
+                return r;
+        if (pthread_create(&w->verifier, NULL, verify, w) == 0)
+                w->is_verifying = true;
+        else
+                r = checkpoint_verify_large(w->checkpoint, err);
+        return r;
+}
+
+/* ------------------------------------------------------------- what CRIU asks on the way */
+
+static int on_namespaces(pid_t pid, void *arg, struct err *err)
+{
+        struct waking *w = arg;
+        const struct worker_conf *c = w->conf;
+        int r;
+
+        w->netns = sys_ns_open(c->proc_dir, pid, "net");
+        if (w->netns < 0)
+                return err_sys(err, w->netns, "open network namespace");
+        r = netslot_furnish(c->instance, w->record.slot, c->has_link, w->host_netlink, w->netns,
+                            checkpoint_facts(w->checkpoint)->address, err);
+        if (setns(w->host_netns, CLONE_NEWNET) < 0)
+                return err_sys(err, -errno, "return to the host's network namespace");
+        return r;
+}
+
+static int set_hostname(struct waking *w, pid_t pid, struct err *err)
+{
+        const char *name = json_string_value(json_object_get(w->plan.init, "hostname"));
+        AUTO_CLOSE int home = sys_ns_open(w->conf->proc_dir, 0, "uts"),
+                       uts = sys_ns_open(w->conf->proc_dir, pid, "uts");
+        int r = 0;
+
+        name = name && name[0] ? name : w->plan.id;
+        if (strlen(name) > HOSTNAME_LEN_MAX)
+                return err_set(err, ERR_INVALID, "hostname of more than %u characters", HOSTNAME_LEN_MAX);
+        if (home < 0 || uts < 0 || setns(uts, CLONE_NEWUTS) < 0)
+                return err_sys(err, -errno, "enter UTS namespace");
+        if (sethostname(name, strlen(name)) < 0)
+                r = -errno;
+        if (setns(home, CLONE_NEWUTS) < 0)
+                r = -errno;
+        return r < 0 ? err_sys(err, r, "set the hostname") : 0;
+}
+
+/* From here on it is a sandbox that runs: on disk first, so that no crash wakes it from this image again once its files
+ * have changed. */
+static int on_before_resume(pid_t pid, void *arg, struct err *err)
+{
+        struct waking *w = arg;
+        int r;
+
+        if ((r = await_verdict(w, err)) < 0 || (r = set_hostname(w, pid, err)) < 0)
+                return r;
+        w->record.pid = pid;
+        r = sys_start_time(w->conf->proc_dir, pid, &w->record.start_time);
+        if (r < 0)
+                return err_sys(err, r, "read start time");
+        r = record_write(w->dir, &w->record, err);
+        if (r == 0 && w->was_resting) {
+                r = still_remove(w->dir, true);
+                if (r < 0)
+                        return err_sys(err, r, "wake sandbox %s", w->plan.id);
+        }
+        return r;
+}
+
+/* ------------------------------------------------------------- the steps */
+
+/* A copy is another machine. */
+static void renew_machine_id(struct waking *w)
+{
+        AUTO_CLOSE int etc = -1, fd = -1;
+        uint8_t bytes[16];
+        char text[34];
+
+        if (w->plan.is_upper_kept || strcmp(checkpoint_facts(w->checkpoint)->sandbox, w->plan.id) == 0)
+                return;
+        etc = sys_open_dir(w->place.rootfs.mount, "etc");
+        if (etc < 0 || faccessat(etc, "machine-id", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+                return;
+        random_bytes(bytes, sizeof(bytes));
+        hex_encode(bytes, sizeof(bytes), text);
+        text[32] = '\n';
+        sys_set_fsids(w->record.uid_base, w->record.uid_base);
+        if (unlinkat(etc, "machine-id", 0) == 0)
+                fd = openat(etc, "machine-id", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444);
+        if (fd < 0 || write(fd, text, 33) != 33)
+                log_warn("machine_id.kept", "sandbox=%s error=\"%s\"", w->plan.id, strerror(errno));
+        sys_set_fsids(0, 0);
+}
+
+static int enter_cgroups(struct waking *w, struct err *err)
+{
+        const struct worker_conf *c = w->conf;
+        AUTO_CLOSE int v2 = -1;
+        int r;
+
+        (void)cgroups_recycle(c->cgroups, w->record.slot); /* of one that failed half way */
+        r = cgroups_make(c->cgroups, w->record.slot, &w->plan.limits, &v2, err);
+        if (r == 0)
+                r = cgroups_join(c->cgroups, w->record.slot, err);
+        if (r == 0 && unshare(CLONE_NEWCGROUP) < 0) /* its root is where we are */
+                r = err_sys(err, -errno, "make cgroup namespace");
+        return r;
+}
+
+static int restore(struct waking *w, pid_t *ret_pid, struct err *err)
+{
+        const struct criu_restore what = {.images = w->place.images,
+                                          .work = w->place.work,
+                                          .root = w->place.root,
+                                          .dev = w->place.dev,
+                                          .uid_base = w->record.uid_base,
+                                          .on_namespaces = on_namespaces,
+                                          .on_before_resume = on_before_resume,
+                                          .arg = w};
+        int r;
+
+        w->host_netns = sys_ns_open(w->conf->proc_dir, 0, "net");
+        w->host_netlink = netlink_open();
+        if (w->host_netns < 0 || w->host_netlink < 0)
+                return err_sys(err, w->host_netns < 0 ? w->host_netns : w->host_netlink, "open own network namespace");
+        r = criu_restore(&w->conf->tool, &what, ret_pid, err);
+        if (r < 0 && w->damage.kind != ERR_NONE)
+                *err = w->damage; /* it may have failed because of it */
+        return r;
+}
+
+static int introduce(struct waking *w, struct err *err)
+{
+        json_t *init = json_copy(w->plan.init);
+        int r;
+
+        (void)json_object_set_new(init, "resumed", json_true());
+        r = worker_envd_init(w->netns, w->plan.token_before, init, err);
+        json_decref(init);
+        return r;
+}
+
+static void end_it(pid_t pid)
+{
+        AUTO_CLOSE int fd = sys_pidfd_open(pid);
+
+        if (fd < 0 || sys_pidfd_kill(fd, SIGKILL) < 0 || sys_pidfd_wait(fd, DEATH_MS) < 0)
+                log_error("sandbox.left", "pid=%d", pid);
+}
+
+/* At rest as before; or, where it was not, the engine removes what there is. */
+static void undo(struct waking *w, pid_t pid)
+{
+        struct err err = {0};
+
+        if (w->is_verifying)
+                (void)pthread_join(w->verifier, NULL);
+        if (pid > 0)
+                end_it(pid);
+        if (w->was_resting && still_write(w->dir, w->plan.id, &w->still, true, &err) < 0)
+                log_error("sandbox.lost", "sandbox=%s error=\"%s\"", w->plan.id, err.msg);
+        (void)record_remove(w->dir);
+}
+
+static int wake(struct waking *w, struct worker_result *ret, struct err *err)
+{
+        const struct worker_conf *c = w->conf;
+        pid_t pid = 0;
+        int r;
+
+        if ((r = open_checkpoint(w, err)) == 0)
+                memcpy(w->record.envd, checkpoint_facts(w->checkpoint)->envd, sizeof(w->record.envd));
+        if (r == 0)
+                r = place_make(&w->place, c, w->dir, &w->plan, w->checkpoint, w->record.uid_base, err);
+        if (r == 0) {
+                renew_machine_id(w);
+                r = enter_cgroups(w, err);
+        }
+        if (r == 0)
+                r = restore(w, &pid, err);
+        if (r == 0)
+                r = introduce(w, err);
+        if (r == 0) {
+                ret->fds[0] = sys_pidfd_open(pid);
+                ret->fds[1] = w->netns;
+                ret->nfds = 2;
+                if (ret->fds[0] < 0)
+                        r = err_sys(err, ret->fds[0], "watch process");
+        }
+        if (r < 0)
+                undo(w, pid);
+        place_clear(&w->place, c, w->dir);
+        return r;
+}
+
+int worker_wake(const struct worker_conf *c, const json_t *job, struct worker_result *ret, struct err *err)
+{
+        struct waking w = {.conf = c, .netns = -1, .host_netns = -1, .host_netlink = -1};
+        struct err none = {0};
+        int r = plan_decode(json_object_get(job, "plan"), &w.plan, err);
+
+        if (r < 0)
+                return r;
+        place_init(&w.place);
+        w.dir = sys_open_dir(c->sandboxes_dir, w.plan.id);
+        if (w.dir < 0)
+                return err_sys(err, w.dir, "open directory of sandbox %s", w.plan.id);
+        w.was_resting = still_read(w.dir, w.plan.id, &w.still, &none) == 0;
+        memcpy(w.record.id, w.plan.id, sizeof(w.record.id));
+        memcpy(w.record.boot_id, c->boot_id, sizeof(w.record.boot_id));
+        w.record.slot = (unsigned)json_integer_value(json_object_get(job, "slot"));
+        w.record.uid_base = (uint32_t)json_integer_value(json_object_get(job, "uid_base"));
+        w.record.started_ns = clock_real_ns();
+        w.record.net = w.plan.net;
+        w.record.is_restored = true;
+        return wake(&w, ret, err);
+}

@@ -2,6 +2,7 @@
 #pragma once
 #include "base/map.h"
 #include "engine/cgroups.h"
+#include "engine/criu_find.h"
 #include "engine/filter.h"
 #include "engine/flattener.h"
 #include "engine/helper.h"
@@ -21,6 +22,7 @@ struct engine {
         int data_dir, sandboxes_dir, trash_dir, layers_dir, proc_dir, host_netns, envd_binary;
         int checkpoints_dir, sealed_dir, envd_dir;
         char envd_hash[RECORD_HASH_MAX];
+        struct criu_place criu;
         char checkpoints_why[240]; /* "": sandboxes can be paused with their memory; else why not */
         char boot_id[SYS_BOOT_ID_MAX];
         struct instance instance;

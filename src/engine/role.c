@@ -21,6 +21,7 @@
 #include "engine/probe.h"
 #include "engine/requests.h"
 #include "engine/shelf.h"
+#include "engine/worker_envd.h"
 #include "engine/guest.h"
 #include "sys/fs.h"
 
@@ -99,8 +100,11 @@ static int open_envd(struct engine *e, struct err *err)
         dir = open(slash == self ? "/" : self, O_PATH | O_DIRECTORY | O_CLOEXEC);
         for (size_t i = 0; i < ARRAY_LEN(places); i++) {
                 e->envd_binary = openat(dir, places[i], O_RDONLY | O_CLOEXEC);
-                if (e->envd_binary >= 0)
-                        return 0;
+                if (e->envd_binary >= 0) {
+                        int r = worker_envd_hash_fd(e->envd_binary, e->envd_hash);
+
+                        return r < 0 ? err_sys(err, r, "read sandglass-envd") : 0;
+                }
         }
         return err_set(err, ERR_NOT_FOUND, "no sandglass-envd beside %s/%s", self, slash + 1);
 }
@@ -131,8 +135,16 @@ static void on_sweeper_message(struct helper *h, const void *p, size_t n, int *f
                 close_fd(&fds[i]);
 }
 
+static int find_criu(struct engine *e, struct err *err)
+{
+        if (e->cgroups.v2 < 0)
+                return err_set(err, ERR_UNAVAILABLE, "this host has no cgroup v2 hierarchy to freeze sandboxes with");
+        return criu_find(e->conf->criu_dir, &e->criu, err);
+}
+
 static int start_vault(struct engine *e, struct err *err)
 {
+        struct err why = {0};
         struct worker_conf c = {
                 .instance = &e->instance,
                 .cgroups = &e->cgroups,
@@ -150,7 +162,9 @@ static int start_vault(struct engine *e, struct err *err)
                 .has_link = e->filter != NULL,
         };
 
-        (void)snprintf(e->checkpoints_why, sizeof(e->checkpoints_why), "this server cannot keep memory of sandboxes");
+        if (find_criu(e, &why) < 0)
+                (void)snprintf(e->checkpoints_why, sizeof(e->checkpoints_why), "%s", why.msg);
+        c.tool = criu_place_tool(&e->criu);
         memcpy(c.envd, e->envd_hash, sizeof(c.envd));
         memcpy(c.boot_id, e->boot_id, sizeof(c.boot_id));
         return vault_start(&e->vault, e->loop, &c, err);

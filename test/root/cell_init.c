@@ -376,6 +376,54 @@ static long try_syscall(const char *name)
         return -1;
 }
 
+static unsigned counter;   /* in memory, and of init itself */
+static int kept_file = -1; /* open since init began, written to at its offset */
+
+static void do_count(void)
+{
+        say("%u", counter);
+}
+
+/* envd's own answer to a request; the engine sends one to what it has woken. */
+static void do_http(void)
+{
+        char text[65536];
+        size_t have = 0;
+        ssize_t n;
+
+        while (have < sizeof(text) - 1 && (n = read(1, text + have, sizeof(text) - 1 - have)) > 0) {
+                have += (size_t)n;
+                text[have] = '\0';
+                if (strchr(text, '}'))
+                        break; /* the end of its object */
+        }
+        say("HTTP/1.1 %s\r\n\r\n", strstr(text, "test-refuse") ? "400 Bad Request" : "204 No Content");
+        (void)shutdown(1, SHUT_WR);
+        while (read(1, text, sizeof(text)) > 0)
+                ;
+}
+
+static void do_append(const char *text) /* to a file that is open all the time */
+{
+        say_result(write(kept_file, text, strlen(text)));
+}
+
+static void do_sleeper(void) /* a process that stays, with a listener of its own on port 4000 */
+{
+        int ln, fd;
+
+        say("%d", getpid());
+        (void)close(1);
+        (void)close_range(3, ~0u, 0); /* the connection, and what was init's */
+        ln = listen_on(4000);
+        for (;;) {
+                fd = accept(ln, NULL, NULL);
+                if (fd >= 0)
+                        (void)dprintf(fd, "still here");
+                (void)close(fd);
+        }
+}
+
 static void run_command(char *line)
 {
         char *rest = line, *name = strsep(&rest, " ");
@@ -405,6 +453,16 @@ static void run_command(char *line)
                 do_datagrams(rest);
         else if (strcmp(name, "listen6") == 0)
                 do_listen6(rest);
+        else if (strcmp(name, "count") == 0)
+                do_count();
+        else if (strcmp(name, "append") == 0)
+                do_append(rest);
+        else if (strcmp(name, "POST") == 0)
+                do_http();
+        else if (strcmp(name, "hostname") == 0)
+                do_read("/proc/sys/kernel/hostname");
+        else if (strcmp(name, "sleeper") == 0)
+                do_sleeper();
         else if (strcmp(name, "exit") == 0)
                 say_result(kill(1, SIGUSR1));
         else if (strcmp(name, "try") == 0)
@@ -458,6 +516,7 @@ int main(void)
                 refuse("host name");
         if (strstr(init, "test-hang"))
                 (void)pause();
+        kept_file = open("/tmp/kept", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
         if (write(ENVD_CELL_FD, (const char[]){ENVD_CELL_READY}, 1) != 1)
                 _exit(1);
         (void)close(ENVD_CELL_FD);
@@ -466,6 +525,7 @@ int main(void)
 
                 if (fd < 0)
                         continue;
+                counter++;
                 serve(fd);
                 (void)close(fd);
         }

@@ -36,6 +36,11 @@ const char *rig_reason_to_skip(void)
         return NULL;
 }
 
+const char *rig_criu_dir(void)
+{
+        return getenv("SANDGLASS_CRIU_DIR");
+}
+
 /* ------------------------------------------------------------- the engine's process */
 
 static int listen_at(const char *path)
@@ -103,6 +108,11 @@ static _Noreturn void run_engine(struct rig *g)
         free(c.images_dir);
         c.images_dir = strdup(images);
         c.pool_size = g->pool_size;
+        c.warm_mb = g->warm_mb;
+        if (rig_criu_dir()) {
+                free(c.criu_dir);
+                c.criu_dir = strdup(rig_criu_dir());
+        }
         c.default_memory_mb = 256;
         c.default_pids = 256;
         c.fds.engine = dup(g->listen_fd);

@@ -16,9 +16,11 @@ struct rig {
         int dial_channel;
         json_int_t req;
         unsigned pool_size;
+        unsigned warm_mb; /* 0, unless set before rig_start() */
 };
 
 const char *rig_reason_to_skip(void); /* NULL: the tests can run here */
+const char *rig_criu_dir(void);       /* where `make test` has put CRIU; NULL: nowhere */
 bool rig_open(struct rig *g, unsigned pool_size);
 void rig_close(struct rig *g);     /* ends everything and removes the directory */
 bool rig_start(struct rig *g);     /* the engine's process */

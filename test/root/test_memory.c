@@ -1,0 +1,151 @@
+/* Sandboxes come back with their memory: from images on disk, as often as wanted. */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <tap.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "rig.h"
+
+#define A "iaaaaaaaaaaaaaaaaaaaa"
+#define B "ibbbbbbbbbbbbbbbbbbbb"
+#define C "icccccccccccccccccccc"
+#define IMAGE "caaaaaaaaaaaaaaaaaaaa"
+#define IMAGE2 "cbbbbbbbbbbbbbbbbbbbb"
+#define LAYER "u-aaaaaaaaaaaaaaaaaaaa"
+
+static struct rig g;
+
+#define CHECK_NONE(why)                                                                                                \
+        do {                                                                                                           \
+                const char *why_ = (why);                                                                              \
+                if (why_)                                                                                              \
+                        printf("# %s\n", why_);                                                                        \
+                CHECK(!why_);                                                                                          \
+        } while (0)
+
+#define CHECK_STARTS(why, with)                                                                                        \
+        do {                                                                                                           \
+                const char *why_ = (why);                                                                              \
+                if (!why_ || strncmp(why_, with, strlen(with)) != 0)                                                   \
+                        printf("# is: %s\n", why_ ? why_ : "(success)");                                               \
+                CHECK(why_ &&strncmp(why_, with, strlen(with)) == 0);                                                  \
+        } while (0)
+
+static json_t *woken(const char *id, const char *image)
+{
+        json_t *plan = rig_plan(id);
+
+        (void)json_object_set_new(plan, "upper", json_string("kept"));
+        (void)json_object_set_new(plan, "checkpoint", json_string(image));
+        return plan;
+}
+
+static json_t *copied(const char *id, const char *image)
+{
+        json_t *plan = rig_plan(id);
+
+        (void)json_array_append_new(json_object_get(plan, "layers"), json_string(LAYER));
+        (void)json_object_set_new(plan, "checkpoint", json_string(image));
+        return plan;
+}
+
+static const char *heard(const char *id, unsigned port) /* what a listener inside says */
+{
+        static char text[64];
+        AUTO_CLOSE int fd = rig_dial(&g, id, port);
+        ssize_t n;
+
+        if (fd < 0)
+                return "not reachable";
+        (void)fcntl(fd, F_SETFL, O_RDWR);
+        n = read(fd, text, sizeof(text) - 1);
+        text[n > 0 ? n : 0] = '\0';
+        return text;
+}
+
+static void memory_files_and_listeners_come_back(void)
+{
+        char pid[32], command[64];
+
+        CHECK_NONE(rig_create(&g, rig_plan(A)));
+        CHECK_STR(rig_run(&g, A, "append one "), "ok");
+        (void)snprintf(pid, sizeof(pid), "%s", rig_run(&g, A, "sleeper"));
+        CHECK_STR(heard(A, 4000), "still here");
+        CHECK_STR(rig_run(&g, A, "count"), "3");
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        CHECK_STR(rig_state(&g, A), "paused");
+        CHECK_STARTS(rig_dial_refusal(&g, A, 4000), "not_found");
+        CHECK_NONE(rig_create(&g, woken(A, IMAGE)));
+        CHECK_STR(rig_state(&g, A), "running");
+        CHECK_STR(rig_run(&g, A, "count"), "5"); /* with the engine's own word to it */
+        CHECK_STR(heard(A, 4000), "still here");
+        CHECK_STR(rig_run(&g, A, "append two"), "ok"); /* at the offset where it was */
+        CHECK_STR(rig_run(&g, A, "read /tmp/kept"), "one two");
+        (void)snprintf(command, sizeof(command), "read /proc/%s/comm", pid);
+        CHECK_STR(rig_run(&g, A, command), ".envd\n");
+        CHECK_STR(rig_run(&g, A, "hostname"), A "\n");
+        CHECK_NONE(rig_drop(&g, IMAGE, NULL));
+}
+
+static void again_and_again(void)
+{
+        for (int i = 0; i < 5; i++) {
+                CHECK_NONE(rig_pause(&g, A, IMAGE));
+                CHECK_NONE(rig_create(&g, woken(A, IMAGE)));
+                CHECK_NONE(rig_drop(&g, IMAGE, NULL));
+        }
+        CHECK_STR(heard(A, 4000), "still here");
+        CHECK_NONE(rig_kill(&g, A));
+}
+
+static void one_image_serves_many(void)
+{
+        json_t *plan;
+
+        CHECK_NONE(rig_create(&g, rig_plan(A)));
+        CHECK_STR(rig_run(&g, A, "append one "), "ok");
+        (void)rig_run(&g, A, "sleeper");
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        CHECK_NONE(rig_seal(&g, A, LAYER));
+        CHECK_NONE(rig_create(&g, copied(A, IMAGE)));
+        CHECK_NONE(rig_create(&g, copied(B, IMAGE)));
+        CHECK_NONE(rig_create(&g, copied(C, IMAGE)));
+        CHECK_STR(rig_run(&g, A, "append A"), "ok");
+        CHECK_STR(rig_run(&g, B, "append B"), "ok");
+        CHECK_STR(rig_run(&g, A, "read /tmp/kept"), "one A");
+        CHECK_STR(rig_run(&g, B, "read /tmp/kept"), "one B");
+        CHECK_STR(rig_run(&g, C, "read /tmp/kept"), "one ");
+        CHECK_STR(rig_run(&g, B, "hostname"), B "\n");
+        CHECK_STR(heard(B, 4000), "still here");
+        CHECK_STR(heard(C, 4000), "still here");
+        CHECK_NONE(rig_pause(&g, B, IMAGE2)); /* a copy is a sandbox like any other */
+        plan = copied(B, IMAGE2);
+        (void)json_object_set_new(plan, "upper", json_string("kept"));
+        CHECK_NONE(rig_create(&g, plan));
+        CHECK_STR(rig_run(&g, B, "append B"), "ok");
+        CHECK_STR(rig_run(&g, B, "read /tmp/kept"), "one BB");
+        CHECK_NONE(rig_kill(&g, A));
+        CHECK_NONE(rig_kill(&g, B));
+        CHECK_NONE(rig_kill(&g, C));
+        CHECK_NONE(rig_drop(&g, IMAGE, LAYER));
+        CHECK_NONE(rig_drop(&g, IMAGE2, NULL));
+}
+
+int main(void)
+{
+        if (rig_reason_to_skip() || !rig_criu_dir()) {
+                printf("1..0 # SKIP %s\n",
+                       rig_reason_to_skip() ? rig_reason_to_skip() : "SANDGLASS_CRIU_DIR is not set");
+                return 0;
+        }
+        if (!rig_open(&g, 2) || !rig_start(&g))
+                return 1;
+        RUN(memory_files_and_listeners_come_back);
+        RUN(again_and_again);
+        RUN(one_image_serves_many);
+        rig_close(&g);
+        return tap_done();
+}

@@ -1,6 +1,6 @@
 // Measures a server of its own and the floor under it in the same run; prints a table and writes bench/result.json.
 //
-//   bench/run [--quick] [floor|life|client|parallel|lives|many|files|output|big|proxy|streams|http2|tunnels|others ...]
+//   bench/run [--quick] [floor|life|client|parallel|lives|many|files|output|big|proxy|streams|http2|tunnels|others|pause ...]
 import { spawn, spawnSync } from 'node:child_process'
 import fs from 'node:fs'
 import { createRequire } from 'node:module'
@@ -14,6 +14,7 @@ import { Server, temporaryDir } from '../test/functional/lib/server.mjs'
 import { until } from '../test/functional/lib/wait.mjs'
 import { measureBig, measureOutput } from './data.mjs'
 import { measureHttp2, measureStreams, measureTunnels } from './edge.mjs'
+import { measurePause } from './pause.mjs'
 import { print, row } from './table.mjs'
 
 const here = path.dirname(fileURLToPath(import.meta.url))
@@ -396,6 +397,7 @@ async function main() {
     if (has('nginx')) await step('http2', () => measureHttp2({ ...data, execute, here }))
     await step('tunnels', () => measureTunnels(data))
     await step('others', () => measureOthers(server, life))
+    await step('pause', () => measurePause({ programs, layer: baseLayer(server)[0], quick, result, rows }))
     await step('many', () => measureMany(server))
   } finally {
     await server.cleanUp()

@@ -7,6 +7,7 @@ const units = {
   kib: (v) => (v >= 1024 ? `${(v / 1024).toFixed(2)} MiB` : `${v.toFixed(0)} KiB`),
   mbs: (v) => `${v.toFixed(0)} MB/s`,
   percent: (v) => `${v.toFixed(2)} %`,
+  count: (v) => String(v),
 }
 
 /** Rows: {name, value, unit, floor?, floorName?, limit?: {at most | at least}, note?} */

@@ -1,0 +1,247 @@
+// Pause, resume, fork and snapshots beside plain CRIU on the same processes; sandboxes at rest, and what they hold.
+import fs from 'node:fs'
+import path from 'node:path'
+
+import { processes } from '../test/functional/lib/proc.mjs'
+import { api, createRaw, envd, killRaw } from '../test/functional/lib/raw.mjs'
+import { Server, temporaryDir } from '../test/functional/lib/server.mjs'
+import { until } from '../test/functional/lib/wait.mjs'
+import { measureCriu, measurePodman, median, pythonServer, since } from './criu.mjs'
+import { row } from './table.mjs'
+
+const ms = (n) => n * 1000
+
+async function must(answer, status, what) {
+  const got = await answer
+  if (got.status !== status) throw new Error(`${what}: ${got.status} ${got.body}`)
+  return got.json
+}
+
+/** A server of its own, so that the budget for warm ones is what is measured. */
+async function withServer(settings, body) {
+  const config = path.join(temporaryDir('bench'), 'config.json')
+  fs.writeFileSync(config, JSON.stringify({ default_memory_mb: 2048, sandboxes_max: 10_000, ...settings }))
+  const server = await Server.start({ args: ['--config', config] })
+  try {
+    return await body(server)
+  } finally {
+    await server.cleanUp()
+    fs.rmSync(path.dirname(config), { recursive: true, force: true })
+  }
+}
+
+function envelope(script) {
+  const message = Buffer.from(JSON.stringify({ process: { cmd: '/bin/sh', args: ['-c', script] }, stdin: false }))
+  const head = Buffer.alloc(5)
+  head.writeUInt32BE(message.length, 1)
+  return Buffer.concat([head, message])
+}
+
+const start = (server, sandbox, script) =>
+  envd(server, sandbox, 'POST', '/process.Process/Start', { body: envelope(script), headers: { 'Content-Type': 'application/connect+json' } })
+/** A command to its end: what "answered" means. */
+const command = (server, sandbox) => must(start(server, sandbox, 'exit 0'), 200, 'command')
+const write = (server, sandbox, file, body) => must(envd(server, sandbox, 'POST', `/files?path=${file}`, { body, headers: { 'Content-Type': 'application/octet-stream' } }), 200, file)
+const port = (server, sandbox, number) => api(server, 'GET', '/', { key: null, headers: { 'E2b-Sandbox-Id': sandbox.sandboxID, 'E2b-Sandbox-Port': String(number) } })
+const pause = (server, sandbox) => must(api(server, 'POST', `/sandboxes/${sandbox.sandboxID}/pause`, { body: {} }), 204, 'pause')
+const resume = (server, sandbox) => must(api(server, 'POST', `/v2/sandboxes/${sandbox.sandboxID}/connect`, { body: { timeout: 3600 } }), 201, 'resume')
+
+/** A sandbox in which this answers on the port; its stream is dropped, the program stays. */
+async function withProgram(server, { file, text, run, on }) {
+  const sandbox = await createRaw(server, { templateID: 'base', timeout: 3600 })
+  await write(server, sandbox, file, text)
+  start(server, sandbox, run).catch(() => {})
+  await until('the program inside', async () => (await port(server, sandbox, on)).status === 200, 60_000)
+  return sandbox
+}
+const python = (server, mbytes) => withProgram(server, { file: '/tmp/server.py', text: pythonServer(mbytes), run: 'exec python3 /tmp/server.py', on: 8000 })
+
+/** Pause and resume n times over: {pause, resume} with all samples. */
+async function cycle(server, sandbox, n) {
+  const times = { pause: [], resume: [] }
+  for (let i = -1; i < n; i++) {
+    let t = performance.now()
+    await pause(server, sandbox)
+    const paused = since(t)
+    t = performance.now()
+    await resume(server, sandbox)
+    await command(server, sandbox)
+    const resumed = since(t)
+    if (i < 0) continue
+    times.pause.push(paused)
+    times.resume.push(resumed)
+  }
+  if ((await port(server, sandbox, 8000)).status !== 200) throw new Error('the server inside is lost')
+  return times
+}
+
+function writeFloor(mbytes, synced) {
+  const file = path.join(temporaryDir('write'), 'file')
+  const bytes = Buffer.alloc(mbytes << 20, 120)
+  const times = []
+  for (let i = 0; i < 3; i++) {
+    fs.rmSync(file, { force: true })
+    const t = performance.now()
+    const fd = fs.openSync(file, 'w')
+    fs.writeSync(fd, bytes)
+    if (synced) fs.fsyncSync(fd)
+    fs.closeSync(fd)
+    times.push(since(t))
+  }
+  fs.rmSync(path.dirname(file), { recursive: true })
+  return median(times)
+}
+
+async function measureCycle(server, { floor, quick, result, rows }) {
+  const n = quick ? 3 : 9
+  const sandbox = await python(server, 50)
+  const times = await cycle(server, sandbox, n)
+  await killRaw(server, sandbox.sandboxID)
+  const p50 = { pause: median(times.pause), resume: median(times.resume) }
+  const written = writeFloor(57, true)
+  result.small = { ...times, written }
+  rows.push(
+    row('pause, envd + python of 50 MB, durable', p50.pause, 'us', { floor: floor?.synced, floorName: 'plain criu dump + fsync', atMost: floor && floor.synced + ms(20) }),
+    row('... against time to write as much', p50.pause, 'us', { floor: written, floorName: '57 MB written + fsync', atMost: ms(200) + written }),
+    row('resume → first command answered, same', p50.resume, 'us', { floor: floor?.restore, floorName: 'plain criu restore', atMost: floor && floor.restore + ms(20) }),
+    row('... in itself', p50.resume, 'us', { atMost: ms(150) }),
+  )
+}
+
+async function measureLarge(server, { quick, result, rows }) {
+  const mbytes = quick ? 256 : 1024
+  const sandbox = await python(server, mbytes)
+  const times = await cycle(server, sandbox, quick ? 1 : 3)
+  await killRaw(server, sandbox.sandboxID)
+  result.large = { mbytes, ...times }
+  rows.push(
+    row(`pause, ${mbytes} MiB touched`, median(times.pause), 'us', { floor: writeFloor(mbytes, true), floorName: 'written + fsync', atMost: ms(2000) }),
+    row(`resume → first command, ${mbytes} MiB`, median(times.resume), 'us'),
+  )
+}
+
+/** Notes the longest time between two looks at the wall clock: the monotonic one stands still while it is stopped. */
+const watcher = `
+import time
+last, most = time.time(), 0
+while True:
+    time.sleep(0.001)
+    now = time.time()
+    if now - last > most:
+        most = now - last
+        with open("/tmp/most", "w") as f: f.write("%d" % (most * 1e6))
+    last = now
+`
+
+async function measureFork(server, { quick, result, rows }) {
+  const n = quick ? 2 : 5
+  const times = { stopped: [], answering: [] }
+  for (let i = 0; i < n; i++) {
+    const sandbox = await python(server, 100)
+    await write(server, sandbox, '/tmp/watch.py', watcher)
+    start(server, sandbox, 'exec python3 /tmp/watch.py').catch(() => {})
+    await until('the watch', async () => (await envd(server, sandbox, 'GET', '/files?path=/tmp/most')).status === 200)
+    const t = performance.now()
+    const forks = await must(api(server, 'POST', `/sandboxes/${sandbox.sandboxID}/fork`, { body: { count: 10, timeout: 600 } }), 201, 'fork')
+    const copies = forks.map((f) => f.sandbox ?? (() => { throw new Error(`fork: ${JSON.stringify(f.error)}`) })())
+    await Promise.all(copies.map((copy) => command(server, copy)))
+    times.answering.push(since(t))
+    await command(server, sandbox)
+    times.stopped.push(Number((await envd(server, sandbox, 'GET', '/files?path=/tmp/most')).body))
+    await Promise.all([sandbox, ...copies].map((s) => killRaw(server, s.sandboxID)))
+  }
+  const written = writeFloor(107, false)
+  result.fork = { ...times, written }
+  rows.push(
+    row('fork of 100 MB: the original stopped for', median(times.stopped), 'us', { floor: written, floorName: '107 MB written', atMost: ms(150) + written }),
+    row('fork of 100 MB: 10 copies answering', median(times.answering), 'us', { atMost: ms(1500) }),
+  )
+}
+
+const nodeServer = "require('http').createServer((request, answer) => answer.end('hello')).listen(3000)"
+
+async function measureSnapshot(server, { quick, result, rows }) {
+  const sandbox = await withProgram(server, { file: '/tmp/server.cjs', text: nodeServer, run: 'exec node /tmp/server.cjs', on: 3000 })
+  const { snapshotID } = await must(api(server, 'POST', `/sandboxes/${sandbox.sandboxID}/snapshots`, { body: {} }), 201, 'snapshot')
+  const times = []
+  for (let i = -1; i < (quick ? 3 : 9); i++) {
+    const t = performance.now()
+    const made = await createRaw(server, { templateID: snapshotID, timeout: 600 })
+    const answer = await port(server, made, 3000)
+    const took = since(t)
+    if (answer.status !== 200) throw new Error(`the server from the snapshot: ${answer.status} ${answer.body}`)
+    if (i >= 0) times.push(took)
+    await killRaw(server, made.sandboxID)
+  }
+  await killRaw(server, sandbox.sandboxID)
+  result.snapshot = times
+  rows.push(row('create from snapshot → node server answers', median(times), 'us', { atMost: ms(150) }))
+}
+
+async function measureWarm(server, { quick, result, rows }) {
+  const sandbox = await python(server, 50)
+  const times = await cycle(server, sandbox, quick ? 3 : 9)
+  await killRaw(server, sandbox.sandboxID)
+  result.warm = times
+  rows.push(row('resume from the warm tier → first command', median(times.resume), 'us', { atMost: ms(5) }))
+}
+
+const available = () => Number(/MemAvailable:\s+(\d+)/.exec(fs.readFileSync('/proc/meminfo', 'utf8'))[1])
+/** Processes of sandboxes: they are not in our pid namespace. */
+const inSandboxes = () => {
+  const own = fs.readlinkSync('/proc/self/ns/pid')
+  return processes().filter((p) => {
+    try {
+      return fs.readlinkSync(`/proc/${p.pid}/ns/pid`) !== own
+    } catch {
+      return false
+    }
+  }).length
+}
+
+/** Many at rest, and what they hold: the pool's cells are there before and after. */
+async function measureAtRest({ quick, result, rows }) {
+  const count = quick ? 50 : 500
+  await withServer({ warm_mb: 0, pool_size: 1 }, async (server) => {
+    await killRaw(server, (await createRaw(server)).sandboxID)
+    const settled = async () => {
+      let last = -1
+      await until('the pool at rest', () => last === (last = inSandboxes()), 60_000)
+      return last
+    }
+    const before = { processes: await settled(), kib: available() }
+    for (let i = 0; i < count; i += 10)
+      await Promise.all(Array.from({ length: 10 }, async () => pause(server, await createRaw(server, { templateID: 'base', timeout: 3600 }))))
+    const after = { processes: await settled(), kib: available() }
+    result.atRest = { count, before, after }
+    rows.push(
+      row(`processes of ${count} paused sandboxes`, after.processes - before.processes, 'count', { atMost: 0 }),
+      row(`memory of each of ${count} paused sandboxes`, Math.max(0, before.kib - after.kib) / count, 'kib', { atMost: 64, note: 'what the machine has less, divided: noise and kernel caches included' }),
+    )
+    const ids = fs.readdirSync(server.file('sandboxes'))
+    for (let i = 0; i < ids.length; i += 10) await Promise.all(ids.slice(i, i + 10).map((id) => killRaw(server, id)))
+  })
+}
+
+export async function measurePause({ programs, layer, quick, result, rows }) {
+  const figures = (result.figures.pause = {})
+  const n = quick ? 3 : 9
+  const floor = measureCriu({ programs, layer, mbytes: 50, n })
+  figures.floor = floor
+  rows.push(row('floor: criu dump, envd + python of 50 MB', floor.dump, 'us', { note: `with fsync ${(floor.synced / 1000).toFixed(0)} ms` }), row('floor: criu restore of it', floor.restore, 'us'))
+  const podman = measurePodman({ layer, mbytes: 50, n: quick ? 1 : 3 })
+  figures.podman = podman
+  rows.push(
+    row('podman container checkpoint, same python', podman.dump, 'us', { floor: podman.dump && floor.synced, floorName: 'plain criu dump + fsync', note: podman.error }),
+    row('podman container restore', podman.restore, 'us', { floor: podman.restore && floor.restore, floorName: 'plain criu restore', note: podman.error }),
+  )
+  const part = { floor, quick, result: figures, rows }
+  await withServer({ warm_mb: 0 }, async (server) => {
+    await measureCycle(server, part)
+    await measureLarge(server, part)
+    await measureFork(server, part)
+    await measureSnapshot(server, part)
+  })
+  await withServer({ warm_mb: 4096 }, (server) => measureWarm(server, part))
+  await measureAtRest(part)
+}

@@ -1,6 +1,8 @@
 /* log.h - one event per line on stderr: time, level, role, event name, key=value.
  *
  * log_info("sandbox.started", "sandbox=%s boot_us=%u", id, us);
+ * A reader of stderr that is too slow, or stopped, holds nobody up: lines it has no room for are dropped, and counted in
+ * the next one that fits (log.dropped).
  * Text from outside goes through log_escape() first.  Never tokens, keys, bodies or environment values. */
 #pragma once
 #include "base/auto.h"

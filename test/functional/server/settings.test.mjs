@@ -121,3 +121,16 @@ test('the access log: protocol, sandbox, port, method, status, bytes both ways, 
   assert.doesNotMatch(server.log, /private-word/)
   assert.ok(!server.log.includes(server.key))
 }))
+
+test('a log that nobody reads holds nobody up; what is missing is counted when it is read again', leakless(async () => {
+  server.child.stderr.pause()
+  const many = new RawStream(server.port, 'GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(3000))
+  await many.until({ exec: (text) => text.split('HTTP/1.1 204 ').length > 3000 })
+  await many.close()
+  assert.equal((await box.commands.run('echo on')).stdout, 'on\n')
+  server.child.stderr.resume()
+  await until('word of the missing lines', async () => {
+    await api(server, 'GET', '/health')
+    return / warn  edge log\.dropped lines=[1-9]/.test(server.log)
+  })
+}))

@@ -32,35 +32,25 @@ static bool init_is_authorised(const struct settings *s, const struct http_reque
         return auth_token_is_valid(s, rq->head) || (again && str_eq_secret(str_of(again), str_of(s->token)));
 }
 
-/* The sandbox went on from an image: what is connected belongs to the time before, and it may be a copy.  `before` is the
- * id it had. */
-static void come_back(struct envd *e, const struct http_request *rq, const char *before)
+/* The sandbox went on from an image: what is connected belongs to the time before, and it may be a copy. */
+static void come_back(struct envd *e, const struct http_request *rq)
 {
-        const char *now = e->settings.sandbox_id;
-        bool is_other = now && (!before || strcmp(before, now) != 0);
-
         http_server_cut_others(rq);
         replay_pool_limit(&e->processes.pool, (uint64_t)e->settings.memory_mb << 20);
         if (e->is_cell)
-                furnish_again(&e->furnish, &e->settings, is_other);
+                furnish_again(&e->furnish, &e->settings);
 }
 
 static int apply_init(struct envd *e, const struct http_request *rq, const json_t *in, struct fault *f)
 {
-        AUTO_FREE char *before = NULL;
         bool is_resumed = false;
 
         if (json_is_object(in) && field_bool(in, "resumed", &is_resumed, f) < 0)
                 return -1;
-        if (is_resumed && e->settings.sandbox_id) {
-                before = str_dup(str_of(e->settings.sandbox_id));
-                if (!before)
-                        return fault_set(f, CONNECT_RESOURCE_EXHAUSTED, "out of memory");
-        }
         if (settings_apply(&e->settings, in, f) < 0)
                 return -1;
         if (is_resumed)
-                come_back(e, rq, before);
+                come_back(e, rq);
         return 0;
 }
 

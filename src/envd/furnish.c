@@ -102,36 +102,32 @@ static void write_name(struct furnish *fu)
 
 /* ---- /etc/machine-id ---- */
 
-/* A fresh one into the file that is there; where there is none, nobody asks for it. */
-static void write_machine_id(bool only_if_empty)
+/* A fresh one into the empty file; where there is none, nobody asks for it. */
+static void fill_machine_id(void)
 {
         AUTO_CLOSE int fd = open("/etc/machine-id", O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         char text[2 * MACHINE_ID_BYTES + 2];
         uint8_t id[MACHINE_ID_BYTES];
         struct stat st;
 
-        if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (only_if_empty && st.st_size > 0))
+        if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > 0)
                 return;
         random_bytes(id, sizeof(id));
         hex_encode(id, sizeof(id), text);
         text[2 * MACHINE_ID_BYTES] = '\n';
-        if (pwrite(fd, text, 2 * MACHINE_ID_BYTES + 1, 0) == 2 * MACHINE_ID_BYTES + 1)
-                (void)!ftruncate(fd, 2 * MACHINE_ID_BYTES + 1);
+        (void)!write(fd, text, 2 * MACHINE_ID_BYTES + 1);
 }
 
 /* ---- */
 
 void furnish_new(struct furnish *fu, const struct settings *s)
 {
-        write_markers(s);
-        write_name(fu);
-        write_machine_id(true);
+        furnish_again(fu, s);
+        fill_machine_id();
 }
 
-void furnish_again(struct furnish *fu, const struct settings *s, bool is_other)
+void furnish_again(struct furnish *fu, const struct settings *s)
 {
         write_markers(s);
         write_name(fu);
-        if (is_other)
-                write_machine_id(false);
 }

@@ -2,7 +2,6 @@
  *
  * Runs in: PID 1 of a sandbox, as its root.  Best effort: a root that cannot be written to is the template's affair. */
 #pragma once
-#include <stdbool.h>
 
 #define HOSTNAME_MAX 64
 
@@ -14,6 +13,6 @@ struct furnish {
 
 /* A new sandbox: an empty machine-id is filled, one that the template brings stays. */
 void furnish_new(struct furnish *fu, const struct settings *s);
-/* After a restore: the host may have another name.  is_other: it is a copy of the sandbox it was made from, and is
- * another machine. */
-void furnish_again(struct furnish *fu, const struct settings *s, bool is_other);
+/* After a restore: the host may have another name.  (A copy's machine-id is the engine's to write: nothing may run before
+ * it is there.) */
+void furnish_again(struct furnish *fu, const struct settings *s);

@@ -1,9 +1,9 @@
 // Requests no client would send, to every call: the answer is an error that names the mistake, and the daemon goes on.
 //
-// The daemon is root on this machine: what changes files is only ever asked for below envd.dir.
+// The daemon may be root on this machine: what changes files is only ever asked for below envd.dir.
 import { execFileSync } from 'node:child_process'
 import net from 'node:net'
-import { assert, envd, envelope, fails, files, fs, main, path, proc, raw, refuses, request, run, start, Stream, succeeds, test } from './lib.mjs'
+import { assert, envd, envelope, fails, files, fs, isRoot, main, path, proc, raw, refuses, request, run, start, Stream, succeeds, test } from './lib.mjs'
 
 const at = (...names) => path.join(envd.dir, ...names)
 const json = { 'content-type': 'application/json' }
@@ -257,6 +257,11 @@ test('a watched directory that is removed: told, and nothing is left of the watc
     await fails(files('CreateWatcher', { path: at('watched'), recursive }), 404, 'not_found', /^path .* not found: /)
   }
 })
+
+test('these tests cannot change the machine they run on', async () => {
+  await fails(files('MakeDir', { path: '/envd-was-here' }), 500, 'internal', /read-only file system/)
+  await refuses(put('/etc/envd-was-here'), 500, /read-only file system/)
+}, { skip: !isRoot && 'needs root' })
 
 test('the same daemon, after all that, in good health', async () => {
   assert.equal((await request('GET', '/health')).status, 204)

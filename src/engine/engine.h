@@ -35,6 +35,9 @@ struct engine {
         struct helper sweeper;
         struct flattener flattener;
         struct vault vault;
+        struct io pressure; /* the machine's memory; warm.h */
+        uint64_t warm_bytes;
+        unsigned warm_count;
         struct list warm;     /* struct guest, least recently used first */
         struct map sandboxes; /* id -> struct guest */
         unsigned alive;       /* running ones */

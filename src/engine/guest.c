@@ -13,6 +13,7 @@
 #include "engine/deferred.h"
 #include "engine/start.h"
 #include "engine/wake.h"
+#include "engine/warm.h"
 #include "engine/work.h"
 #include "sys/fs.h"
 
@@ -238,7 +239,7 @@ static void let_go(struct guest *s)
 
         loop_del(&s->death);
         close_fd(&s->death.fd);
-        list_remove(&s->warm);
+        warm_forget(s);
         if (s->has_rules && filter_replace(e->filter, s->record.slot, &s->record.net, NULL, &err) < 0)
                 log_error("filter.stale", "sandbox=%s error=\"%s\"", s->record.id, err.msg);
         s->has_rules = false;
@@ -344,7 +345,7 @@ static void fail_maker(struct guest *s, const struct err *err)
 
 void guest_leave(struct guest *s)
 {
-        list_remove(&s->warm);
+        warm_forget(s);
         guest_go(s, GUEST_LEAVING);
         if (s->death.fd >= 0)
                 end_process(s);
@@ -358,7 +359,7 @@ void guest_end(struct guest *s)
                 return;
         if (s->state == GUEST_RUNNING)
                 s->engine->alive--;
-        list_remove(&s->warm);
+        warm_forget(s);
         guest_go(s, GUEST_ENDING);
         if (s->death.fd >= 0)
                 end_process(s);

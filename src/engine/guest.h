@@ -56,6 +56,7 @@ struct guest {
         struct list waiting;  /* struct end_wait: who is answered at its end */
         struct list deferred; /* struct deferred: requests that wait for it to rest */
         struct list warm;     /* in the engine's list, least recently used first */
+        uint64_t warm_bytes;  /* then: what it was counted with */
         struct task free_task;
 };
 

@@ -12,7 +12,7 @@
 #include "engine/guest.h"
 #include "engine/rest.h"
 #include "engine/shelf.h"
-#include "engine/warm.h"
+#include "engine/wake.h"
 
 /* ------------------------------------------------------------- what control may ask */
 
@@ -42,6 +42,8 @@ static int op_create(struct engine *e, const json_t *msg, struct ask *a, struct 
         if (r < 0)
                 return err_wrap(err, "plan");
         s = guest_find(e, plan.id);
+        if (s && s->state == GUEST_WARM && !wake_can_thaw(s, &plan))
+                guest_leave(s);
         if (s && s->state == GUEST_LEAVING) {
                 plan_done(&plan);
                 return deferred_add(s, op_create, msg, a, err);
@@ -259,7 +261,7 @@ static int op_info(struct engine *e, const json_t *msg, struct ask *a, struct er
                                  "pool_misses", (json_int_t)e->pool.misses, "alive", (int)e->alive, "instance",
                                  (int)e->instance.number, "network", e->filter != NULL, "network_why", e->filter_why,
                                  "checkpoints", !e->checkpoints_why[0], "checkpoints_why", e->checkpoints_why, "warm",
-                                 (int)warm_count(e), "warm_bytes", (json_int_t)warm_bytes(e));
+                                 (int)e->warm_count, "warm_bytes", (json_int_t)e->warm_bytes);
 
         (void)msg;
         (void)err;

@@ -35,8 +35,8 @@ static void rests(struct work *w, const json_t *answer)
         bool is_orphan = !w->ask->client, is_warm;
         uint64_t us = clock_mono_us() - w->began_us;
 
-        s->still = w->still;
-        is_warm = w->is_durable && s->still.checkpoint[0] && !s->is_dead && !s->is_doomed && warm_has_room(s);
+        s->still = w->still; /* one that is not durable is about to be copied: nobody will wake it as it is */
+        is_warm = w->is_durable && s->still.checkpoint[0] && !s->is_dead && !s->is_doomed && warm_add(s);
         log_info("sandbox.paused", "sandbox=%s checkpoint=%s took_us=%llu warm=%d", s->record.id, s->still.checkpoint,
                  (unsigned long long)us, is_warm);
         ask_ok(TAKE_PTR(w->ask),
@@ -45,9 +45,7 @@ static void rests(struct work *w, const json_t *answer)
                -1);
         if (s->is_doomed)
                 guest_end(s);
-        else if (is_warm)
-                warm_add(s);
-        else
+        else if (!is_warm)
                 guest_leave(s);
         if (is_orphan)
                 guest_tell(s, "settled");

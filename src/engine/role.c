@@ -21,6 +21,7 @@
 #include "engine/probe.h"
 #include "engine/requests.h"
 #include "engine/shelf.h"
+#include "engine/warm.h"
 #include "engine/worker_envd.h"
 #include "engine/guest.h"
 #include "sys/fs.h"
@@ -263,6 +264,7 @@ static int start(struct engine *e, struct err *err)
                 return r;
         leftovers_return(e);
         shelf_tidy(e);
+        warm_start(e);
         adopt_busy(e);
         r = loop_signals(e->loop, signals, on_signal, e);
         if (r < 0)
@@ -276,6 +278,7 @@ static void stop(struct engine *e)
         requests_stop(e);
         guard_stop(e);
         flattener_stop(&e->flattener);
+        warm_stop(e);
         vault_stop(&e->vault);
         helper_stop(&e->sweeper);
         pool_done(&e->pool);
@@ -297,6 +300,7 @@ int engine_main(const struct conf *conf)
                            .sealed_dir = -1,
                            .envd_dir = -1,
                            .supervisor = {.fd = -1},
+                           .pressure = {.fd = -1},
                            .instance = {.lock = -1}};
         struct err err = {0};
         int r;

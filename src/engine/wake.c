@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "engine/warm.h"
 #include "engine/work.h"
 #include "sys/fs.h"
 
@@ -90,7 +91,58 @@ static void on_woken(struct work *w, const json_t *answer, const struct err *why
                 close_fd(&fds[--nfds]);
 }
 
+static void on_thawed(struct work *w, const json_t *answer, const struct err *why, int *fds, size_t nfds)
+{
+        struct guest *s = w->guest;
+        struct err err = *why;
+
+        (void)fds, (void)nfds;
+        if (!answer) {
+                guest_go(s, GUEST_BUSY);
+                work_settle(s, TAKE_PTR(w->ask));
+                return;
+        }
+        if (err.kind == ERR_NONE && s->is_dead)
+                (void)err_set(&err, ERR_INTERNAL, "envd ended while waking");
+        if (err.kind == ERR_NONE && s->is_doomed)
+                (void)err_set(&err, ERR_CONFLICT, "sandbox %s was killed while it was being made", s->record.id);
+        if (err.kind == ERR_NONE)
+                is_running(w, "warm");
+        else
+                failed(w, &err);
+}
+
 /* ------------------------------------------------------------- how it begins */
+
+bool wake_can_thaw(const struct guest *s, const struct plan_create *plan)
+{
+        return plan->is_upper_kept && strcmp(plan->checkpoint, s->still.checkpoint) == 0;
+}
+
+static int thaw(struct guest *s, struct plan_create *plan, struct ask *a, struct err *err)
+{
+        struct work_note note = {.slot = s->record.slot};
+        struct work *w;
+        int r;
+
+        warm_forget(s);
+        w = work_create(s,
+                        json_pack("{s:s,s:o,s:i,s:i}", "op", "thaw", "plan", plan_encode(plan), "slot",
+                                  (int)s->record.slot, "pid", (int)s->record.pid),
+                        a);
+        if (!w)
+                return err_sys(err, -ENOMEM, "wake sandbox %s", s->record.id);
+        w->on_done = on_thawed;
+        w->job.only_waits = true; /* it is as good as done */
+        r = guest_set_net(s, &plan->net, err);
+        note.net = s->record.net;
+        memcpy(note.checkpoint, plan->checkpoint, sizeof(note.checkpoint));
+        if (r < 0) {
+                work_discard(w);
+                return r;
+        }
+        return work_start(w, &note, err);
+}
 
 static int take_slot(struct guest *s, struct err *err)
 {
@@ -132,20 +184,20 @@ static int begin(struct guest *s, struct plan_create *plan, struct ask *a, struc
         memcpy(note.checkpoint, plan->checkpoint, sizeof(note.checkpoint));
         if (r == 0)
                 return work_start(w, &note, err);
-        json_decref(w->job.what);
-        free(w);
+        work_discard(w);
         return r;
 }
 
 void wake_begin(struct guest *s, struct plan_create *plan, struct ask *a)
 {
+        bool is_warm = s->state == GUEST_WARM;
         struct err err = {0};
 
         s->was_resting = s->state != GUEST_WAITING;
         guest_go(s, GUEST_WAKING);
-        if (s->engine->checkpoints_why[0])
+        if (!is_warm && s->engine->checkpoints_why[0])
                 (void)err_set(&err, ERR_UNAVAILABLE, "%s", s->engine->checkpoints_why);
-        if (err.kind == ERR_NONE && begin(s, plan, a, &err) == 0) {
+        if (err.kind == ERR_NONE && (is_warm ? thaw(s, plan, a, &err) : begin(s, plan, a, &err)) == 0) {
                 plan_done(plan);
                 return;
         }

@@ -2,5 +2,7 @@
 #pragma once
 #include "engine/guest.h"
 
+/* WARM: is it what the plan asks for? */
+bool wake_can_thaw(const struct guest *s, const struct plan_create *plan);
 /* Begin with a plan (taken) that names a checkpoint, on a new guest or one at rest.  Failure is answered. */
 void wake_begin(struct guest *s, struct plan_create *plan, struct ask *a);

@@ -1,24 +1,110 @@
 #include "engine/warm.h"
 
-bool warm_has_room(const struct guest *s)
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "sys/fs.h"
+
+/* Processes waited for memory for a fifth of a second within two: then one of ours has to go.  (Two seconds is the shortest
+ * that may be asked for without CAP_SYS_RESOURCE.) */
+#define PRESSURE "some 200000 2000000"
+#define AVAILABLE_SHARE 10u /* less than a tenth of the machine's memory is left: no more is kept */
+
+static uint64_t budget(const struct engine *e)
 {
-        (void)s;
-        return false;
+        return (uint64_t)e->conf->warm_mb << 20;
 }
 
-void warm_add(struct guest *s)
+static bool read_kib(const char *text, const char *key, uint64_t *ret)
 {
+        const char *at = strstr(text, key);
+        unsigned long long n;
+
+        if (!at || sscanf(at + strlen(key), " %llu", &n) != 1)
+                return false;
+        *ret = n;
+        return true;
+}
+
+static bool is_machine_full(const struct engine *e)
+{
+        uint64_t total, available;
+        char text[8192];
+
+        if (sys_read_at(e->proc_dir, "meminfo", text, sizeof(text)) < 0 || !read_kib(text, "MemTotal:", &total) ||
+            !read_kib(text, "MemAvailable:", &available))
+                return false;
+        return available < total / AVAILABLE_SHARE;
+}
+
+void warm_forget(struct guest *s)
+{
+        if (!list_is_hooked(&s->warm))
+                return;
+        list_remove(&s->warm);
+        s->engine->warm_bytes -= s->warm_bytes;
+        s->engine->warm_count--;
+}
+
+static void drop_oldest(struct engine *e, const char *why)
+{
+        struct guest *s = LIST_ENTRY(e->warm.next, struct guest, warm);
+
+        log_info("sandbox.cools", "sandbox=%s reason=%s bytes=%llu", s->record.id, why,
+                 (unsigned long long)s->warm_bytes);
+        guest_leave(s);
+}
+
+bool warm_add(struct guest *s)
+{
+        struct engine *e = s->engine;
+        struct cgroup_usage u = {0};
+        struct err err;
+
+        if (budget(e) == 0 || cgroups_usage(&e->cgroups, s->record.slot, &u, &err) < 0 || u.memory_bytes > budget(e) ||
+            is_machine_full(e))
+                return false;
+        while (e->warm_bytes + u.memory_bytes > budget(e))
+                drop_oldest(e, "budget");
+        s->warm_bytes = u.memory_bytes;
+        e->warm_bytes += u.memory_bytes;
+        e->warm_count++;
+        list_push_back(&e->warm, &s->warm);
         guest_go(s, GUEST_WARM);
+        return true;
 }
 
-unsigned warm_count(const struct engine *e)
+/* ------------------------------------------------------------- pressure */
+
+static void on_pressure(struct io *io, uint32_t events)
 {
-        (void)e;
-        return 0;
+        struct engine *e = CONTAINER_OF(io, struct engine, pressure);
+
+        if (events & EPOLLERR) { /* the kernel has taken it away */
+                warm_stop(e);
+                return;
+        }
+        if (!list_is_empty(&e->warm))
+                drop_oldest(e, "pressure");
 }
 
-uint64_t warm_bytes(const struct engine *e)
+void warm_start(struct engine *e)
 {
-        (void)e;
-        return 0;
+        int fd = budget(e) ? openat(e->proc_dir, "pressure/memory", O_RDWR | O_NONBLOCK | O_CLOEXEC) : -1;
+
+        e->pressure = (struct io){.fd = fd, .on = on_pressure};
+        if (fd >= 0 && (write(fd, PRESSURE, sizeof(PRESSURE)) < 0 || loop_add(e->loop, &e->pressure, EPOLLPRI) < 0))
+                close_fd(&e->pressure.fd);
+        if (e->pressure.fd < 0 && budget(e))
+                log_warn("warm.unwatched", "this host does not tell of memory pressure, going on without");
+}
+
+void warm_stop(struct engine *e)
+{
+        loop_del(&e->pressure);
+        close_fd(&e->pressure.fd);
 }

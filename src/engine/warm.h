@@ -5,7 +5,8 @@
 #pragma once
 #include "engine/guest.h"
 
-bool warm_has_room(const struct guest *s); /* would it fit, with all others gone? */
-void warm_add(struct guest *s);            /* PAUSING -> WARM; others may have to go */
-unsigned warm_count(const struct engine *e);
-uint64_t warm_bytes(const struct engine *e);
+void warm_start(struct engine *e); /* begin to watch the machine's memory */
+void warm_stop(struct engine *e);
+/* PAUSING -> WARM, and others may have to go; false: there is no room for it. */
+bool warm_add(struct guest *s);
+void warm_forget(struct guest *s); /* fine when it is not warm */

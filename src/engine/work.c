@@ -64,6 +64,13 @@ struct work *work_create(struct guest *s, json_t *what, struct ask *a)
         return w;
 }
 
+void work_discard(struct work *w)
+{
+        close_fd(&w->job.lock);
+        json_decref(w->job.what);
+        work_free(w);
+}
+
 int work_start(struct work *w, const struct work_note *note, struct err *err)
 {
         struct guest *s = w->guest;
@@ -76,9 +83,7 @@ int work_start(struct work *w, const struct work_note *note, struct err *err)
                 r = work_note_write(w->job.lock, note, err);
         }
         if (r < 0) {
-                close_fd(&w->job.lock);
-                json_decref(w->job.what);
-                work_free(w);
+                work_discard(w);
                 return r;
         }
         s->work = w;

@@ -22,6 +22,7 @@ struct work {
 struct work *work_create(struct guest *s, json_t *what, struct ask *a);
 /* Lock, note, and off.  On failure the work is freed, its ask is still the caller's. */
 int work_start(struct work *w, const struct work_note *note, struct err *err);
+void work_discard(struct work *w); /* one that was not started; its ask is still the caller's */
 /* If the worker did not begin yet: true, and who asked is told.  Only for those about to be ended. */
 bool work_give_up(struct guest *s);
 /* BUSY: when no worker is at it any more, see what there is.  a (may be NULL) is answered then. */

@@ -21,8 +21,8 @@ static const struct {
         const char *name;
         worker_op *run;
 } ops[] = {
-        {"pause", worker_pause}, {"wake", worker_wake},     {"seal", worker_seal},
-        {"flush", worker_flush}, {"settle", worker_settle},
+        {"pause", worker_pause}, {"wake", worker_wake},   {"thaw", worker_thaw},
+        {"seal", worker_seal},   {"flush", worker_flush}, {"settle", worker_settle},
 };
 
 static json_t *read_job(int fd)
@@ -82,6 +82,8 @@ static _Noreturn void work(const struct worker_conf *c, int job_fd, int sock, in
         if (lock >= 0)
                 (void)flock(lock, LOCK_UN); /* the engine may go on with the sandbox as soon as it hears */
         answer(sock, &result, &err);
+        if (result.flush > 0 && fsync(result.flush) < 0)
+                log_error("flush.failed", "error=\"%s\"", strerror(errno));
         _exit(err.kind == ERR_NONE ? 0 : 1);
 }
 

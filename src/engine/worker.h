@@ -42,10 +42,13 @@ struct worker_result {
         json_t *body; /* new reference; NULL: nothing to say */
         int fds[WORKER_FDS_MAX];
         size_t nfds;
+        /* A directory to be flushed after the answer; 0: none.  That a sandbox is no longer at rest is written before it
+         * moves, and journals keep that order: waiting for the disk as well would only cost those who wait. */
+        int flush;
 };
 
 typedef int worker_op(const struct worker_conf *c, const json_t *job, struct worker_result *ret, struct err *err);
-worker_op worker_pause, worker_wake, worker_seal, worker_flush, worker_settle;
+worker_op worker_pause, worker_wake, worker_thaw, worker_seal, worker_flush, worker_settle;
 
 /* The process of the vault: serve jobs until the engine is gone. */
 _Noreturn void worker_serve(struct worker_conf *c, int sock);

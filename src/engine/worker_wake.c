@@ -116,8 +116,8 @@ static int set_hostname(struct waking *w, pid_t pid, struct err *err)
         return r < 0 ? err_sys(err, r, "set the hostname") : 0;
 }
 
-/* From here on it is a sandbox that runs: on disk first, so that no crash wakes it from this image again once its files
- * have changed. */
+/* From here on it is a sandbox that runs: that is written first, so that no crash wakes it from this image again once its
+ * files have changed. */
 static int on_before_resume(pid_t pid, void *arg, struct err *err)
 {
         struct waking *w = arg;
@@ -131,7 +131,7 @@ static int on_before_resume(pid_t pid, void *arg, struct err *err)
                 return err_sys(err, r, "read start time");
         r = record_write(w->dir, &w->record, err);
         if (r == 0 && w->was_resting) {
-                r = still_remove(w->dir, true);
+                r = still_remove(w->dir, false);
                 if (r < 0)
                         return err_sys(err, r, "wake sandbox %s", w->plan.id);
         }
@@ -255,6 +255,7 @@ static int wake(struct waking *w, struct worker_result *ret, struct err *err)
                 ret->fds[0] = sys_pidfd_open(pid);
                 ret->fds[1] = w->netns;
                 ret->nfds = 2;
+                ret->flush = w->was_resting ? w->dir : 0;
                 if (ret->fds[0] < 0)
                         r = err_sys(err, ret->fds[0], "watch process");
         }

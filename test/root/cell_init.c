@@ -412,10 +412,10 @@ static void do_sleeper(void) /* a process that stays, with a listener of its own
 {
         int ln, fd;
 
+        (void)close_range(3, ~0u, 0); /* the connection is 1 as well; the rest was init's */
+        ln = listen_on(4000);
         say("%d", getpid());
         (void)close(1);
-        (void)close_range(3, ~0u, 0); /* the connection, and what was init's */
-        ln = listen_on(4000);
         for (;;) {
                 fd = accept(ln, NULL, NULL);
                 if (fd >= 0)

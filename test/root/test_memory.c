@@ -14,6 +14,7 @@
 #define C "icccccccccccccccccccc"
 #define IMAGE "caaaaaaaaaaaaaaaaaaaa"
 #define IMAGE2 "cbbbbbbbbbbbbbbbbbbbb"
+#define IMAGE3 "ccccccccccccccccccccc"
 #define LAYER "u-aaaaaaaaaaaaaaaaaaaa"
 
 static struct rig g;
@@ -134,6 +135,102 @@ static void one_image_serves_many(void)
         CHECK_NONE(rig_drop(&g, IMAGE2, NULL));
 }
 
+static json_int_t info_number(const char *key)
+{
+        json_t *info = rig_info(&g);
+        json_int_t n = json_integer_value(json_object_get(info, key));
+
+        json_decref(info);
+        return n;
+}
+
+static void a_warm_one_is_thawed(void)
+{
+        json_t *answer;
+
+        CHECK(rig_stop(&g));
+        g.warm_mb = 64;
+        CHECK(rig_start(&g));
+        CHECK_NONE(rig_create(&g, rig_plan(A)));
+        (void)rig_run(&g, A, "sleeper");
+        answer = rig_call(&g, json_pack("{s:s,s:s,s:s}", "op", "pause", "id", A, "checkpoint", IMAGE));
+        CHECK(json_is_true(json_object_get(answer, "warm")));
+        CHECK_INT(json_integer_value(json_object_get(answer, "bytes")), >, 4096);
+        CHECK_INT(json_integer_value(json_object_get(answer, "frozen_us")), >, 0);
+        json_decref(answer);
+        CHECK_INT(info_number("warm"), ==, 1);
+        CHECK_INT(info_number("warm_bytes"), >, 0);
+        CHECK_STR(rig_state(&g, A), "paused");
+        answer = rig_call(&g, json_pack("{s:s,s:o}", "op", "create", "plan", woken(A, IMAGE)));
+        CHECK_STR(json_string_value(json_object_get(answer, "from")), "warm");
+        json_decref(answer);
+        CHECK_INT(info_number("warm"), ==, 0);
+        CHECK_INT(info_number("warm_bytes"), ==, 0);
+        CHECK_STR(heard(A, 4000), "still here");
+        CHECK_STR(rig_run(&g, A, "count"), "3");
+        CHECK_NONE(rig_drop(&g, IMAGE, NULL));
+}
+
+static void warmth_ends_with_the_engine(void)
+{
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        CHECK_INT(info_number("warm"), ==, 1);
+        rig_crash(&g);
+        CHECK(rig_start(&g));
+        CHECK_STR(rig_state(&g, A), "paused");
+        CHECK_INT(info_number("warm"), ==, 0);
+        CHECK_NONE(rig_create(&g, woken(A, IMAGE)));
+        CHECK_STR(heard(A, 4000), "still here");
+        CHECK_NONE(rig_drop(&g, IMAGE, NULL));
+}
+
+static void a_warm_one_can_be_sealed_killed_and_started_cold(void)
+{
+        json_t *plan;
+
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        CHECK_NONE(rig_seal(&g, A, LAYER)); /* its processes go first */
+        CHECK_INT(info_number("warm"), ==, 0);
+        CHECK_NONE(rig_create(&g, copied(A, IMAGE)));
+        CHECK_NONE(rig_pause(&g, A, IMAGE2));
+        CHECK_INT(info_number("warm"), ==, 1);
+        plan = copied(A, IMAGE2);
+        (void)json_object_del(plan, "checkpoint");
+        (void)json_object_set_new(plan, "upper", json_string("kept"));
+        CHECK_NONE(rig_create(&g, plan));
+        CHECK_STARTS(rig_dial_refusal(&g, A, 4000), "unavailable"); /* its processes are new */
+        CHECK_NONE(rig_drop(&g, IMAGE2, NULL));
+        CHECK_NONE(rig_pause(&g, A, IMAGE2));
+        CHECK_NONE(rig_kill(&g, A));
+        CHECK_INT(info_number("warm"), ==, 0);
+        CHECK_NONE(rig_drop(&g, IMAGE, LAYER));
+        CHECK_NONE(rig_drop(&g, IMAGE2, NULL));
+}
+
+static void the_least_recently_used_goes_first(void)
+{
+        CHECK(rig_stop(&g));
+        g.warm_mb = 1; /* each has a few hundred KiB */
+        CHECK(rig_start(&g));
+        CHECK_NONE(rig_create(&g, rig_plan(A)));
+        CHECK_NONE(rig_create(&g, rig_plan(B)));
+        CHECK_NONE(rig_create(&g, rig_plan(C)));
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        CHECK_NONE(rig_pause(&g, B, IMAGE2));
+        CHECK_NONE(rig_pause(&g, C, IMAGE3));
+        CHECK_INT(info_number("warm"), <, 3);
+        CHECK_INT(info_number("warm_bytes"), <=, 1 << 20);
+        CHECK_NONE(rig_create(&g, woken(A, IMAGE))); /* warm or not makes no difference to anybody */
+        CHECK_NONE(rig_create(&g, woken(B, IMAGE2)));
+        CHECK_NONE(rig_create(&g, woken(C, IMAGE3)));
+        CHECK_NONE(rig_kill(&g, A));
+        CHECK_NONE(rig_kill(&g, B));
+        CHECK_NONE(rig_kill(&g, C));
+        CHECK_NONE(rig_drop(&g, IMAGE, NULL));
+        CHECK_NONE(rig_drop(&g, IMAGE2, NULL));
+        CHECK_NONE(rig_drop(&g, IMAGE3, NULL));
+}
+
 int main(void)
 {
         if (rig_reason_to_skip() || !rig_criu_dir()) {
@@ -146,6 +243,10 @@ int main(void)
         RUN(memory_files_and_listeners_come_back);
         RUN(again_and_again);
         RUN(one_image_serves_many);
+        RUN(a_warm_one_is_thawed);
+        RUN(warmth_ends_with_the_engine);
+        RUN(a_warm_one_can_be_sealed_killed_and_started_cold);
+        RUN(the_least_recently_used_goes_first);
         rig_close(&g);
         return tap_done();
 }

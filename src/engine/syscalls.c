@@ -23,6 +23,9 @@
 #define NAMESPACE_FLAGS                                                                                                \
         (CLONE_NEWNS | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
 #define CLONE_NEWTIME_FLAG 0x80
+#ifndef IPV6_TRANSPARENT
+#define IPV6_TRANSPARENT 75
+#endif
 
 /* Root inside holds capabilities over its own namespaces; these calls would let it use them on kernel code that expects
  * the host's root, or see what is not the sandbox's.  EPERM where a program should see a refusal, ENOSYS where it
@@ -147,6 +150,45 @@ static int deny_socket_families(scmp_filter_ctx ctx)
         return r < 0 ? r : deny(ctx, EAFNOSUPPORT, SCMP_SYS(socket), 2, not_route);
 }
 
+/* Packets made by hand.  A restored sandbox owns its network namespace (checkpoints need that for TCP), and CAP_NET_RAW
+ * would count there; in one that was never restored it does not.  Both refuse alike, for everybody inside: raw sockets of
+ * IPv4 and IPv6, and packet sockets under their old name (a type of AF_INET).  Echo requests go by datagram sockets, which
+ * need no right; netlink's SOCK_RAW is another thing.  The kernel looks at the low four bits for the type. */
+static int deny_raw_packets(scmp_filter_ctx ctx)
+{
+        static const struct {
+                uint64_t family, type;
+        } raw[] = {{AF_INET, SOCK_RAW}, {AF_INET6, SOCK_RAW}, {AF_INET, SOCK_PACKET}};
+
+        for (size_t i = 0; i < ARRAY_LEN(raw); i++) {
+                struct scmp_arg_cmp is[] = {SCMP_CMP(0, SCMP_CMP_EQ, raw[i].family),
+                                            SCMP_CMP(1, SCMP_CMP_MASKED_EQ, 0xf, raw[i].type)};
+                int r = deny(ctx, EPERM, SCMP_SYS(socket), ARRAY_LEN(is), is);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* And foreign sender addresses, which the same right allows: a proxy inside has no use for them. */
+static int deny_foreign_senders(scmp_filter_ctx ctx)
+{
+        static const struct {
+                uint64_t level, option;
+        } transparent[] = {{IPPROTO_IP, IP_TRANSPARENT}, {IPPROTO_IPV6, IPV6_TRANSPARENT}};
+
+        for (size_t i = 0; i < ARRAY_LEN(transparent); i++) {
+                struct scmp_arg_cmp is[] = {SCMP_CMP(1, SCMP_CMP_MASKED_EQ, 0xffffffffu, transparent[i].level),
+                                            SCMP_CMP(2, SCMP_CMP_MASKED_EQ, 0xffffffffu, transparent[i].option)};
+                int r = deny(ctx, EPERM, SCMP_SYS(setsockopt), ARRAY_LEN(is), is);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
 /* Protocols for which the kernel would load a module that hardly anybody else uses. */
 static int deny_rare_protocols(scmp_filter_ctx ctx)
 {
@@ -229,6 +271,10 @@ int syscalls_compile(struct sock_fprog *ret, struct err *err)
                 r = deny_namespaces(ctx);
         if (r == 0)
                 r = deny_socket_families(ctx);
+        if (r == 0)
+                r = deny_raw_packets(ctx);
+        if (r == 0)
+                r = deny_foreign_senders(ctx);
         if (r == 0)
                 r = deny_rare_protocols(ctx);
         if (r == 0)

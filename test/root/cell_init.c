@@ -242,6 +242,24 @@ static void do_ptys(const char *count)
         say("%u", have);
 }
 
+static void do_ping(const char *address) /* an echo request from a datagram socket: "reply", or why not */
+{
+        struct sockaddr_in to = {.sin_family = AF_INET};
+        const struct timeval patience = {.tv_sec = 5};
+        unsigned char echo[16] = {8}, back[64]; /* ICMP echo; the kernel fills in identifier and checksum */
+        int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, IPPROTO_ICMP);
+
+        if (fd < 0 || inet_pton(AF_INET, address, &to.sin_addr) != 1 ||
+            setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0 ||
+            sendto(fd, echo, sizeof(echo), 0, (const struct sockaddr *)&to, sizeof(to)) < 0 ||
+            recv(fd, back, sizeof(back), 0) < 8)
+                say("%s", strerrorname_np(errno));
+        else
+                say("%s", back[0] == 0 ? "reply" : "something else");
+        if (fd >= 0)
+                (void)close(fd);
+}
+
 static void do_stuff(const char *mib) /* fill sockets nobody reads from: how much of it goes in */
 {
         size_t want = (size_t)strtoul(mib, NULL, 10) << 20, have = 0;
@@ -358,6 +376,10 @@ static long try_syscall(const char *name)
                 return socket(AF_PACKET, SOCK_RAW, 0);
         if (strcmp(name, "socket-raw") == 0)
                 return socket(AF_INET, SOCK_RAW, IPPROTO_ICMP);
+        if (strcmp(name, "socket-raw6") == 0)
+                return socket(AF_INET6, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_ICMPV6);
+        if (strcmp(name, "socket-old-packet") == 0)
+                return socket(AF_INET, 10 /* SOCK_PACKET */, 0);
         if (strcmp(name, "socket-sctp") == 0)
                 return socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
         if (strcmp(name, "core-limit") == 0)
@@ -447,6 +469,8 @@ static void run_command(char *line)
                 do_inotify(rest);
         else if (strcmp(name, "ptys") == 0)
                 do_ptys(rest);
+        else if (strcmp(name, "ping") == 0)
+                do_ping(rest);
         else if (strcmp(name, "stuff") == 0)
                 do_stuff(rest);
         else if (strcmp(name, "datagrams") == 0)

@@ -143,6 +143,8 @@ static void is_refused_dangerous_calls(void)
                 {"socket-garbage", "EAFNOSUPPORT"},
                 {"socket-sctp", "EPROTONOSUPPORT"},
                 {"socket-raw", "EPERM"},
+                {"socket-raw6", "EPERM"},
+                {"socket-old-packet", "EPERM"},
                 {"netlink-route", "ok"},
                 {"netlink-audit", "EAFNOSUPPORT"},
         };
@@ -157,6 +159,11 @@ static void is_refused_dangerous_calls(void)
                         printf("# %s: %s\n", table[i].call, is);
                 CHECK_STR(is, table[i].answer);
         }
+}
+
+static void pings_without_raw_sockets(void)
+{
+        CHECK_STR(rig_run(&g, A, "ping 127.0.0.1"), "reply");
 }
 
 static void memory_limit_holds(void)
@@ -247,6 +254,7 @@ int main(void)
         RUN(cannot_change_the_kernel);
         RUN(has_harmless_devices);
         RUN(is_refused_dangerous_calls);
+        RUN(pings_without_raw_sockets);
         RUN(memory_limit_holds);
         RUN(pids_limit_holds);
         RUN(user_limits_count_per_sandbox);

@@ -2,6 +2,7 @@
 #include "engine/syscalls.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
@@ -70,6 +71,27 @@ static void lets_the_usual_sockets_through(void)
         CHECK_INT(under_filter(SYS_socket, AF_NETLINK, SOCK_RAW, 0), ==, 0);
 }
 
+static void refuses_packets_made_by_hand(void)
+{
+        static const uint64_t flags[] = {0, SOCK_CLOEXEC, SOCK_NONBLOCK | SOCK_CLOEXEC, 0xabc00000000ull};
+
+        for (size_t i = 0; i < ARRAY_LEN(flags); i++) {
+                CHECK_INT(under_filter(SYS_socket, AF_INET, SOCK_RAW | flags[i], IPPROTO_ICMP), ==, EPERM);
+                CHECK_INT(under_filter(SYS_socket, AF_INET, SOCK_RAW | flags[i], IPPROTO_RAW), ==, EPERM);
+                CHECK_INT(under_filter(SYS_socket, AF_INET6, SOCK_RAW | flags[i], IPPROTO_ICMPV6), ==, EPERM);
+                CHECK_INT(under_filter(SYS_socket, AF_INET, SOCK_PACKET | flags[i], 0), ==, EPERM);
+        }
+        CHECK_INT(under_filter(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), ==, 0);
+}
+
+static void refuses_foreign_senders(void)
+{
+        CHECK_INT(under_filter(SYS_setsockopt, (uint64_t)-1, IPPROTO_IP, IP_TRANSPARENT), ==, EPERM);
+        CHECK_INT(under_filter(SYS_setsockopt, (uint64_t)-1, IPPROTO_IPV6, 75 /* IPV6_TRANSPARENT */), ==, EPERM);
+        CHECK_INT(under_filter(SYS_setsockopt, (uint64_t)-1, 0xab00000000ull | IPPROTO_IP, IP_TRANSPARENT), ==, EPERM);
+        CHECK_INT(under_filter(SYS_setsockopt, (uint64_t)-1, IPPROTO_IP, IP_TTL), ==, EBADF);
+}
+
 static void refuses_the_others_also_with_garbage_above(void)
 {
         for (uint64_t family = 0; family < 64; family++) {
@@ -100,6 +122,8 @@ int main(void)
         RUN(refuses_what_the_table_says);
         RUN(refuses_every_namespace_flag);
         RUN(lets_the_usual_sockets_through);
+        RUN(refuses_packets_made_by_hand);
+        RUN(refuses_foreign_senders);
         RUN(refuses_the_others_also_with_garbage_above);
         RUN(kills_calls_of_another_abi);
         free(filter.filter);

@@ -3,10 +3,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,6 +29,8 @@
         (1u << 30) /* deleted files that somebody still has open are part of the image up to this size */
 #define DISK_FULL_BYTES (1u << 20) /* less than this free: whatever CRIU says, that is the reason */
 #define SCAN_PATHS_MAX 64
+#define RESTORE_MS 30000u
+#define RESTORE_BYTES_PER_MS (10u << 10) /* 10 MB/s */
 enum { LOG_ERRORS = 1, LOG_ALL = 4 };
 
 static int number(struct buf *o, enum criu_rpc_option field, uint64_t value)
@@ -213,7 +217,7 @@ static int dump_once(const struct criu_tool *t, const struct criu_dump *d, unsig
                 return r;
         r = criu_worker_send(&w, &message, err);
         if (r == 0)
-                r = criu_worker_receive(&w, &in, &a, err);
+                r = criu_worker_receive(&w, -1, &in, &a, err); /* a killed CRIU could leave them spoilt */
         criu_worker_done(&w);
         if (r < 0)
                 return r;
@@ -284,6 +288,7 @@ struct restoring {
         const struct criu_restore *what;
         struct criu_worker worker;
         struct buf in;
+        int limit_ms;
         pid_t pid;       /* its init, once there is one; our child */
         bool is_refused; /* by a hook, which has set err */
 };
@@ -315,7 +320,7 @@ static int converse(struct restoring *s, int work, struct err *err)
         int r;
 
         do {
-                r = criu_worker_receive(&s->worker, &s->in, &a, s->is_refused ? NULL : err);
+                r = criu_worker_receive(&s->worker, s->limit_ms, &s->in, &a, s->is_refused ? NULL : err);
                 if (r == 0 && a.type == CRIU_RPC_NOTIFY)
                         r = on_notify(s, &a, err);
         } while (r == 0 && a.type == CRIU_RPC_NOTIFY);
@@ -343,6 +348,23 @@ static void end_init(pid_t pid)
         if (fd >= 0 && sys_pidfd_kill(fd, SIGKILL) == 0)
                 (void)sys_pidfd_wait(fd, -1);
         (void)waitpid(pid, NULL, 0);
+}
+
+/* Some damaged images keep CRIU busy for ever (one of pages that ends early): as long as slow disks would take. */
+static int limit_of(const char *images)
+{
+        uint64_t bytes = 0, ms;
+        struct dirent *e;
+        struct stat st;
+        DIR *d = opendir(images);
+
+        while (d && (e = readdir(d)))
+                if (fstatat(dirfd(d), e->d_name, &st, 0) == 0 && S_ISREG(st.st_mode))
+                        bytes += (uint64_t)st.st_size;
+        if (d)
+                (void)closedir(d);
+        ms = RESTORE_MS + bytes / RESTORE_BYTES_PER_MS;
+        return ms < INT_MAX ? (int)ms : INT_MAX;
 }
 
 static int restore_with(struct restoring *s, int work, struct err *err)
@@ -373,6 +395,7 @@ int criu_restore(const struct criu_tool *t, const struct criu_restore *c, pid_t 
         r = criu_worker_start(&s.worker, t, c->uid_base, err);
         if (r < 0)
                 return r;
+        s.limit_ms = limit_of(c->images);
         r = restore_with(&s, work, err);
         criu_worker_done(&s.worker);
         buf_done(&s.in);

@@ -2,7 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -143,6 +143,7 @@ static _Noreturn void be_criu(const struct criu_worker *w, const struct start *s
                 r = own_run(w->run);
         if (r == 0 && (close(w->run) < 0 || chdir("/") < 0 || fcntl(sock, F_SETFD, 0) < 0))
                 r = -errno;
+        (void)setsid();   /* it and its helpers can be ended together */
         (void)umask(022); /* processes it restores open images as another uid */
         if (r == 0) {
                 (void)execve(s->argv[0], s->argv, s->envp);
@@ -239,7 +240,24 @@ int criu_worker_send(struct criu_worker *w, const struct buf *message, struct er
         return n < 0 ? err_sys(err, -errno, "ask CRIU") : 0;
 }
 
-int criu_worker_receive(struct criu_worker *w, struct buf *in, struct criu_rpc_answer *ret, struct err *err)
+static int await_answer(struct criu_worker *w, int limit_ms, struct err *err)
+{
+        struct pollfd p = {.fd = w->sock, .events = POLLIN};
+        int n;
+
+        do
+                n = poll(&p, 1, limit_ms);
+        while (n < 0 && errno == EINTR);
+        if (n < 0)
+                return err_sys(err, -errno, "wait for CRIU");
+        if (n > 0)
+                return 0;
+        (void)kill(-w->pid, SIGKILL); /* its group: it is a leader */
+        return err_set(err, ERR_TIMEOUT, "CRIU did not come to an end in %d s", limit_ms / 1000);
+}
+
+int criu_worker_receive(struct criu_worker *w, int limit_ms, struct buf *in, struct criu_rpc_answer *ret,
+                        struct err *err)
 {
         uint8_t *room;
         ssize_t n;
@@ -249,6 +267,9 @@ int criu_worker_receive(struct criu_worker *w, struct buf *in, struct criu_rpc_a
         r = buf_reserve(in, CRIU_RPC_BYTES_MAX, &room);
         if (r < 0)
                 return err_sys(err, r, "hear CRIU");
+        r = await_answer(w, limit_ms, err);
+        if (r < 0)
+                return r;
         do
                 n = recv(w->sock, room, CRIU_RPC_BYTES_MAX, MSG_TRUNC);
         while (n < 0 && errno == EINTR);

@@ -25,5 +25,7 @@ int criu_worker_start(struct criu_worker *w, const struct criu_tool *t, uint32_t
 void criu_worker_done(struct criu_worker *w); /* waits for its end */
 
 int criu_worker_send(struct criu_worker *w, const struct buf *message, struct err *err);
-/* The next answer; its text lies in *in.  ERR_UNAVAILABLE: it ended instead, with what it said last. */
-int criu_worker_receive(struct criu_worker *w, struct buf *in, struct criu_rpc_answer *ret, struct err *err);
+/* The next answer; its text lies in *in.  ERR_UNAVAILABLE: it ended instead, with what it said last.  ERR_TIMEOUT: none came
+ * in that time (negative: no limit), and it was killed, with every process it had made but those it restored fully. */
+int criu_worker_receive(struct criu_worker *w, int limit_ms, struct buf *in, struct criu_rpc_answer *ret,
+                        struct err *err);

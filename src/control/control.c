@@ -9,6 +9,7 @@
 #include "control/plans.h"
 #include "control/router.h"
 #include "control/show.h"
+#include "control/waking.h"
 #include "http/server.h"
 #include "model/conf.h"
 
@@ -30,9 +31,25 @@ static json_t *find_route(const char *id, void *arg)
         return l && sandbox_is_visible(&l->sandbox) ? show_route(c, &l->sandbox) : NULL;
 }
 
+static void on_wake(struct feed_wake *w, const json_t *msg, void *arg)
+{
+        waking_begin(arg, w, msg);
+}
+
+static void on_forget(struct feed_wake *w, void *arg)
+{
+        (void)arg;
+        waking_forget(w);
+}
+
 static int make_plan(const struct sandbox *s, bool with_memory, json_t **ret, void *arg, struct err *err)
 {
         return plan_for(arg, s, with_memory, ret, err);
+}
+
+static void on_long(void *arg)
+{
+        chains_look(&((struct control *)arg)->chains);
 }
 
 static void on_list(const json_t *answer, void *arg)
@@ -109,14 +126,18 @@ static int start_lives(struct control *c, struct err *err)
                 .refs = &c->refs,
                 .route = route_of,
                 .plan = make_plan,
+                .on_long = on_long,
                 .arg = c,
                 .now_ns = c->now_ns,
         };
+        int r;
 
         if (durable_init(&c->durable, c->loop, store_log_fd(c->store)) < 0)
                 return err_sys(err, -errno, "event fd");
         refs_init(&c->refs, c->loop, &c->engine, &c->durable);
-        return lives_init(&c->lives, &o, err);
+        chains_init(&c->chains, c->loop, &c->engine, &c->refs, &c->lives, &c->snapshots);
+        r = snapshots_init(&c->snapshots, c->store, &c->refs, err);
+        return r < 0 ? r : lives_init(&c->lives, &o, err);
 }
 
 static int start_http(struct control *c, struct err *err)
@@ -134,6 +155,8 @@ static int start_http(struct control *c, struct err *err)
         return r < 0 ? err_sys(err, r, "HTTP server") : 0;
 }
 
+static const struct feed_ops feed_ops = {.find = find_route, .wake = on_wake, .forget = on_forget};
+
 int control_init(struct control *c, const struct conf *conf, struct loop *loop, int64_t (*now_ns)(void),
                  struct err *err)
 {
@@ -145,7 +168,7 @@ int control_init(struct control *c, const struct conf *conf, struct loop *loop, 
                 r = open_templates(c, err);
         if (r == 0)
                 r = start_engine_link(c, err);
-        feed_init(&c->feed, loop, find_route, c);
+        feed_init(&c->feed, loop, &feed_ops, c);
         if (r == 0)
                 r = start_lives(c, err);
         if (r == 0)
@@ -167,11 +190,13 @@ int control_listen(struct control *c, struct err *err)
 void control_done(struct control *c)
 {
         c->http = http_server_free(c->http); /* first: its requests wait for what follows */
+        chains_done(&c->chains);
+        feed_done(&c->feed); /* as do edges */
         lives_done(&c->lives);
+        snapshots_done(&c->snapshots);
         refs_done(&c->refs);
         durable_done(&c->durable);
         engine_link_stop(&c->engine);
-        feed_done(&c->feed);
         templates_done(&c->templates);
         keys_done(&c->keys);
         c->store = store_close(c->store);

@@ -2,12 +2,14 @@
 #pragma once
 #include <stdint.h>
 
+#include "control/chains.h"
 #include "control/durable.h"
 #include "control/engine_link.h"
 #include "control/feed.h"
 #include "control/keys.h"
 #include "control/lives.h"
 #include "control/refs.h"
+#include "control/snapshots.h"
 #include "control/templates.h"
 #include "store/store.h"
 
@@ -26,7 +28,9 @@ struct control {
         struct feed feed;
         struct durable durable;
         struct refs refs;
+        struct snapshots snapshots;
         struct lives lives;
+        struct chains chains;
         struct http_server *http;
         int64_t (*now_ns)(void);
 };

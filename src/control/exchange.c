@@ -135,6 +135,15 @@ void answer_start_error(struct exchange *x, const struct err *err)
         answer_error(x, e.status, e.code, "%s%s%s", e.before, err->msg, e.after);
 }
 
+void answer_copy_error(struct exchange *x, const struct err *err)
+{
+        switch (err->kind) {
+        case ERR_LIMIT: answer_error(x, 507, NULL, "%s", err->msg); break;
+        case ERR_NOT_FOUND: answer_no_sandbox(x); break;
+        default: answer_err(x, err); break;
+        }
+}
+
 void answer_too_many(struct exchange *x)
 {
         char msg[START_LIMIT_MAX];

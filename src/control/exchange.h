@@ -25,6 +25,7 @@ struct exchange {
         const struct endpoint *endpoint;
         struct team *team;         /* who asks; NULL on open routes */
         char id[EXCHANGE_ID_MAX];  /* the sandbox named in the path, without a client suffix; or the one being made */
+        struct str segment;        /* what stands in the path for another name in braces; raw, borrowed from rq */
         json_t *body;              /* owned; NULL: none */
         struct life_waiter waiter; /* for the end of a transition */
         struct image_taker taker;  /* for a copy */
@@ -57,7 +58,8 @@ void answer_no_sandbox(struct exchange *x);                          /* 404 for 
 void answer_in_transition(struct exchange *x, const struct life *l); /* 409: it is being paused, killed, ... */
 void answer_start_error(struct exchange *x,
                         const struct err *err); /* of what was to start a sandbox, or begin it again */
-void answer_too_many(struct exchange *x);       /* 429: as many run as may */
+void answer_copy_error(struct exchange *x, const struct err *err); /* of what was to take a copy of it */
+void answer_too_many(struct exchange *x);                          /* 429: as many run as may */
 /* More of what only the router needs: the answer to a preflight, and to a wrong method. */
 void answer_preflight(struct exchange *x);
 void answer_wrong_method(struct exchange *x, const char *allow);

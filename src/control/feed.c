@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/err.h"
 #include "base/log.h"
 #include "io/channel.h"
 
@@ -11,10 +12,26 @@ struct edge {
         struct list node;
         struct feed *feed;
         struct channel *channel; /* owned */
+        struct list wakes;       /* of struct feed_wake, owned */
+        size_t wake_count;
 };
+
+static void wake_free(struct feed_wake *w)
+{
+        list_remove(&w->node);
+        w->edge->wake_count--;
+        json_decref(w->req);
+        free(w);
+}
 
 static void edge_free(struct edge *e)
 {
+        while (!list_is_empty(&e->wakes)) {
+                struct feed_wake *w = LIST_ENTRY(e->wakes.next, struct feed_wake, node);
+
+                e->feed->ops->forget(w, e->feed->arg);
+                wake_free(w);
+        }
         list_remove(&e->node);
         e->feed->edge_count--;
         channel_free(e->channel);
@@ -28,29 +45,67 @@ static void on_close(struct channel *ch, const char *reason, void *arg)
         edge_free(arg);
 }
 
-static json_t *answer_to(const struct feed *f, const json_t *msg)
+static json_t *refusal(json_t *req, enum err_kind kind, const char *why)
 {
-        const char *op = json_string_value(json_object_get(msg, "op"));
-        const char *id = json_string_value(json_object_get(msg, "id"));
-        json_t *req = json_object_get(msg, "req"), *route;
+        return json_pack("{s:O*,s:{s:s,s:s}}", "req", req, "error", "kind", err_kind_name(kind), "message", why);
+}
 
-        if (!op || strcmp(op, "route") != 0 || !id)
-                return json_pack("{s:O*,s:{s:s,s:s}}", "req", req, "error", "kind", "invalid", "message",
-                                 "expected op 'route' with an id");
-        route = f->find(id, f->arg);
-        if (!route)
-                return json_pack("{s:O*,s:{s:s,s:s}}", "req", req, "error", "kind", "not_found", "message",
-                                 "no such sandbox");
-        return json_pack("{s:O*,s:b,s:o}", "req", req, "ok", 1, "route", route);
+static void answer(struct edge *e, json_t *msg)
+{
+        if (channel_send(e->channel, msg, NULL, 0) < 0)
+                edge_free(e); /* it would wait for ever: it may ask again on a new channel */
+}
+
+static void answer_route(struct edge *e, const char *id, json_t *req)
+{
+        json_t *route = e->feed->ops->find(id, e->feed->arg);
+
+        answer(e, route ? json_pack("{s:O*,s:b,s:o}", "req", req, "ok", 1, "route", route)
+                        : refusal(req, ERR_NOT_FOUND, "no such sandbox"));
+}
+
+void feed_wake_answer(struct feed_wake *w, json_t *route, const struct err *err)
+{
+        struct edge *e = w->edge;
+        json_t *msg;
+
+        if (route)
+                msg = json_pack("{s:O*,s:b,s:o}", "req", w->req, "ok", 1, "route", route);
+        else
+                msg = refusal(w->req, err ? err->kind : ERR_INTERNAL, err ? err->msg : "out of memory");
+        wake_free(w);
+        answer(e, msg);
+}
+
+static void take_wake(struct edge *e, const json_t *msg, json_t *req)
+{
+        struct feed_wake *w = e->wake_count < FEED_WAKES_MAX ? calloc(1, sizeof(*w)) : NULL;
+
+        if (!w) {
+                answer(e, refusal(req, ERR_UNAVAILABLE, "too many sandboxes are being woken"));
+                return;
+        }
+        w->edge = e;
+        w->req = json_incref(req);
+        list_push_back(&e->wakes, &w->node);
+        e->wake_count++;
+        e->feed->ops->wake(w, msg, e->feed->arg);
 }
 
 static void on_message(struct channel *ch, json_t *msg, int *fds, size_t nfds, void *arg)
 {
+        const char *op = json_string_value(json_object_get(msg, "op"));
+        const char *id = json_string_value(json_object_get(msg, "id"));
+        json_t *req = json_object_get(msg, "req");
         struct edge *e = arg;
 
-        (void)fds, (void)nfds; /* none are expected; they get closed */
-        if (channel_send(ch, answer_to(e->feed, msg), NULL, 0) < 0)
-                edge_free(e); /* it would wait for ever: it may ask again on a new channel */
+        (void)ch, (void)fds, (void)nfds; /* none are expected; they get closed */
+        if (op && id && strcmp(op, "route") == 0)
+                answer_route(e, id, req);
+        else if (op && id && strcmp(op, "wake") == 0)
+                take_wake(e, msg, req);
+        else
+                answer(e, refusal(req, ERR_INVALID, "expected op 'route' or 'wake' with an id"));
 }
 
 int feed_accept(struct feed *f, int fd)
@@ -69,6 +124,7 @@ int feed_accept(struct feed *f, int fd)
                 return -ENOMEM;
         }
         e->feed = f;
+        list_init(&e->wakes);
         r = channel_create(f->loop, fd, &ops, e, &e->channel);
         if (r < 0) {
                 free(e);
@@ -87,9 +143,9 @@ static void on_conn(struct listener *ln, int fd)
                 log_warn("feed.accept", "failed=\"%s\"", strerror(-r));
 }
 
-void feed_init(struct feed *f, struct loop *loop, json_t *(*find)(const char *id, void *arg), void *arg)
+void feed_init(struct feed *f, struct loop *loop, const struct feed_ops *ops, void *arg)
 {
-        *f = (struct feed){.loop = loop, .find = find, .arg = arg, .listener.io.fd = -1};
+        *f = (struct feed){.loop = loop, .ops = ops, .arg = arg, .listener.io.fd = -1};
         list_init(&f->edges);
 }
 

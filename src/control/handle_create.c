@@ -65,6 +65,43 @@ static int fill_from_template(const struct create_request *want, const struct te
         return ok && s->layers ? 0 : err_sys(err, -ENOMEM, "create sandbox");
 }
 
+/* Its environment and what the client adds. */
+static int merge_env(json_t *first, json_t *second, json_t **ret, struct err *err)
+{
+        json_t *env;
+
+        if (!first || !second) {
+                *ret = json_incref(first ? first : second);
+                return 0;
+        }
+        env = json_copy(first);
+        if (!env || json_object_update(env, second) < 0) {
+                json_decref(env);
+                return err_sys(err, -ENOMEM, "create sandbox");
+        }
+        *ret = env;
+        return 0;
+}
+
+static int fill_from_snapshot(const struct create_request *want, const struct snapshot *sn, struct sandbox *s,
+                              struct err *err)
+{
+        bool ok = true;
+
+        memcpy(s->template_id, sn->template_id, sizeof(s->template_id));
+        memcpy(s->checkpoint, sn->checkpoint, sizeof(s->checkpoint));
+        memcpy(s->image_of, sn->image_of, sizeof(s->image_of));
+        s->image_secured = sn->image_secured;
+        s->cpu_count = sn->cpu_count;
+        s->memory_mb = sn->memory_mb;
+        s->disk_mb = sn->disk_mb;
+        s->alias = dup_or_null(sn->name, &ok);
+        s->default_user = dup_or_null(sn->default_user, &ok);
+        s->default_workdir = dup_or_null(sn->default_workdir, &ok);
+        s->layers = json_incref(sn->layers);
+        return ok ? merge_env(sn->env, want->env, &s->env, err) : err_sys(err, -ENOMEM, "create sandbox");
+}
+
 static void on_started(struct life *l, const struct err *err, void *arg)
 {
         struct exchange *x = arg;
@@ -84,13 +121,33 @@ static void on_over(struct exchange *x, bool is_complete)
                 lives_abandon(&x->control->lives, x->id);
 }
 
-static int start(struct exchange *x, struct create_request *want, const struct template *t, struct err *err)
+struct source { /* one of them */
+        const struct template *template;
+        const struct snapshot *snapshot;
+};
+
+static int find_source(struct exchange *x, const struct create_request *want, struct source *ret, struct err *err)
+{
+        struct err why = {0};
+        int r;
+
+        r = templates_find(&x->control->templates, &want->template, x->team->slug, &ret->template, err);
+        if (r == 0 || templates_has(&x->control->templates, want->template.name))
+                return r;
+        if (snapshots_find(&x->control->snapshots, &want->template, x->team, &ret->snapshot, &why) == 0)
+                return 0;
+        *err = why;
+        return r;
+}
+
+static int start(struct exchange *x, struct create_request *want, const struct source *from, struct err *err)
 {
         struct sandbox s = {0};
         int r;
 
         fill_wishes(x, want, &s);
-        r = fill_from_template(want, t, &s, err);
+        r = from->template ? fill_from_template(want, from->template, &s, err)
+                           : fill_from_snapshot(want, from->snapshot, &s, err);
         if (r == 0) {
                 memcpy(x->id, s.id, sizeof(s.id));
                 x->on_over = on_over;
@@ -106,18 +163,18 @@ static void create(struct exchange *x, enum create_version version)
 {
         const struct conf *conf = x->control->conf;
         AUTO(create_request_done) struct create_request want = {0};
-        const struct template *t = NULL;
+        struct source from = {0};
         struct err err = {0};
         int r;
 
         r = create_request_decode(x->body, version, conf->timeout_max_s, &want, &err);
         if (r == 0)
-                r = templates_find(&x->control->templates, &want.template, x->team->slug, &t, &err);
+                r = find_source(x, &want, &from, &err);
         if (r < 0) {
                 answer_err(x, &err);
         } else if (x->team->sandbox_count >= conf->sandboxes_max) {
                 answer_too_many(x);
-        } else if (start(x, &want, t, &err) < 0) {
+        } else if (start(x, &want, &from, &err) < 0) {
                 if (err.kind == ERR_INVALID)
                         answer_err(x, &err);
                 else

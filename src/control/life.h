@@ -67,7 +67,6 @@ void life_give_image(struct life *l, const struct err *err); /* to its taker, if
 /* SNAPSHOTTING, and found at rest: begin it again. */
 void life_begin_again(struct life *l);
 void life_drop_sealing(struct life *l);
-void life_use_flat(struct life *l, struct life_row *row); /* its layers merged, where that was done meanwhile */
 void life_forget_flat(struct life *l);
 
 /* ---- life_rollback.c ---- */

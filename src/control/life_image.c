@@ -62,12 +62,6 @@ static int pick_layer(struct life *l, struct err *err)
         return 0;
 }
 
-void life_use_flat(struct life *l, struct life_row *row)
-{
-        if (l->flat)
-                row->layers = l->flat;
-}
-
 void life_forget_flat(struct life *l)
 {
         refs_release(l->lives->o.refs, "", l->flat);
@@ -91,8 +85,7 @@ static int record_sealed(struct life *l, const char *layer, enum sandbox_state s
         int r;
 
         row.state = state;
-        life_use_flat(l, &row);
-        layers = layers_with(row.layers, layer);
+        layers = layers_with(l->flat ? l->flat : row.layers, layer);
         if (!layers)
                 return err_sys(err, -ENOMEM, "copy sandbox");
         row.layers = layers;
@@ -100,6 +93,8 @@ static int record_sealed(struct life *l, const char *layer, enum sandbox_state s
         r = life_record_fact(l, &row, err);
         json_decref(layers);
         life_forget_flat(l);
+        if (layers_sealed(l->sandbox.layers) > LAYERS_SEALED_MAX)
+                l->lives->o.on_long(l->lives->o.arg);
         return r;
 }
 
@@ -107,12 +102,7 @@ void life_apply_sealed(struct life *l, const char *layer)
 {
         enum sandbox_state state = l->sandbox.state;
         struct err err;
-        json_t *v;
-        size_t i;
 
-        json_array_foreach (l->sandbox.layers, i, v)
-                if (strcmp(json_string_value(v), layer) == 0)
-                        return;
         log_info("sandbox.sealed", "sandbox=%s layer=%s", l->sandbox.id, layer);
         (void)record_sealed(l, layer, state == SANDBOX_SHIFTING ? SANDBOX_PAUSED : state, &err);
 }
@@ -129,8 +119,7 @@ static int check_room(const struct life *l, struct err *err)
                                l->sandbox.id);
         if (json_array_size(layers) < PLAN_LAYERS_MAX)
                 return 0;
-        if (l->lives->o.rested)
-                l->lives->o.rested(l->lives, l->lives->o.arg);
+        l->lives->o.on_long(l->lives->o.arg);
         return err_set(err, ERR_UNAVAILABLE,
                        "sandbox '%s' has been copied %d times, and its layers are being merged: try again in a moment",
                        l->sandbox.id, PLAN_LAYERS_MAX);

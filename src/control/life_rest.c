@@ -85,9 +85,7 @@ static void rest(struct life *l)
 
         row.state = SANDBOX_PAUSED;
         row.end_ns = lives_now(l->lives);
-        life_use_flat(l, &row);
         if (life_record_fact(l, &row, &err) == 0) {
-                life_forget_flat(l);
                 life_sync(l);
                 return;
         }

@@ -304,14 +304,9 @@ void life_tell(struct life *l, enum sandbox_state reached, const struct err *err
 
 void life_settle(struct life *l, const struct err *err)
 {
-        struct lives *ls = l->lives;
-        bool rests = l->sandbox.state == SANDBOX_PAUSED;
-
         l->step = STEP_NONE;
         l->is_expiring = l->is_retried = false;
         life_tell(l, l->sandbox.state, err);
-        if (rests && ls->o.rested)
-                ls->o.rested(ls, ls->o.arg);
 }
 
 void life_over(struct life *l)

@@ -70,7 +70,9 @@ struct life {
         /* names held for it in refs: those of its row */
         char held_checkpoint[CHECKPOINT_ID_MAX];
         json_t *held_layers;
-        json_t *flat; /* its layers with a run of them merged, to be used when it is at rest; held; NULL: none */
+        /* Its layers with a run of them merged; held; NULL: none.  To be used when its upper directory is sealed the next
+         * time: only then is it certain that no process of it is left, frozen, on the old ones. */
+        json_t *flat;
         /* its end */
         struct engine_call kill;
         struct timer retry; /* of the kill */
@@ -93,7 +95,7 @@ struct lives_options {
         json_t *(*route)(const struct sandbox *s, void *arg); /* how edges see it; new reference */
         /* What the engine needs to begin s, with the memory of its checkpoint or without; s->env is in it. */
         int (*plan)(const struct sandbox *s, bool with_memory, json_t **ret, void *arg, struct err *err);
-        void (*rested)(struct lives *ls, void *arg); /* long chains of layers may be merged now; may be NULL */
+        void (*on_long)(void *arg); /* something has more than LAYERS_SEALED_MAX layers of its own */
         void *arg;
         int64_t (*now_ns)(void); /* real time */
 };

@@ -154,7 +154,7 @@ static int get_template(struct str query, const char *slug, struct listing *l, s
         return 0;
 }
 
-static int get_limit(struct str query, struct listing *l, struct err *err)
+static int get_limit(struct str query, size_t *ret, struct err *err)
 {
         AUTO_FREE char *text = NULL;
         uint32_t limit = LISTING_LIMIT_MAX;
@@ -165,38 +165,53 @@ static int get_limit(struct str query, struct listing *l, struct err *err)
                 return r;
         if (text && parse_u32(str_of(text), 1, LISTING_LIMIT_MAX, &limit) < 0)
                 return wrong(err, "limit", "a number from 1 to 100");
-        l->limit = limit;
+        *ret = limit;
         return 0;
 }
 
 /* ---- tokens: base64url of "<start in ns>__<id>", with "__asc" behind it in that order ---- */
 
-void query_token_make(const struct listing *l, const struct sandbox *s, char out[QUERY_TOKEN_MAX])
+static void token_write(int64_t ns, const char *id, const char *order, char out[QUERY_TOKEN_MAX])
 {
         char text[QUERY_TOKEN_MAX / 4 * 3];
-        int n;
         size_t len;
+        int n;
 
-        n = snprintf(text, sizeof(text), "%lld__%s%s", (long long)s->started_ns, s->id,
-                     l->is_ascending ? "__asc" : ""); /* 20 + 2 + 21 + 5 at most */
+        n = snprintf(text, sizeof(text), "%lld__%s%s", (long long)ns, id, order); /* 20 + 2 + 36 + 5 at most */
         len = base64_encode(text, (size_t)n, false, out);
         out[len] = 0;
         for (char *p = out; *p; p++)
                 *p = *p == '+' ? '-' : *p == '/' ? '_' : *p;
 }
 
+void query_token_make(const struct listing *l, const struct sandbox *s, char out[QUERY_TOKEN_MAX])
+{
+        token_write(s->started_ns, s->id, l->is_ascending ? "__asc" : "", out);
+}
+
+/* "<ns>__<rest>", the rest into text, which it is a slice of. */
+static bool token_split(struct str token, struct buf *text, int64_t *ret_ns, struct str *ret_rest)
+{
+        struct str rest, start;
+        uint64_t ns;
+
+        if (base64_decode(token, text) < 0)
+                return false;
+        rest = (struct str){(const char *)buf_at(text), text->len};
+        if (!str_cut(&rest, '_', &start) || !str_starts(rest, "_") || parse_u64(start, 0, INT64_MAX, &ns) < 0)
+                return false;
+        *ret_ns = (int64_t)ns;
+        *ret_rest = (struct str){rest.p + 1, rest.n - 1};
+        return true;
+}
+
 static bool token_read(struct str token, struct listing *l)
 {
         AUTO_BUF struct buf text = BUF_INIT(QUERY_TOKEN_MAX);
-        struct str rest, start, id;
-        uint64_t started;
+        struct str id;
 
-        if (base64_decode(token, &text) < 0)
+        if (!token_split(token, &text, &l->after.started_ns, &id))
                 return false;
-        rest = (struct str){(const char *)buf_at(&text), text.len};
-        if (!str_cut(&rest, '_', &start) || !str_starts(rest, "_") || parse_u64(start, 0, INT64_MAX, &started) < 0)
-                return false;
-        id = (struct str){rest.p + 1, rest.n - 1};
         if (str_ends(id, "__asc") != l->is_ascending)
                 return false;
         if (l->is_ascending)
@@ -204,7 +219,6 @@ static bool token_read(struct str token, struct listing *l)
         if (!sandbox_id_is_valid(id))
                 return false;
         l->after.is_set = true;
-        l->after.started_ns = (int64_t)started;
         memcpy(l->after.id, id.p, id.n);
         l->after.id[id.n] = 0;
         return true;
@@ -228,7 +242,7 @@ int query_listing(struct str query, const char *slug, struct listing *ret, struc
 
         if ((r = get_states(query, &l, err)) < 0 || (r = get_metadata(query, &l, err)) < 0 ||
             (r = get_order(query, &l, err)) < 0 || (r = get_started_after(query, &l, err)) < 0 ||
-            (r = get_template(query, slug, &l, err)) < 0 || (r = get_limit(query, &l, err)) < 0 ||
+            (r = get_template(query, slug, &l, err)) < 0 || (r = get_limit(query, &l.limit, err)) < 0 ||
             (r = get_token(query, &l, err)) < 0) {
                 listing_done(&l);
                 return r;
@@ -248,5 +262,62 @@ int query_listing_v1(struct str query, struct listing *ret, struct err *err)
                 return r;
         }
         *ret = l;
+        return 0;
+}
+
+/* ---- snapshots ---- */
+
+void query_snapshot_token(const struct snapshot *sn, char out[QUERY_TOKEN_MAX])
+{
+        token_write(sn->created_ns, sn->id, "", out);
+}
+
+static int get_snapshot_token(struct str query, struct snapshot_query *q, struct err *err)
+{
+        AUTO_BUF struct buf text = BUF_INIT(QUERY_TOKEN_MAX);
+        AUTO_FREE char *token = NULL;
+        struct str id;
+        int r;
+
+        r = get(query, "nextToken", &token, err);
+        if (r < 0 || !token)
+                return r;
+        if (!token_split(str_of(token), &text, &q->after_ns, &id) || id.n != UUID_MAX - 1)
+                return err_set(err, ERR_INVALID, "Invalid next token");
+        memcpy(q->after_id, id.p, id.n);
+        q->after_id[id.n] = 0;
+        return 0;
+}
+
+/* One that cannot be an id of ours matches nothing. */
+static int get_source(struct str query, struct snapshot_query *q, struct err *err)
+{
+        AUTO_FREE char *text = NULL;
+        struct str rest, id;
+        int r;
+
+        r = get(query, "sandboxID", &text, err);
+        if (r < 0 || !text)
+                return r;
+        rest = str_of(text);
+        (void)str_cut(&rest, '-', &id);
+        (void)snprintf(q->source, sizeof(q->source), "%.*s", sandbox_id_is_valid(id) ? (int)id.n : 1,
+                       sandbox_id_is_valid(id) ? id.p : "-");
+        return 0;
+}
+
+int query_snapshots(struct str query, struct snapshot_query *ret, struct err *err)
+{
+        AUTO_FREE char *name = NULL;
+        struct snapshot_query q = {0};
+        struct err why = {0};
+        int r;
+
+        if ((r = get_source(query, &q, err)) < 0 || (r = get_limit(query, &q.limit, err)) < 0 ||
+            (r = get_snapshot_token(query, &q, err)) < 0 || (r = get(query, "name", &name, err)) < 0)
+                return r;
+        if (name && template_ref_parse(str_of(name), &q.name, &why) < 0)
+                return err_set(err, ERR_INVALID, "Invalid name: %s", why.msg);
+        *ret = q;
         return 0;
 }

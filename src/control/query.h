@@ -2,6 +2,7 @@
 #pragma once
 #include "base/str.h"
 #include "model/listing.h"
+#include "model/snapshot.h"
 
 struct err;
 
@@ -16,3 +17,13 @@ int query_listing_v1(struct str query, struct listing *ret, struct err *err);
 
 /* Where the page after s starts. */
 void query_token_make(const struct listing *l, const struct sandbox *s, char out[QUERY_TOKEN_MAX]);
+
+struct snapshot_query {
+        char source[SANDBOX_ID_MAX]; /* "": of any sandbox */
+        struct template_ref name;    /* its name is empty: any */
+        size_t limit;
+        int64_t after_ns;        /* the last one of the page before */
+        char after_id[UUID_MAX]; /* "": this is the first page */
+};
+int query_snapshots(struct str query, struct snapshot_query *ret, struct err *err);
+void query_snapshot_token(const struct snapshot *sn, char out[QUERY_TOKEN_MAX]);

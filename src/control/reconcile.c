@@ -48,21 +48,12 @@ static void end_stranger(struct lives *ls, const char *id)
                 life_ask_kill(l);
 }
 
-/* The row takes over what the engine says is at rest: checkpoint, and whether its upper directory was sealed. */
-static void take_rest(struct life *l, const json_t *entry)
+/* The layer its upper directory became; NULL: it is what it was. */
+static const char *sealed_of(const json_t *entry)
 {
-        const char *checkpoint = json_string_value(json_object_get(entry, "checkpoint"));
-        const char *sealed = json_string_value(json_object_get(entry, "sealed"));
-        struct life_row row = life_row_of(l);
-        struct err err;
+        const char *layer = json_string_value(json_object_get(entry, "sealed"));
 
-        row.checkpoint = checkpoint && checkpoint_id_is_valid(str_of(checkpoint)) ? checkpoint : "";
-        row.image_of = row.checkpoint[0] ? l->sandbox.id : "";
-        row.image_secured = row.checkpoint[0] && l->sandbox.is_secured;
-        row.upper_kept = true;
-        (void)life_record_fact(l, &row, &err);
-        if (sealed && sealed_id_is_valid(str_of(sealed)))
-                life_apply_sealed(l, sealed);
+        return layer && sealed_id_is_valid(str_of(layer)) ? layer : NULL;
 }
 
 static bool has_layer(const struct life *l, const char *layer)
@@ -76,6 +67,23 @@ static bool has_layer(const struct life *l, const char *layer)
         return false;
 }
 
+/* The row takes over what the engine says is at rest: checkpoint, and whether its upper directory was sealed. */
+static void take_rest(struct life *l, const json_t *entry)
+{
+        const char *checkpoint = json_string_value(json_object_get(entry, "checkpoint"));
+        const char *sealed = sealed_of(entry);
+        struct life_row row = life_row_of(l);
+        struct err err;
+
+        row.checkpoint = checkpoint && checkpoint_id_is_valid(str_of(checkpoint)) ? checkpoint : "";
+        row.image_of = row.checkpoint[0] ? l->sandbox.id : "";
+        row.image_secured = row.checkpoint[0] && l->sandbox.is_secured;
+        row.upper_kept = !(sealed && has_layer(l, sealed));
+        (void)life_record_fact(l, &row, &err);
+        if (sealed && row.upper_kept)
+                life_apply_sealed(l, sealed);
+}
+
 static bool same_checkpoint(const struct life *l, const json_t *entry)
 {
         const char *checkpoint = json_string_value(json_object_get(entry, "checkpoint"));
@@ -87,10 +95,10 @@ static bool same_checkpoint(const struct life *l, const json_t *entry)
  * its checkpoint: what was there before it was rolled back. */
 static void compare_rest(struct life *l, const json_t *entry)
 {
-        const char *sealed = json_string_value(json_object_get(entry, "sealed"));
+        const char *sealed = sealed_of(entry);
 
         if (l->sandbox.upper_kept) {
-                if (sealed && sealed_id_is_valid(str_of(sealed)))
+                if (sealed)
                         life_apply_sealed(l, sealed);
         } else if (!(sealed && has_layer(l, sealed)) || !same_checkpoint(l, entry)) {
                 life_go(l, SANDBOX_SHIFTING);
@@ -235,8 +243,7 @@ static void mark_listed(struct lives *ls, const json_t *sandboxes)
 static void sweep(struct lives *ls, const json_t *answer)
 {
         refs_sweep(ls->o.refs, json_object_get(answer, "checkpoints"), json_object_get(answer, "layers"));
-        if (ls->o.rested)
-                ls->o.rested(ls, ls->o.arg);
+        ls->o.on_long(ls->o.arg); /* there may be, of before */
 }
 
 void lives_reconcile(struct lives *ls, const json_t *answer)

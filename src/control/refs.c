@@ -14,6 +14,7 @@
 struct ref {
         struct list node; /* in `unused` */
         size_t holds;
+        bool is_flushed;
         char name[SEALED_ID_MAX > CHECKPOINT_ID_MAX ? SEALED_ID_MAX : CHECKPOINT_ID_MAX];
 };
 
@@ -87,6 +88,21 @@ bool refs_has(const struct refs *r, const char *name)
         const struct ref *ref = map_get(&r->by_name, str_of(name));
 
         return ref && ref->holds;
+}
+
+bool refs_is_flushed(const struct refs *r, const char *name)
+{
+        const struct ref *ref = map_get(&r->by_name, str_of(name));
+
+        return !is_ours(name) || (ref && ref->is_flushed);
+}
+
+void refs_set_flushed(struct refs *r, const char *name)
+{
+        struct ref *ref = name ? map_get(&r->by_name, str_of(name)) : NULL;
+
+        if (ref)
+                ref->is_flushed = true;
 }
 
 /* ---- dropping ---- */

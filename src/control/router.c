@@ -41,6 +41,12 @@ static const struct endpoint table[] = {
         POST("/v2/sandboxes/{sandboxID}/connect", handle_connect_v2, OPTIONAL, SMALL_MAX),
         POST("/sandboxes/{sandboxID}/pause", handle_pause, OPTIONAL, SMALL_MAX),
         POST("/sandboxes/{sandboxID}/resume", handle_resume, OPTIONAL, SMALL_MAX),
+        POST("/sandboxes/{sandboxID}/fork", handle_fork, OPTIONAL, SMALL_MAX),
+        POST("/sandboxes/{sandboxID}/snapshots", handle_snapshot, OPTIONAL, SMALL_MAX),
+        POST("/sandboxes/{sandboxID}/rollback", handle_rollback, REQUIRED, SMALL_MAX),
+
+        GET("/snapshots", handle_list_snapshots),
+        DELETE("/templates/{templateID}", handle_delete_template),
 };
 
 const struct endpoint *router_table(size_t *ret_count)
@@ -62,7 +68,7 @@ static bool matches(const char *pattern, const struct url *url, struct str *ret_
                 more = str_cut(&rest, '/', &want);
                 if (i >= url->segment_count)
                         return false;
-                if (str_is(want, ID_SEGMENT))
+                if (str_starts(want, "{"))
                         id = url->segments[i];
                 else if (!str_eq(want, url->segments[i]))
                         return false;
@@ -184,8 +190,10 @@ static void dispatch(struct exchange *x)
         } else if (strstr(x->endpoint->pattern, ID_SEGMENT) && !take_id(x, id)) {
                 answer_error(x, 400, NULL, "Invalid sandbox ID");
         } else if (x->endpoint->body == BODY_NONE) {
+                x->segment = id;
                 x->endpoint->handle(x);
         } else {
+                x->segment = id;
                 http_read_body(x->rq, x->endpoint->body_max, on_body);
         }
 }

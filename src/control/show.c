@@ -100,7 +100,14 @@ json_t *show_route(const struct control *c, const struct sandbox *s)
         secrets_of(c, s, &secrets);
         memcpy(r.id, s->id, sizeof(r.id));
         r.traffic_token = (char *)secrets.traffic_shown;
-        if (r.is_running)
-                return route_encode(&r, "running");
-        return json_with(route_encode(&r, "paused"), "wakes", json_boolean(may_wait(s)));
+        r.wakes = !r.is_running && may_wait(s);
+        return route_encode(&r, r.is_running ? "running" : "paused");
+}
+
+json_t *show_snapshot(const char *slug, const struct snapshot *sn)
+{
+        if (!sn->name)
+                return json_pack("{s:o,s:[]}", "snapshotID", json_sprintf("%s:%s", sn->template_id, sn->tag), "names");
+        return json_pack("{s:o,s:[o]}", "snapshotID", json_sprintf("%s/%s:%s", slug, sn->name, sn->tag), "names",
+                         json_sprintf("%s/%s", slug, sn->name));
 }

@@ -156,3 +156,9 @@ int templates_find(struct templates *t, const struct template_ref *ref, const ch
         *ret = found;
         return 0;
 }
+
+bool templates_has(struct templates *t, const char *name)
+{
+        look_again_if_changed(t);
+        return map_get(&t->by_name, str_of(name));
+}

@@ -33,3 +33,4 @@ void templates_refresh(struct templates *t); /* look again at the next lookup, w
  * ERR_NOT_FOUND with the contract's texts. */
 int templates_find(struct templates *t, const struct template_ref *ref, const char *slug, const struct template **ret,
                    struct err *err);
+bool templates_has(struct templates *t, const char *name); /* an alias or id */

@@ -77,6 +77,7 @@ bool sandbox_is_counted(const struct sandbox *s);         /* against the number 
 const char *sandbox_state_name(enum sandbox_state state); /* "pausing", for messages */
 const char *sandbox_state_deed(enum sandbox_state state); /* "is being paused", for messages */
 
+#define LAYERS_SEALED_MAX 16 /* more of them are merged in the background */
 /* How many of the layers were upper directories once. */
 size_t layers_sealed(const json_t *layers);
 /* New references; NULL out of memory. */

@@ -1,9 +1,7 @@
 /* Lives of sandboxes: deadlines, restarts of either side, clients that leave, and what the edges are told. */
-#include "control_rig.h"
+#include "control_life.h"
 
 #include "store/db.h"
-
-#define BASE "{\"templateID\":\"base\",\"timeout\":60}"
 
 static bool is_gone(void *arg)
 {
@@ -41,43 +39,6 @@ static size_t row_count(void)
 }
 
 /* ---- edges ---- */
-
-static struct fake_edge {
-        struct channel *channel;
-        char log[2048];
-} edge;
-
-static void edge_on_message(struct channel *ch, json_t *msg, int *fds, size_t nfds, void *arg)
-{
-        AUTO_FREE char *text = json_dumps(msg, JSON_COMPACT | JSON_SORT_KEYS);
-        size_t n = strlen(edge.log);
-
-        (void)ch, (void)fds, (void)nfds, (void)arg;
-        (void)snprintf(edge.log + n, sizeof(edge.log) - n, "%s\n", text);
-}
-
-static void edge_on_close(struct channel *ch, const char *reason, void *arg)
-{
-        (void)reason, (void)arg;
-        edge.channel = ch = channel_free(ch);
-}
-
-static bool edge_start(void)
-{
-        static const struct channel_ops ops = {.on_message = edge_on_message, .on_close = edge_on_close};
-        int sv[2];
-
-        edge = (struct fake_edge){0};
-        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, sv) < 0)
-                return false;
-        return channel_create(rig.loop, sv[0], &ops, NULL, &edge.channel) == 0 &&
-               feed_accept(&rig.control.feed, sv[1]) == 0;
-}
-
-static bool edge_has_heard(void *arg)
-{
-        return strstr(edge.log, arg);
-}
 
 static void edge_ask(const char *id)
 {

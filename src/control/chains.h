@@ -1,0 +1,34 @@
+/* chains.h - long chains of sealed layers, shortened: the engine merges the oldest of them into one, in the background.
+ *
+ * One merge at a time.  Sealed layers never change, so it does not matter what runs on them meanwhile.  Afterwards every
+ * snapshot that has exactly that run of layers takes the merged one instead, and so do sandboxes: at once those at rest
+ * whose upper directory was sealed, the others when theirs is (struct life, `flat`).  What nobody refers to then is
+ * dropped as always. */
+#pragma once
+#include <jansson.h>
+
+#include "control/engine_link.h"
+#include "io/loop.h"
+#include "model/ids.h"
+
+struct lives;
+struct refs;
+struct snapshots;
+
+struct chains {
+        struct loop *loop;
+        struct engine_link *engine; /* borrowed, as the next three */
+        struct refs *refs;
+        struct lives *lives;
+        struct snapshots *snapshots;
+        struct task go;
+        struct timer retry;
+        struct engine_call merge;
+        json_t *run;  /* what is being merged; owned, and held; NULL: nothing */
+        json_t *into; /* list of the one name it becomes; owned, and held */
+};
+
+void chains_init(struct chains *ch, struct loop *loop, struct engine_link *engine, struct refs *refs,
+                 struct lives *lives, struct snapshots *snapshots);
+void chains_done(struct chains *ch); /* also zeroed */
+void chains_look(struct chains *ch); /* there may be something to do */

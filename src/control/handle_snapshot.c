@@ -1,0 +1,337 @@
+/* POST /sandboxes/{sandboxID}/snapshots, POST /sandboxes/{sandboxID}/rollback. */
+#include "control/handlers.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "control/control.h"
+#include "control/exchange.h"
+#include "control/show.h"
+#include "model/json_field.h"
+
+#define FLUSH_TIMEOUT_MS 900000
+
+/* ---- one that is being made, from its image to the disk ---- */
+
+struct snapshot_job {
+        struct exchange *x; /* who waits; this job goes with it */
+        struct snapshot snapshot;
+        bool is_held; /* the names in it, until the list of snapshots does */
+        size_t next;  /* the layer to be flushed next */
+        struct engine_call flush;
+        struct durable_waiter synced;
+};
+
+static void job_free(struct snapshot_job *job)
+{
+        if (!job)
+                return;
+        engine_call_cancel(&job->flush);
+        durable_cancel(&job->synced);
+        if (job->is_held)
+                refs_release(&job->x->control->refs, job->snapshot.checkpoint, job->snapshot.layers);
+        snapshot_done(&job->snapshot);
+        free(job);
+}
+
+static void on_over(struct exchange *x, bool is_complete)
+{
+        (void)is_complete; /* if the list has it, it stays; if not, nothing is left of it */
+        job_free(x->job);
+}
+
+static void on_synced(struct durable_waiter *w, int result)
+{
+        struct snapshot_job *job = CONTAINER_OF(w, struct snapshot_job, synced);
+        struct exchange *x = job->x;
+        json_t *shown = show_snapshot(x->team->slug, &job->snapshot);
+
+        if (result == 0) {
+                answer_json(x, 201, shown);
+                return;
+        }
+        json_decref(shown);
+        answer_error(x, 500, NULL, "the snapshot could not be written to disk");
+}
+
+/* A copy of what the answer shows. */
+static int keep_names(const struct snapshot *sn, struct snapshot *ret)
+{
+        memcpy(ret->template_id, sn->template_id, sizeof(ret->template_id));
+        ret->name = sn->name ? strdup(sn->name) : NULL;
+        ret->tag = strdup(sn->tag);
+        return ret->tag && (!sn->name || ret->name) ? 0 : -ENOMEM;
+}
+
+/* Everything it consists of is on disk: now it may be listed. */
+static void list_it(struct snapshot_job *job)
+{
+        struct exchange *x = job->x;
+        struct snapshot shown = {0};
+        char checkpoint[CHECKPOINT_ID_MAX];
+        json_t *layers = json_incref(job->snapshot.layers);
+        struct err err = {0};
+        int r;
+
+        memcpy(checkpoint, job->snapshot.checkpoint, sizeof(checkpoint));
+        r = keep_names(&job->snapshot, &shown);
+        if (r < 0)
+                err_sys(&err, r, "snapshot");
+        else
+                r = snapshots_add(&x->control->snapshots, &job->snapshot, &err);
+        refs_release(&x->control->refs, checkpoint, layers);
+        json_decref(layers);
+        job->is_held = false;
+        snapshot_done(&job->snapshot);
+        job->snapshot = shown;
+        if (r < 0)
+                answer_copy_error(x, &err);
+        else
+                durable_wait(&x->control->durable, &job->synced);
+}
+
+static void flush_next(struct snapshot_job *job);
+
+static void on_flushed(struct engine_call *c, const json_t *answer, const struct err *err)
+{
+        struct snapshot_job *job = CONTAINER_OF(c, struct snapshot_job, flush);
+
+        (void)answer;
+        if (err) {
+                answer_copy_error(job->x, err);
+                return;
+        }
+        if (job->next > 0)
+                refs_set_flushed(&job->x->control->refs,
+                                 json_string_value(json_array_get(job->snapshot.layers, job->next - 1)));
+        flush_next(job);
+}
+
+/* The checkpoint first, then every layer of which it is not known that it is on disk. */
+static void flush_next(struct snapshot_job *job)
+{
+        const struct snapshot *sn = &job->snapshot;
+        const char *layer = NULL;
+
+        if (engine_call_is_started(&job->flush))
+                return;
+        while (job->next < json_array_size(sn->layers) && !layer) {
+                const char *name = json_string_value(json_array_get(sn->layers, job->next++));
+
+                if (!refs_is_flushed(&job->x->control->refs, name))
+                        layer = name;
+        }
+        if (!layer) {
+                list_it(job);
+                return;
+        }
+        engine_call(&job->x->control->engine, &job->flush, json_pack("{s:s,s:s}", "op", "flush", "layer", layer),
+                    FLUSH_TIMEOUT_MS);
+}
+
+static void flush_all(struct snapshot_job *job)
+{
+        job->flush.on = on_flushed;
+        job->synced.on = on_synced;
+        engine_call(&job->x->control->engine, &job->flush,
+                    json_pack("{s:s,s:s}", "op", "flush", "checkpoint", job->snapshot.checkpoint), FLUSH_TIMEOUT_MS);
+}
+
+static int fill(struct snapshot *sn, const struct control *c, const struct life *l, const struct image *image,
+                struct err *err)
+{
+        const struct sandbox *s = &l->sandbox;
+
+        uuid_make(sn->id);
+        sn->team = s->team;
+        memcpy(sn->source, s->id, sizeof(sn->source));
+        sn->created_ns = c->now_ns() / 1000 * 1000;
+        memcpy(sn->checkpoint, image->checkpoint, sizeof(sn->checkpoint));
+        memcpy(sn->image_of, image->image_of, sizeof(sn->image_of));
+        sn->image_secured = image->image_secured;
+        sn->layers = json_incref(image->layers);
+        sn->cpu_count = s->cpu_count;
+        sn->memory_mb = s->memory_mb;
+        sn->disk_mb = s->disk_mb;
+        sn->default_user = s->default_user ? strdup(s->default_user) : NULL;
+        sn->default_workdir = s->default_workdir ? strdup(s->default_workdir) : NULL;
+        if ((s->default_user && !sn->default_user) || (s->default_workdir && !sn->default_workdir))
+                return err_sys(err, -ENOMEM, "snapshot");
+        return store_sandbox_env(c->store, s->id, &sn->env, err);
+}
+
+static void on_image(struct image_taker *t, const struct image *image, const struct err *err)
+{
+        struct exchange *x = CONTAINER_OF(t, struct exchange, taker);
+        struct life *l = lives_find(&x->control->lives, x->id);
+        struct snapshot_job *job = x->job;
+        struct err why = {0};
+
+        if (err || !l) {
+                answer_copy_error(x, err ? err : &(struct err){.kind = ERR_NOT_FOUND});
+        } else if (fill(&job->snapshot, x->control, l, image, &why) < 0) {
+                answer_copy_error(x, &why);
+        } else if (refs_hold(&x->control->refs, image->checkpoint, image->layers) < 0) {
+                answer_error(x, 503, NULL, "out of memory");
+        } else {
+                job->is_held = true;
+                flush_all(job);
+        }
+}
+
+/* ---- its turn ---- */
+
+static void try_snapshot(struct exchange *x);
+
+static void on_turn(struct life_waiter *w, enum sandbox_state reached, const struct err *err)
+{
+        (void)reached, (void)err;
+        try_snapshot(CONTAINER_OF(w, struct exchange, waiter));
+}
+
+static void try_snapshot(struct exchange *x)
+{
+        struct life *l = lives_find_of(&x->control->lives, x->id, x->team);
+        struct err err = {0};
+
+        if (!l || l->sandbox.state == SANDBOX_PAUSED || l->sandbox.state == SANDBOX_SHIFTING) {
+                answer_no_sandbox(x);
+        } else if (l->sandbox.state == SANDBOX_RUNNING) {
+                x->taker.on = on_image;
+                if (life_take_image(l, &x->taker, &err) < 0)
+                        answer_copy_error(x, &err);
+        } else if (l->sandbox.state == SANDBOX_PAUSING || l->sandbox.state == SANDBOX_KILLING) {
+                answer_error(x, 409, NULL, "Sandbox '%s' cannot be snapshotted while in '%s' state", x->id,
+                             sandbox_state_name(l->sandbox.state));
+        } else {
+                x->waiter.on = on_turn;
+                life_wait(l, &x->waiter);
+        }
+}
+
+/* "[namespace/]name[:tag]", or nothing. */
+static int name_it(struct exchange *x, struct snapshot *sn, struct err *err)
+{
+        const char *text = NULL, *known = NULL;
+        struct template_ref ref = {0};
+        struct err why = {0};
+        int r;
+
+        r = json_field_text(x->body, "name", &text, err);
+        if (r < 0)
+                return r;
+        if (text && text[0]) {
+                if (template_ref_parse(str_of(text), &ref, &why) < 0)
+                        return err_set(err, ERR_INVALID, "Invalid name: %s", why.msg);
+                if (ref.ns[0] && strcmp(ref.ns, x->team->slug) != 0)
+                        return err_set(err, ERR_INVALID, "Invalid name: namespace '%s' is not yours", ref.ns);
+                if (templates_has(&x->control->templates, ref.name))
+                        return err_set(err, ERR_INVALID, "Invalid name: '%s' is a template", ref.name);
+                known = snapshots_template_of(&x->control->snapshots, ref.name, x->team);
+        }
+        if (known)
+                memcpy(sn->template_id, known, sizeof(sn->template_id));
+        else
+                random_id(sn->template_id, TEMPLATE_ID_MAX - 1);
+        sn->name = ref.name[0] ? strdup(ref.name) : NULL;
+        sn->tag = strdup(ref.tag[0] && strcmp(ref.tag, "latest") != 0 ? ref.tag : "default");
+        return sn->tag && (!ref.name[0] || sn->name) ? 0 : err_sys(err, -ENOMEM, "snapshot");
+}
+
+void handle_snapshot(struct exchange *x)
+{
+        struct snapshot_job *job = calloc(1, sizeof(*job));
+        struct err err = {0};
+
+        if (!job) {
+                answer_error(x, 503, NULL, "out of memory");
+                return;
+        }
+        job->x = x;
+        x->job = job;
+        x->on_over = on_over;
+        if (name_it(x, &job->snapshot, &err) < 0)
+                answer_err(x, &err);
+        else
+                try_snapshot(x);
+}
+
+/* ---- rollback ---- */
+
+static void try_rollback(struct exchange *x);
+
+static void on_rolled(struct life_waiter *w, enum sandbox_state reached, const struct err *err)
+{
+        struct exchange *x = CONTAINER_OF(w, struct exchange, waiter);
+        struct life *l = lives_find_of(&x->control->lives, x->id, x->team);
+
+        if (!x->wish.is_begun)
+                try_rollback(x);
+        else if (!l)
+                answer_no_sandbox(x);
+        else if (reached == SANDBOX_KILLING)
+                answer_in_transition(x, l);
+        else if (err)
+                answer_start_error(x, err);
+        else
+                answer_json(x, 200, show_detail(x->control, &l->sandbox));
+}
+
+static int find_own(struct exchange *x, const struct snapshot **ret, struct err *err)
+{
+        struct template_ref ref;
+        const char *text = NULL;
+        struct err why = {0};
+
+        if (json_field_text(x->body, "snapshotID", &text, err) < 0)
+                return -EINVAL;
+        if (!text)
+                return err_set(err, ERR_INVALID, "validation error: field 'snapshotID' is required");
+        if (template_ref_parse(str_of(text), &ref, &why) < 0)
+                return err_set(err, ERR_INVALID, "Invalid snapshot ID: %s", why.msg);
+        if (snapshots_find(&x->control->snapshots, &ref, x->team, ret, &why) < 0)
+                return err_set(err, ERR_NOT_FOUND, "snapshot '%s' not found", text);
+        if (strcmp((*ret)->source, x->id) != 0)
+                return err_set(err, ERR_INVALID, "snapshot '%s' was not made of sandbox '%s'", text, x->id);
+        return 0;
+}
+
+static void try_rollback(struct exchange *x)
+{
+        struct life *l = lives_find_of(&x->control->lives, x->id, x->team);
+        const struct snapshot *sn = NULL;
+        struct err err = {0};
+
+        if (!l) {
+                answer_no_sandbox(x);
+                return;
+        }
+        if (l->sandbox.state == SANDBOX_KILLING) {
+                answer_in_transition(x, l);
+                return;
+        }
+        if (l->sandbox.state == SANDBOX_RUNNING || l->sandbox.state == SANDBOX_PAUSED) {
+                if (find_own(x, &sn, &err) < 0 || life_roll_back(l, sn, &err) < 0) {
+                        answer_err(x, &err);
+                        return;
+                }
+                x->wish.is_begun = true;
+        }
+        x->waiter.on = on_rolled;
+        life_wait(l, &x->waiter);
+}
+
+void handle_rollback(struct exchange *x)
+{
+        const struct snapshot *sn = NULL;
+        struct err err = {0};
+
+        if (!lives_find_of(&x->control->lives, x->id, x->team))
+                answer_no_sandbox(x);
+        else if (find_own(x, &sn, &err) < 0)
+                answer_err(x, &err);
+        else
+                try_rollback(x);
+}

@@ -90,6 +90,7 @@ static const struct command_entry {
         {"doctor", doctor_main, doctor_usage, "check what this host can do"},
         {"trust", trust_main, trust_usage, "let this system trust the server's certificates"},
         {"template", template_main, template_usage, "make the base template"},
+        {"criu", criu_main, criu_usage, "fetch the program behind pausing with memory"},
         {"down", down_main, down_usage, "end a server and all its sandboxes"},
         {"version", version_main, "usage: sandglass version [--json]\n", "print the version"},
         {"help", help_main, "usage: sandglass help [COMMAND]\n", "explain a command"},

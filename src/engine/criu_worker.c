@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -25,6 +26,16 @@
 #define KDAT_BYTES_MAX (64u << 10)
 #define SAID_BYTES_MAX 1024
 #define NAME_BYTES_MAX 64
+#define BIT(cap) (1ull << (cap))
+
+/* CRIU is root and regains by its start what the engine gave up: it needs most of it (SYS_ADMIN, SYS_PTRACE, CHECKPOINT_RESTORE,
+ * NET_ADMIN, SYS_RESOURCE, what root may do to files and ids).  But it reads processes that may be hostile, so what no dump
+ * or restore of a sandbox can want is out of its reach. */
+static const uint64_t caps_never = BIT(CAP_SYS_MODULE) | BIT(CAP_SYS_RAWIO) | BIT(CAP_SYS_BOOT) | BIT(CAP_SYS_TIME) |
+                                   BIT(CAP_SYSLOG) | BIT(CAP_SYS_PACCT) | BIT(CAP_SYS_TTY_CONFIG) | BIT(CAP_NET_RAW) |
+                                   BIT(CAP_NET_BROADCAST) | BIT(CAP_AUDIT_CONTROL) | BIT(CAP_AUDIT_READ) |
+                                   BIT(CAP_AUDIT_WRITE) | BIT(CAP_MAC_ADMIN) | BIT(CAP_MAC_OVERRIDE) | BIT(CAP_BPF) |
+                                   BIT(CAP_PERFMON) | BIT(CAP_BLOCK_SUSPEND);
 
 /* --- what CRIU knows about the kernel, from call to call --- */
 
@@ -141,6 +152,8 @@ static _Noreturn void be_criu(const struct criu_worker *w, const struct start *s
                 r = sys_signals_default();
         if (r == 0)
                 r = own_run(w->run);
+        if (r == 0)
+                r = sys_drop_bounding(caps_never);
         if (r == 0 && (close(w->run) < 0 || chdir("/") < 0 || fcntl(sock, F_SETFD, 0) < 0))
                 r = -errno;
         (void)setsid();   /* it and its helpers can be ended together */

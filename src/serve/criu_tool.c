@@ -100,27 +100,36 @@ static int lock(const char *criu_dir, struct err *err)
         return r < 0 ? err_sys(err, r, "lock '%s'", criu_dir) : TAKE_FD(dir);
 }
 
+int criu_tool_get(const char *criu_dir, const char *mirror, struct err *err)
+{
+        AUTO_CLOSE int dir = lock(criu_dir, err);
+        bool is_hopeless = false;
+        int r = dir < 0 ? dir : look(dir, criu_dir, &is_hopeless, err);
+
+        if (dir < 0 || r == 0 || is_hopeless)
+                return r;
+        (void)printf("criu: none here that works (%s): fetching one, once\n", err->msg);
+        r = criu_fetch(criu_dir, mirror, err);
+        return r < 0 ? r : look(dir, criu_dir, &is_hopeless, err);
+}
+
+static bool is_interrupted(void)
+{
+        sigset_t pending, set = sys_signals_to_end(), both;
+
+        return sigpending(&pending) == 0 && sigandset(&both, &pending, &set) == 0 && !sigisemptyset(&both);
+}
+
 int criu_tool_ensure(const char *criu_dir, const char *mirror, struct err *err)
 {
-        AUTO_CLOSE int dir = -1;
         struct err why = {0};
-        bool is_hopeless = false;
-        int r;
 
-        dir = lock(criu_dir, &why);
-        r = dir < 0 ? dir : look(dir, criu_dir, &is_hopeless, &why);
-        if (dir >= 0 && r < 0 && !is_hopeless) {
-                (void)printf("criu: none here that works (%s): fetching one, once\n", why.msg);
-                r = criu_fetch(criu_dir, mirror, &why);
-                if (r < 0 && why.kind == ERR_UNAVAILABLE) {
-                        *err = why;
-                        return r;
-                }
-                if (r == 0)
-                        r = look(dir, criu_dir, &is_hopeless, &why);
+        if (criu_tool_get(criu_dir, mirror, &why) == 0)
+                return 0;
+        if (is_interrupted()) {
+                *err = why;
+                return err_set(err, ERR_UNAVAILABLE, "interrupted");
         }
-        if (r < 0)
-                log_warn("criu.missing", "error=\"%s\" effect=\"sandboxes cannot be paused with their memory\"",
-                         why.msg);
+        log_warn("criu.missing", "error=\"%s\" effect=\"sandboxes cannot be paused with their memory\"", why.msg);
         return 0;
 }

@@ -8,6 +8,8 @@
 
 struct err;
 
-/* Says on stdout what it does when that takes time.  A server without CRIU serves all but memory: every failure is logged
+/* A CRIU that was proven to work, in criu_dir or on the host, fetched if need be. */
+int criu_tool_get(const char *criu_dir, const char *mirror, struct err *err);
+/* The same for a server.  Says on stdout what it does when that takes time.  A server without CRIU serves all but memory: every failure is logged
  * and otherwise ignored but being interrupted (ERR_UNAVAILABLE).  Needs root; SIGINT, SIGTERM, SIGHUP blocked. */
 int criu_tool_ensure(const char *criu_dir, const char *mirror, struct err *err);

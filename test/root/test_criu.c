@@ -1,8 +1,6 @@
 /* CRIU on real processes: the small tree of engine/criu_tree.h, dumped and restored. */
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
-#include <limits.h>
 #include <linux/nsfs.h>
 #include <sched.h>
 #include <signal.h>
@@ -28,22 +26,14 @@ static struct criu_place place;
 static struct criu_tool tool;
 static char scratch[64];
 
-/* Shared with `sandglass criu --criu DIR`: no test fetches anything. */
 static const char *reason_to_skip(void)
 {
-        const char *given = getenv("SANDGLASS_TEST_CRIU");
-        char self[PATH_MAX], dir[PATH_MAX + 16];
-        ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
         struct err err = {0};
 
         if (rig_reason_to_skip())
                 return rig_reason_to_skip();
-        if (n < 0)
-                return "no own program";
-        self[n] = '\0';
-        (void)snprintf(dir, sizeof(dir), "%s/../../criu", dirname(self));
-        if (criu_find_private(given ? given : dir, &place, &err) < 0)
-                return "no CRIU to test with: build/sandglass criu --criu build/criu";
+        if (!rig_criu_dir() || criu_find_private(rig_criu_dir(), &place, &err) < 0)
+                return "SANDGLASS_CRIU_DIR names no directory that `sandglass criu` has filled";
         tool = criu_place_tool(&place);
         return NULL;
 }

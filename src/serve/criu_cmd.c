@@ -1,0 +1,75 @@
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/err.h"
+#include "serve/criu_tool.h"
+#include "serve/options.h"
+#include "serve/serve.h"
+#include "sys/proc.h"
+
+const char criu_usage[] =
+        "usage: sandglass criu [--data DIR | --criu DIR] [--mirror URL]\n"
+        "Fetch CRIU, the program behind pausing with memory, unless one is there that works; `serve` does "
+        "the same.\n";
+
+struct criu_options {
+        const char *data, *criu, *mirror;
+        bool help;
+};
+
+static int parse(int argc, char **argv, struct criu_options *o)
+{
+        static const struct option options[] = {
+                {"data", required_argument, NULL, 'd'},
+                {"criu", required_argument, NULL, 'c'},
+                {"mirror", required_argument, NULL, 'm'},
+                {"help", no_argument, NULL, 'h'},
+                {NULL, 0, NULL, 0},
+        };
+        int which;
+
+        optind = 0;
+        while ((which = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+                switch (which) {
+                case 'd': o->data = optarg; break;
+                case 'c': o->criu = optarg; break;
+                case 'm': o->mirror = optarg; break;
+                case 'h': o->help = true; break;
+                default: return -1;
+                }
+        }
+        return optind == argc ? 0 : -1;
+}
+
+static int get(const struct criu_options *o, struct err *err)
+{
+        AUTO_FREE char *base = path_absolute(o->criu ? o->criu : o->data), *dir = NULL;
+
+        if (geteuid() != 0)
+                return err_set(err, ERR_DENIED, "needs root");
+        if (!base || asprintf(&dir, "%s%s", base, o->criu ? "" : "/criu") < 0)
+                return err_set(err, ERR_LIMIT, "out of memory");
+        return criu_tool_get(dir, o->mirror, err);
+}
+
+int criu_main(int argc, char **argv)
+{
+        struct criu_options o = {.data = SERVE_DEFAULT_DATA};
+        struct err err = {0};
+        sigset_t set = sys_signals_to_end();
+
+        if (parse(argc, argv, &o) < 0 || o.help) {
+                (void)fputs(criu_usage, o.help ? stdout : stderr);
+                return o.help ? 0 : 2;
+        }
+        (void)sigprocmask(SIG_BLOCK, &set, NULL);
+        if (get(&o, &err) == 0) {
+                (void)puts("CRIU works here");
+                return 0;
+        }
+        (void)fprintf(stderr, "sandglass criu: %s\n", err.msg);
+        return 1;
+}

@@ -1,6 +1,6 @@
 // Measures a server of its own and the floor under it in the same run; prints a table and writes bench/result.json.
 //
-//   bench/run [--quick] [floor|life|client|parallel|lives|many|files|output|big|proxy|streams|http2|tunnels|others|pause ...]
+//   bench/run [--quick] [floor|life|client|parallel|lives|many|files|output|big|proxy|percore|streams|http2|tunnels|others|pause ...]
 import { spawn, spawnSync } from 'node:child_process'
 import fs from 'node:fs'
 import { createRequire } from 'node:module'
@@ -13,7 +13,7 @@ import { createRaw, envd, killRaw } from '../test/functional/lib/raw.mjs'
 import { Server, temporaryDir } from '../test/functional/lib/server.mjs'
 import { until } from '../test/functional/lib/wait.mjs'
 import { measureBig, measureOutput } from './data.mjs'
-import { measureHttp2, measureStreams, measureTunnels } from './edge.mjs'
+import { measureHttp2, measurePerCore, measureStreams, measureTunnels } from './edge.mjs'
 import { measurePause } from './pause.mjs'
 import { print, row } from './table.mjs'
 
@@ -393,6 +393,7 @@ async function main() {
     await step('output', () => measureOutput(data))
     await step('big', () => measureBig(data))
     await step('proxy', () => measureProxy(server))
+    if (has('nginx')) await step('percore', () => measurePerCore({ ...data, execute, here }))
     await step('streams', () => measureStreams(data))
     if (has('nginx')) await step('http2', () => measureHttp2({ ...data, execute, here }))
     await step('tunnels', () => measureTunnels(data))

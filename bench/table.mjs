@@ -6,6 +6,7 @@ const units = {
   rate: (v) => `${v >= 1000 ? Math.round(v).toLocaleString('en') : v.toFixed(1)}/s`,
   kib: (v) => (v >= 1024 ? `${(v / 1024).toFixed(2)} MiB` : `${v.toFixed(0)} KiB`),
   mbs: (v) => `${v.toFixed(0)} MB/s`,
+  count: (v) => String(v),
   percent: (v) => `${v.toFixed(2)} %`,
   count: (v) => String(v),
 }

@@ -122,6 +122,11 @@ static void one_image_serves_many(void)
         CHECK_STR(rig_run(&g, B, "hostname"), B "\n");
         CHECK_STR(heard(B, 4000), "still here");
         CHECK_STR(heard(C, 4000), "still here");
+        CHECK_STR(rig_run(&g, B, "try socket-raw"), "EPERM"); /* though its network namespace is its own now */
+        CHECK_STR(rig_run(&g, B, "try socket-raw6"), "EPERM");
+        CHECK_STR(rig_run(&g, B, "try socket-old-packet"), "EPERM");
+        CHECK_STR(rig_run(&g, B, "try socket-packet"), "EAFNOSUPPORT");
+        CHECK_STR(rig_run(&g, B, "ping 127.0.0.1"), "reply");
         CHECK_NONE(rig_pause(&g, B, IMAGE2)); /* a copy is a sandbox like any other */
         plan = copied(B, IMAGE2);
         (void)json_object_set_new(plan, "upper", json_string("kept"));

@@ -11,6 +11,8 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "engine/guest.h"
+#include "engine/rest.h"
+#include "engine/shelf.h"
 #include "engine/work.h"
 #include "sys/fs.h"
 
@@ -124,12 +126,16 @@ static int settle(struct guest *s, struct err *err)
 {
         struct engine *e = s->engine;
         AUTO_CLOSE int dir = sys_open_dir(e->sandboxes_dir, s->record.id);
+        struct still half = s->still; /* what a worker was at */
         struct err why = {0};
         bool is_at_rest;
 
         if (dir < 0)
                 return err_sys(err, dir, "open");
+        s->still = (struct still){0};
         is_at_rest = still_read(dir, s->record.id, &s->still, &why) == 0;
+        if (half.checkpoint[0] && !shelf_has(e, half.checkpoint))
+                rest_drop(e, e->checkpoints_dir, half.checkpoint);
         if (!is_at_rest && why.kind != ERR_NOT_FOUND)
                 log_error("still.unreadable", "sandbox=%s error=\"%s\"", s->record.id, why.msg);
         (void)work_note_remove(dir);
@@ -141,11 +147,22 @@ static int settle(struct guest *s, struct err *err)
         return 0;
 }
 
+/* Of one that is to be ended, if there are any: so that its end is waited for. */
+static void find_processes(struct guest *s)
+{
+        AUTO_CLOSE int dir = sys_open_dir(s->engine->sandboxes_dir, s->record.id);
+        struct err err = {0};
+
+        if (s->death.fd < 0 && dir >= 0 && find_and_take(s, dir, &err) < 0 && s->record.slot)
+                cgroups_kill(&s->engine->cgroups, s->record.slot);
+}
+
 void adopt_settle(struct guest *s)
 {
         struct err err = {0};
 
         if (s->is_doomed) {
+                find_processes(s);
                 guest_end(s);
                 return;
         }

@@ -55,6 +55,7 @@ static void on_paused(struct work *w, const json_t *answer, const struct err *er
 {
         (void)fds, (void)nfds;
         if (!answer) {
+                w->guest->still = w->still; /* what was being written */
                 guest_go(w->guest, GUEST_BUSY);
                 work_settle(w->guest, TAKE_PTR(w->ask));
         } else if (err->kind != ERR_NONE)

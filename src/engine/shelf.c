@@ -32,7 +32,7 @@ struct listing {
         json_t *names;
 };
 
-static bool is_complete(const struct engine *e, const char *checkpoint)
+bool shelf_has(const struct engine *e, const char *checkpoint)
 {
         char path[64];
 
@@ -44,7 +44,7 @@ static void add_checkpoint(const char *name, void *arg)
 {
         struct listing *l = arg;
 
-        if (checkpoint_id_is_valid(str_of(name)) && is_complete(l->engine, name))
+        if (checkpoint_id_is_valid(str_of(name)) && shelf_has(l->engine, name))
                 (void)json_array_append_new(l->names, json_string(name));
 }
 
@@ -89,7 +89,7 @@ static void tidy_checkpoint(const char *name, void *arg)
 {
         struct engine *e = arg;
 
-        if (checkpoint_id_is_valid(str_of(name)) && (is_complete(e, name) || is_being_written(e, name)))
+        if (checkpoint_id_is_valid(str_of(name)) && (shelf_has(e, name) || is_being_written(e, name)))
                 return;
         log_info("checkpoint.discarded", "name=%.64s", name);
         rest_drop(e, e->checkpoints_dir, name);

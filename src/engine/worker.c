@@ -1,11 +1,13 @@
 #include "engine/worker.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -24,6 +26,21 @@ static const struct {
         {"pause", worker_pause}, {"wake", worker_wake},   {"thaw", worker_thaw},
         {"seal", worker_seal},   {"flush", worker_flush}, {"settle", worker_settle},
 };
+
+void worker_point(const struct worker_conf *c, const char *point)
+{
+        AUTO_CLOSE int fd = -1;
+        struct stat st;
+        char path[64];
+        char byte;
+
+        (void)snprintf(path, sizeof(path), "stall/%s", point);
+        if (fstatat(c->data_dir, path, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISFIFO(st.st_mode))
+                return;
+        fd = openat(c->data_dir, path, O_RDONLY | O_CLOEXEC);
+        while (fd >= 0 && read(fd, &byte, 1) > 0)
+                continue;
+}
 
 static json_t *read_job(int fd)
 {

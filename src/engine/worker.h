@@ -50,6 +50,10 @@ struct worker_result {
 typedef int worker_op(const struct worker_conf *c, const json_t *job, struct worker_result *ret, struct err *err);
 worker_op worker_pause, worker_wake, worker_thaw, worker_seal, worker_flush, worker_settle;
 
+/* For tests: where <data>/stall/<point> is a pipe, the worker waits there until somebody has opened it for writing and
+ * closed it again. */
+void worker_point(const struct worker_conf *c, const char *point);
+
 /* The process of the vault: serve jobs until the engine is gone. */
 _Noreturn void worker_serve(struct worker_conf *c, int sock);
 unsigned worker_fds(const struct worker_conf *c, int *out); /* what it needs open; at most WORKER_KEEP_MAX */

@@ -120,6 +120,7 @@ static int write_checkpoint(struct pausing *p, const json_t *job, struct err *er
         if (r == 0)
                 r = dump(p, &stats, err);
         p->dumped_us = clock_mono_us();
+        worker_point(p->conf, "dumped");
         f.frozen_us = stats.frozen_us;
         if (r < 0)
                 return r;
@@ -155,6 +156,7 @@ static int pause_it(struct pausing *p, const json_t *job, struct err *err)
         int r = stop_processes(p, err);
 
         p->frozen_us = p->dumped_us = clock_mono_us();
+        worker_point(p->conf, "frozen");
         if (r == 0 && p->still.checkpoint[0])
                 r = write_checkpoint(p, job, err);
         p->summed_us = clock_mono_us();
@@ -162,6 +164,8 @@ static int pause_it(struct pausing *p, const json_t *job, struct err *err)
                 r = keep_files(p, err);
         if (r < 0)
                 undo(p);
+        else
+                worker_point(p->conf, "kept");
         return r;
 }
 

@@ -129,6 +129,7 @@ static int on_before_resume(pid_t pid, void *arg, struct err *err)
         r = sys_start_time(w->conf->proc_dir, pid, &w->record.start_time);
         if (r < 0)
                 return err_sys(err, r, "read start time");
+        worker_point(w->conf, "restored");
         r = record_write(w->dir, &w->record, err);
         if (r == 0 && w->was_resting) {
                 r = still_remove(w->dir, false);
@@ -247,10 +248,14 @@ static int wake(struct waking *w, struct worker_result *ret, struct err *err)
                 renew_machine_id(w);
                 r = enter_cgroups(w, err);
         }
-        if (r == 0)
+        if (r == 0) {
+                worker_point(c, "placed");
                 r = restore(w, &pid, err);
-        if (r == 0)
+        }
+        if (r == 0) {
+                worker_point(c, "resumed");
                 r = introduce(w, err);
+        }
         if (r == 0) {
                 ret->fds[0] = sys_pidfd_open(pid);
                 ret->fds[1] = w->netns;

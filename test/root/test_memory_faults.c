@@ -1,0 +1,486 @@
+/* Whoever dies while a sandbox is paused or woken: it runs on, or rests, and nothing stays behind. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <tap.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "rig.h"
+
+#define A "iaaaaaaaaaaaaaaaaaaaa"
+#define IMAGE "caaaaaaaaaaaaaaaaaaaa"
+
+static struct rig g;
+
+#define CHECK_NONE(why)                                                                                                \
+        do {                                                                                                           \
+                const char *why_ = (why);                                                                              \
+                if (why_)                                                                                              \
+                        printf("# %s\n", why_);                                                                        \
+                CHECK(!why_);                                                                                          \
+        } while (0)
+
+#define CHECK_STARTS(why, with)                                                                                        \
+        do {                                                                                                           \
+                const char *why_ = (why);                                                                              \
+                if (!why_ || strncmp(why_, with, strlen(with)) != 0)                                                   \
+                        printf("# is: %s\n", why_ ? why_ : "(success)");                                               \
+                CHECK(why_ &&strncmp(why_, with, strlen(with)) == 0);                                                  \
+        } while (0)
+
+static json_t *woken(const char *id)
+{
+        json_t *plan = rig_plan(id);
+
+        (void)json_object_set_new(plan, "upper", json_string("kept"));
+        (void)json_object_set_new(plan, "checkpoint", json_string(IMAGE));
+        return plan;
+}
+
+/* ------------------------------------------------------------- holding a worker at a point */
+
+static void stall(const char *point)
+{
+        char path[160];
+
+        (void)snprintf(path, sizeof(path), "%s/data/stall", g.dir);
+        (void)mkdir(path, 0700);
+        (void)snprintf(path, sizeof(path), "%s/data/stall/%s", g.dir, point);
+        (void)mkfifo(path, 0600);
+}
+
+static int reach(const char *point) /* wait until a worker is there; it goes on when the fd is closed */
+{
+        char path[160];
+        int fd;
+
+        (void)snprintf(path, sizeof(path), "%s/data/stall/%s", g.dir, point);
+        fd = open(path, O_WRONLY | O_CLOEXEC);
+        (void)unlink(path);
+        return fd;
+}
+
+static void send_pause(void)
+{
+        rig_send(&g, json_pack("{s:s,s:s,s:s}", "op", "pause", "id", A, "checkpoint", IMAGE));
+}
+
+static void send_wake(void)
+{
+        rig_send(&g, json_pack("{s:s,s:o}", "op", "create", "plan", woken(A)));
+}
+
+static const char *fact(void) /* the state in the next fact */
+{
+        json_t *msg = rig_receive(&g);
+        const char *event = json_string_value(json_object_get(msg, "event"));
+        static char text[64];
+
+        (void)snprintf(text, sizeof(text), "%s %s", event ? event : "no fact",
+                       json_is_string(json_object_get(msg, "state")) ? json_string_value(json_object_get(msg, "state"))
+                                                                     : "");
+        json_decref(msg);
+        return text;
+}
+
+static bool begin(void) /* a sandbox with something to lose */
+{
+        const char *why = rig_create(&g, rig_plan(A));
+
+        if (why)
+                printf("# %s\n", why);
+        return !why && strcmp(rig_run(&g, A, "append one "), "ok") == 0;
+}
+
+static bool is_itself(void)
+{
+        return strcmp(rig_run(&g, A, "append two"), "ok") == 0 &&
+               strcmp(rig_run(&g, A, "read /tmp/kept"), "one two") == 0;
+}
+
+static const char *end(void)
+{
+        const char *why = rig_kill(&g, A);
+
+        return why ? why : rig_drop(&g, IMAGE, NULL);
+}
+
+/* ------------------------------------------------------------- the engine dies */
+
+static void pause_goes_on_without_the_engine(void)
+{
+        static const char *const points[] = {"frozen", "dumped", "kept"};
+
+        for (size_t i = 0; i < ARRAY_LEN(points); i++) {
+                int fd;
+
+                CHECK(begin());
+                stall(points[i]);
+                send_pause();
+                fd = reach(points[i]);
+                CHECK(fd >= 0);
+                rig_crash(&g);
+                CHECK(rig_start(&g));
+                CHECK_STR(rig_state(&g, A), "busy");
+                CHECK_STARTS(rig_pause(&g, A, IMAGE), "conflict");
+                CHECK_STARTS(rig_create(&g, woken(A)), "conflict");
+                (void)close(fd);
+                CHECK_STR(fact(), "settled paused");
+                CHECK_STR(rig_state(&g, A), "paused");
+                CHECK_NONE(rig_create(&g, woken(A)));
+                CHECK(is_itself());
+                CHECK_NONE(end());
+        }
+}
+
+static void waking_goes_on_without_the_engine(void)
+{
+        static const char *const points[] = {"placed", "restored", "resumed"};
+
+        for (size_t i = 0; i < ARRAY_LEN(points); i++) {
+                int fd;
+
+                CHECK(begin());
+                CHECK_NONE(rig_pause(&g, A, IMAGE));
+                stall(points[i]);
+                send_wake();
+                fd = reach(points[i]);
+                CHECK(fd >= 0);
+                rig_crash(&g);
+                CHECK(rig_start(&g));
+                CHECK_STR(rig_state(&g, A), "busy");
+                (void)close(fd);
+                CHECK_STR(fact(), "settled running");
+                CHECK_STR(rig_state(&g, A), "running");
+                CHECK(is_itself());
+                CHECK_NONE(end());
+        }
+}
+
+static void a_busy_one_can_be_killed(void)
+{
+        int fd;
+
+        CHECK(begin());
+        stall("dumped");
+        send_pause();
+        fd = reach("dumped");
+        rig_crash(&g);
+        CHECK(rig_start(&g));
+        CHECK_STR(rig_state(&g, A), "busy");
+        rig_send(&g, json_pack("{s:s,s:s}", "op", "kill", "id", A));
+        (void)close(fd);
+        json_t *answer = rig_receive(&g);
+        CHECK(json_is_true(json_object_get(answer, "ok")));
+        json_decref(answer);
+        CHECK(!rig_state(&g, A));
+        CHECK_NONE(rig_drop(&g, IMAGE, NULL));
+}
+
+/* ------------------------------------------------------------- the worker dies */
+
+static void a_pause_whose_worker_dies_never_was(void)
+{
+        static const char *const points[] = {"frozen", "dumped"};
+
+        for (size_t i = 0; i < ARRAY_LEN(points); i++) {
+                json_t *answer;
+                int fd;
+
+                CHECK(begin());
+                stall(points[i]);
+                send_pause();
+                fd = reach(points[i]);
+                CHECK_INT(kill(rig_worker(&g), SIGKILL), ==, 0);
+                (void)close(fd);
+                CHECK_STR(fact(), "settled running");
+                answer = rig_receive(&g);
+                CHECK(json_object_get(answer, "error"));
+                json_decref(answer);
+                CHECK_STR(rig_state(&g, A), "running");
+                CHECK(is_itself());
+                CHECK_NONE(rig_pause(&g, A, IMAGE)); /* and it can be paused */
+                CHECK_NONE(end());
+        }
+}
+
+static void a_pause_whose_worker_dies_late_is_done(void)
+{
+        int fd;
+
+        CHECK(begin());
+        stall("kept");
+        send_pause();
+        fd = reach("kept");
+        CHECK_INT(kill(rig_worker(&g), SIGKILL), ==, 0);
+        (void)close(fd);
+        CHECK_STR(fact(), "settled paused");
+        json_decref(rig_receive(&g));
+        CHECK_NONE(rig_create(&g, woken(A)));
+        CHECK(is_itself());
+        CHECK_NONE(end());
+}
+
+static void waking_whose_worker_dies_can_be_tried_again(void)
+{
+        static const char *const points[] = {"placed", "restored"};
+
+        for (size_t i = 0; i < ARRAY_LEN(points); i++) {
+                int fd;
+
+                CHECK(begin());
+                CHECK_NONE(rig_pause(&g, A, IMAGE));
+                stall(points[i]);
+                send_wake();
+                fd = reach(points[i]);
+                CHECK_INT(kill(rig_worker(&g), SIGKILL), ==, 0);
+                (void)close(fd);
+                CHECK_STR(fact(), "settled paused");
+                json_decref(rig_receive(&g));
+                CHECK_STR(rig_state(&g, A), "paused");
+                CHECK_NONE(rig_create(&g, woken(A)));
+                CHECK(is_itself());
+                CHECK_NONE(end());
+        }
+}
+
+static void everything_dies(void)
+{
+        pid_t worker;
+        int fd;
+
+        CHECK(begin());
+        stall("dumped");
+        send_pause();
+        fd = reach("dumped");
+        worker = rig_worker(&g);
+        rig_crash(&g);
+        CHECK_INT(kill(worker, SIGKILL), ==, 0);
+        (void)close(fd);
+        CHECK(rig_start(&g));
+        while (strcmp(rig_state(&g, A), "busy") == 0)
+                continue; /* the fact may have come before we listened */
+        CHECK_STR(rig_state(&g, A), "running");
+        CHECK(is_itself());
+        CHECK_NONE(end());
+}
+
+/* ------------------------------------------------------------- at the same time */
+
+static void kill_waits_for_a_pause(void)
+{
+        json_t *first, *second;
+        int fd;
+
+        CHECK(begin());
+        stall("dumped");
+        send_pause();
+        fd = reach("dumped");
+        CHECK_STARTS(rig_pause(&g, A, IMAGE), "conflict");
+        rig_send(&g, json_pack("{s:s,s:s}", "op", "kill", "id", A));
+        (void)close(fd);
+        first = rig_receive(&g);
+        second = rig_receive(&g);
+        CHECK(json_is_true(json_object_get(first, "ok")));
+        CHECK(json_is_true(json_object_get(second, "ok")));
+        json_decref(first);
+        json_decref(second);
+        CHECK(!rig_state(&g, A));
+        CHECK_NONE(rig_drop(&g, IMAGE, NULL));
+}
+
+static void one_being_woken_can_be_killed(void)
+{
+        json_t *first, *second;
+        int fd;
+
+        CHECK(begin());
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        stall("resumed");
+        send_wake();
+        fd = reach("resumed");
+        rig_send(&g, json_pack("{s:s,s:s}", "op", "kill", "id", A));
+        (void)close(fd);
+        first = rig_receive(&g);
+        second = rig_receive(&g);
+        CHECK(json_object_get(first, "error") || json_object_get(second, "error"));
+        CHECK(json_is_true(json_object_get(first, "ok")) || json_is_true(json_object_get(second, "ok")));
+        json_decref(first);
+        json_decref(second);
+        CHECK(!rig_state(&g, A));
+        CHECK_NONE(rig_drop(&g, IMAGE, NULL));
+}
+
+static void what_nobody_hears_becomes_a_fact(void)
+{
+        int fd;
+
+        CHECK(begin());
+        stall("dumped");
+        send_pause();
+        fd = reach("dumped");
+        rig_reconnect(&g); /* another control */
+        CHECK_STR(rig_state(&g, A), "busy");
+        (void)close(fd);
+        CHECK_STR(fact(), "settled paused");
+        CHECK_NONE(rig_create(&g, woken(A)));
+        CHECK(is_itself());
+        CHECK_NONE(end());
+}
+
+/* ------------------------------------------------------------- bad images, no room */
+
+static bool damage(const char *name_start) /* one byte of the first image with such a name */
+{
+        char dir[160], path[420];
+        struct dirent *e;
+        bool is_done = false;
+        DIR *d;
+
+        (void)snprintf(dir, sizeof(dir), "%s/data/checkpoints/" IMAGE "/images", g.dir);
+        d = opendir(dir);
+        while (d && !is_done && (e = readdir(d))) {
+                if (strncmp(e->d_name, name_start, strlen(name_start)) != 0)
+                        continue;
+                (void)snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
+                int fd = open(path, O_RDWR | O_CLOEXEC);
+                char byte = 0;
+
+                is_done = fd >= 0 && pread(fd, &byte, 1, 40) == 1 && (byte ^= 1, pwrite(fd, &byte, 1, 40) == 1);
+                (void)close(fd);
+        }
+        if (d)
+                (void)closedir(d);
+        return is_done;
+}
+
+static void a_damaged_image_is_told_and_the_files_are_there(void)
+{
+        static const char *const names[] = {"pages-", "core-", "inventory"};
+        json_t *plan;
+
+        for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+                CHECK(begin());
+                CHECK_STR(rig_run(&g, A, "hog 4"), "fits");
+                CHECK_NONE(rig_pause(&g, A, IMAGE));
+                CHECK(damage(names[i]));
+                CHECK_STARTS(rig_create(&g, woken(A)), "invalid: checkpoint damaged: ");
+                CHECK_STR(rig_state(&g, A), "paused");
+                plan = woken(A);
+                (void)json_object_del(plan, "checkpoint");
+                CHECK_NONE(rig_create(&g, plan));
+                CHECK_STR(rig_run(&g, A, "read /tmp/kept"), "one ");
+                CHECK_NONE(end());
+        }
+        CHECK(begin());
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        CHECK_NONE(rig_drop(&g, IMAGE, NULL));
+        CHECK_STARTS(rig_create(&g, woken(A)), "not_found");
+        CHECK_STR(rig_state(&g, A), "paused");
+        CHECK_NONE(end());
+}
+
+static void an_envd_that_refuses_leaves_it_at_rest(void)
+{
+        json_t *plan;
+
+        CHECK(begin());
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        plan = woken(A);
+        (void)json_object_set_new(json_object_get(plan, "init"), "hostname", json_string("test-refuse"));
+        CHECK_STARTS(rig_create(&g, plan), "internal: envd refused");
+        CHECK_STR(rig_state(&g, A), "paused");
+        CHECK_NONE(rig_create(&g, woken(A)));
+        CHECK(is_itself());
+        CHECK_NONE(end());
+}
+
+static void a_full_disk_lets_it_run_on(void)
+{
+        char path[160];
+        int fd;
+
+        CHECK(rig_stop(&g));
+        (void)snprintf(path, sizeof(path), "%s/data", g.dir);
+        CHECK_INT(mount("tiny", path, "tmpfs", 0, "size=4m"), ==, 0);
+        CHECK(rig_start(&g));
+        CHECK(begin());
+        (void)snprintf(path, sizeof(path), "%s/data/filler", g.dir);
+        fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        while (write(fd, path, sizeof(path)) > 0)
+                ;
+        (void)close(fd);
+        CHECK_STARTS(rig_pause(&g, A, IMAGE), "limit: ");
+        CHECK_STR(rig_state(&g, A), "running");
+        CHECK_INT(unlink(path), ==, 0);
+        CHECK(is_itself());
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        CHECK_NONE(rig_create(&g, woken(A)));
+        CHECK_NONE(end());
+}
+
+static void put_the_disk_back(void)
+{
+        char path[160];
+
+        (void)rig_kill(&g, A);
+        (void)rig_stop(&g);
+        (void)snprintf(path, sizeof(path), "%s/data", g.dir);
+        (void)umount2(path, MNT_DETACH);
+        (void)rig_start(&g);
+}
+
+/* ------------------------------------------------------------- */
+
+/* An engine that stops takes its own along: what is there then was left. */
+static void nothing_is_left(void)
+{
+        const struct leak_count none = {0}, no_files = {1000, 1000, 1000, 1000, 1000, 0};
+        struct leak_count after;
+        bool is_stopped;
+
+        (void)rig_count(&g, &no_files); /* once the trash is empty */
+        is_stopped = rig_stop(&g);
+        after = rig_count(&g, &none);
+        CHECK(rig_start(&g));
+        CHECK(is_stopped);
+        CHECK(leak_none(&after, &none));
+}
+
+#define RUN_CLEAN(fn)                                                                                                  \
+        do {                                                                                                           \
+                RUN(fn);                                                                                               \
+                RUN(nothing_is_left);                                                                                  \
+        } while (0)
+
+int main(void)
+{
+        if (rig_reason_to_skip() || !rig_criu_dir()) {
+                printf("1..0 # SKIP %s\n",
+                       rig_reason_to_skip() ? rig_reason_to_skip() : "SANDGLASS_CRIU_DIR is not set");
+                return 0;
+        }
+        if (!rig_open(&g, 2) || !rig_start(&g))
+                return 1;
+        RUN_CLEAN(pause_goes_on_without_the_engine);
+        RUN_CLEAN(waking_goes_on_without_the_engine);
+        RUN_CLEAN(a_busy_one_can_be_killed);
+        RUN_CLEAN(a_pause_whose_worker_dies_never_was);
+        RUN_CLEAN(a_pause_whose_worker_dies_late_is_done);
+        RUN_CLEAN(waking_whose_worker_dies_can_be_tried_again);
+        RUN_CLEAN(everything_dies);
+        RUN_CLEAN(kill_waits_for_a_pause);
+        RUN_CLEAN(one_being_woken_can_be_killed);
+        RUN_CLEAN(what_nobody_hears_becomes_a_fact);
+        RUN_CLEAN(a_damaged_image_is_told_and_the_files_are_there);
+        RUN_CLEAN(an_envd_that_refuses_leaves_it_at_rest);
+        RUN(a_full_disk_lets_it_run_on);
+        put_the_disk_back();
+        RUN(nothing_is_left);
+        rig_close(&g);
+        return tap_done();
+}

@@ -78,15 +78,32 @@ static bool is_full(int dir)
         return fstatvfs(dir, &st) == 0 && (uint64_t)st.f_bavail * st.f_frsize < DISK_FULL_BYTES;
 }
 
-/* " pid 7 (node)" as it is called inside; empty when it is not known or gone. */
-static void name_culprit(pid_t pid, char out[CRIU_COMM_MAX + 32])
+/* The log quotes what the sandbox chose, so a number in it may be any process's. */
+static bool is_inside(pid_t pid, pid_t init)
+{
+        char path[2][40], link[2][64];
+
+        for (int i = 0; i < 2; i++) {
+                ssize_t n;
+
+                (void)snprintf(path[i], sizeof(path[i]), "/proc/%d/ns/pid", (int)(i ? init : pid));
+                n = readlink(path[i], link[i], sizeof(link[i]) - 1);
+                if (n < 0)
+                        return false;
+                link[i][n] = '\0';
+        }
+        return strcmp(link[0], link[1]) == 0;
+}
+
+/* "pid 7 (node): " as it is called inside; empty when it is not known or gone. */
+static void name_culprit(pid_t pid, pid_t init, char out[CRIU_COMM_MAX + 32])
 {
         char path[32], status[4096], comm[64], name[CRIU_COMM_MAX];
         pid_t inner = 0;
         ssize_t n;
 
         out[0] = '\0';
-        if (pid <= 0)
+        if (pid <= 0 || !is_inside(pid, init))
                 return;
         (void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
         n = sys_read_at(AT_FDCWD, path, status, sizeof(status));
@@ -101,12 +118,13 @@ static void name_culprit(pid_t pid, char out[CRIU_COMM_MAX + 32])
 }
 
 struct failure {
-        bool is_full, is_passing;
+        bool is_full;
         char reason[CRIU_REASON_MAX];
         char culprit[CRIU_COMM_MAX + 32];
 };
 
-static void explain(int dir, const char *log_name, struct str said, struct failure *f)
+/* init: of what was dumped; 0: nobody is to be named. */
+static void explain(int dir, const char *log_name, struct str said, pid_t init, struct failure *f)
 {
         AUTO_BUF struct buf log = BUF_INIT(LOG_BYTES_MAX);
         struct str all;
@@ -115,12 +133,12 @@ static void explain(int dir, const char *log_name, struct str said, struct failu
         (void)read_log(dir, log_name, &log); /* where there is none, what was said has to do */
         all = (struct str){log.len ? (const char *)buf_at(&log) : "", log.len};
         f->is_full = criu_log_is_disk_full(said) || criu_log_is_disk_full(all) || is_full(dir);
-        f->is_passing = criu_log_is_passing(said) || criu_log_is_passing(all);
         if (said.n)
                 criu_log_clean(said, f->reason);
         else if (!criu_log_error(all, f->reason))
                 (void)snprintf(f->reason, sizeof(f->reason), "CRIU does not say why");
-        name_culprit(criu_log_culprit(all), f->culprit);
+        if (init > 0)
+                name_culprit(criu_log_culprit(all), init, f->culprit);
 }
 
 /* ------------------------------------------------------------- dump */
@@ -223,7 +241,7 @@ static int dump_once(const struct criu_tool *t, const struct criu_dump *d, unsig
                 return r;
         if (a.type == CRIU_RPC_DUMP && a.is_success)
                 return 1;
-        explain(dir, DUMP_LOG, a.error, f);
+        explain(dir, DUMP_LOG, a.error, d->pid, f);
         return 0;
 }
 
@@ -249,7 +267,8 @@ int criu_dump(const struct criu_tool *t, const struct criu_dump *d, struct criu_
                 return err_sys(err, -errno, "open '%s'", d->images);
         r = dump_once(t, d, LOG_ERRORS, dir, &f, err);
         if (r == 0 && !f.is_full) {
-                /* Once more with every detail: to know who is to blame, and because some obstacles pass. */
+                /* Once more with every detail: to know who is to blame, and because some obstacles pass
+                 * (a Unix connection whose client left before it was accepted). */
                 r = empty_dir(dir);
                 r = r < 0 ? err_sys(err, r, "empty '%s'", d->images) : dump_once(t, d, LOG_ALL, dir, &f, err);
         }
@@ -332,7 +351,7 @@ static int converse(struct restoring *s, int work, struct err *err)
                 s->pid = a.pid;
         if (a.type == CRIU_RPC_RESTORE && a.is_success && a.pid > 0)
                 return 0;
-        explain(work, RESTORE_LOG, a.error, &f);
+        explain(work, RESTORE_LOG, a.error, 0, &f);
         return err_set(err, f.is_full ? ERR_LIMIT : ERR_INVALID, "restore: %s%s", f.is_full ? "disk full: " : "",
                        f.reason);
 }

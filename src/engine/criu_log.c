@@ -82,8 +82,7 @@ static pid_t number_after(struct str line, const char *what)
 
 /* A task's part begins with this line, and what is common to all comes after the last one's. */
 #define TASK_BEGINS "Dumping task (pid: "
-static const char *const task_ends[] = {"Dumping zombie", "Dumping namespaces", "Dumping pstree",
-                                        "Dumping mountpoints"};
+static const char *const task_ends[] = {"Dumping mountpoints", "Dumping file-locks", "Dumping pstree"};
 
 pid_t criu_log_culprit(struct str log)
 {
@@ -127,9 +126,4 @@ pid_t criu_log_inner_pid(struct str status)
 bool criu_log_is_disk_full(struct str text)
 {
         return contains(text, "No space left on device") || contains(text, "Disk quota exceeded");
-}
-
-bool criu_log_is_passing(struct str text)
-{
-        return contains(text, "closed in-flight socket");
 }

@@ -22,4 +22,3 @@ pid_t criu_log_inner_pid(struct str status);
 void criu_log_printable(struct str text, char *out, size_t size); /* others become '?'; cut at size */
 
 bool criu_log_is_disk_full(struct str text);
-bool criu_log_is_passing(struct str text); /* something that is over by itself a moment later */

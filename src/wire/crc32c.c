@@ -23,6 +23,11 @@ static void make_table(void)
                         table[k][i] = table[k - 1][i] >> 8 ^ table[0][table[k - 1][i] & 0xff];
 }
 
+static uint32_t le32(const uint8_t *b)
+{
+        return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+}
+
 /* Eight bytes at a time: each table holds what a byte means so many places further on. */
 uint32_t crc32c_portable(uint32_t crc, const void *p, size_t n)
 {
@@ -31,14 +36,11 @@ uint32_t crc32c_portable(uint32_t crc, const void *p, size_t n)
         (void)pthread_once(&table_once, make_table);
         crc = ~crc;
         for (; n >= SLICES; n -= SLICES, b += SLICES) {
-                uint32_t next = 0;
+                uint32_t low = le32(b) ^ crc, high = le32(b + 4);
 
-                for (unsigned k = 0; k < SLICES; k++) {
-                        uint8_t byte = k < 4 ? (uint8_t)(b[k] ^ crc >> (8 * k)) : b[k];
-
-                        next ^= table[SLICES - 1 - k][byte];
-                }
-                crc = next;
+                crc = table[7][low & 0xff] ^ table[6][low >> 8 & 0xff] ^ table[5][low >> 16 & 0xff] ^
+                      table[4][low >> 24] ^ table[3][high & 0xff] ^ table[2][high >> 8 & 0xff] ^
+                      table[1][high >> 16 & 0xff] ^ table[0][high >> 24];
         }
         for (; n > 0; n--, b++)
                 crc = crc >> 8 ^ table[0][(crc ^ *b) & 0xff];
@@ -47,7 +49,7 @@ uint32_t crc32c_portable(uint32_t crc, const void *p, size_t n)
 
 #ifdef __x86_64__
 /* The instruction takes three cycles and one can begin with each: three stretches side by side take the time of one.
- * Their sums are then joined: that of the left one is carried over the length of the others (lanes.shift). */
+ * Their sums are then joined: that of the left one is carried over the length of the others (lane_shift). */
 #define LANE 4096u
 
 static uint32_t lane_shift[4][256];

@@ -17,6 +17,7 @@
 
 #define INPUT_PIECE (32u << 10)
 #define EVENT_MAX (8u << 20) /* one message of the stream */
+#define RECONNECTS_MAX 1000u /* of one command: each snapshot of its sandbox cuts the stream */
 
 struct process {
         const struct process_options *opt;
@@ -25,7 +26,9 @@ struct process {
         struct call input;  /* SendInput or CloseStdin under way; fd -1: none */
         int signals;        /* signalfd */
         uint32_t pid;       /* 0: not started yet */
-        bool reads_stdin;   /* and not at its end */
+        uint64_t received;  /* bytes of output: where a new stream has to begin */
+        unsigned reconnects;
+        bool reads_stdin; /* and not at its end */
         unsigned signal_count;
         int code; /* -1: not known yet */
         int r;    /* negative: failed, *err says why */
@@ -76,19 +79,30 @@ int process_exit_code(const json_t *end)
 
 /* --- requests to envd --- */
 
-static int envd_start(struct process *p, struct call *call, const char *target, const char *type, struct str body)
+struct envd_call {
+        const char *target, *type;
+        const char *replay_from; /* NULL: output as it comes */
+        struct str body;
+};
+
+static int envd_start(struct process *p, struct call *call, const struct envd_call *what)
 {
         const struct process_options *o = p->opt;
         AUTO_BUF struct buf basic = BUF_INIT(1024);
         struct client_header headers[8];
-        const struct client_request rq = {
-                .method = "POST", .target = target, .headers = headers, .content_type = type, .body = body};
+        const struct client_request rq = {.method = "POST",
+                                          .target = what->target,
+                                          .headers = headers,
+                                          .content_type = what->type,
+                                          .body = what->body};
         size_t n = 0;
 
         headers[n++] = (struct client_header){"E2b-Sandbox-Id", o->sandbox->id};
         headers[n++] = (struct client_header){"E2b-Sandbox-Port", "49983"};
         headers[n++] = (struct client_header){"Connect-Protocol-Version", "1"};
         headers[n++] = (struct client_header){"Keepalive-Ping-Interval", "50"};
+        if (what->replay_from)
+                headers[n++] = (struct client_header){"Sandglass-Replay-From", what->replay_from};
         if (o->sandbox->token[0])
                 headers[n++] = (struct client_header){"X-Access-Token", o->sandbox->token};
         if (o->user) {
@@ -103,12 +117,28 @@ static int envd_start(struct process *p, struct call *call, const char *target, 
         return call_start(call, &o->api->sandbox, &rq, p->err);
 }
 
+/* A stream of envelopes, the first of them the message (stolen; NULL: it cannot be said). */
+static int open_stream(struct process *p, const char *target, const char *replay_from, json_t *message)
+{
+        AUTO_BUF struct buf body = BUF_INIT(CLIENT_BODY_MAX);
+        AUTO_FREE char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
+        struct envd_call call = {.target = target, .type = "application/connect+json", .replay_from = replay_from};
+        int r;
+
+        json_decref(message);
+        if (!text)
+                return err_set(p->err, ERR_INVALID, "the command must be UTF-8 text");
+        r = connect_envelope_add(&body, 0, text, strlen(text));
+        if (r < 0)
+                return err_sys(p->err, r, "send the command");
+        call.body = (struct str){(const char *)buf_at(&body), body.len};
+        return envd_start(p, &p->stream, &call);
+}
+
 static int start_stream(struct process *p)
 {
         const struct process_options *o = p->opt;
         json_t *args = json_array(), *process, *message;
-        AUTO_BUF struct buf body = BUF_INIT(CLIENT_BODY_MAX);
-        AUTO_FREE char *text = NULL;
         int r = 0;
 
         for (size_t i = 1; o->argv[i]; i++)
@@ -119,15 +149,29 @@ static int start_stream(struct process *p)
         if (process && o->cwd)
                 r |= json_object_set_new(process, "cwd", json_string(o->cwd));
         message = process ? json_pack("{s:o, s:b}", "process", process, "stdin", p->reads_stdin) : NULL;
-        text = message && r == 0 ? json_dumps(message, JSON_COMPACT) : NULL;
-        json_decref(message);
-        if (!text)
-                return err_set(p->err, ERR_INVALID, "the command must be UTF-8 text");
-        r = connect_envelope_add(&body, 0, text, strlen(text));
-        if (r < 0)
-                return err_sys(p->err, r, "send the command");
-        return envd_start(p, &p->stream, "/process.Process/Start", "application/connect+json",
-                          (struct str){(const char *)buf_at(&body), body.len});
+        if (r != 0) {
+                json_decref(message);
+                message = NULL;
+        }
+        return open_stream(p, "/process.Process/Start", NULL, message);
+}
+
+/* The stream was cut.  A sandbox that goes on (a snapshot or a copy was made of it, an edge ended) has the command, and what
+ * it said meanwhile. */
+static bool reconnect(struct process *p)
+{
+        struct api_sandbox now;
+        struct err ignored = {0};
+        char from[24];
+
+        if (!p->pid || p->reconnects++ >= RECONNECTS_MAX ||
+            api_get(p->opt->api, p->opt->sandbox->id, &now, &ignored) < 0 || now.is_paused)
+                return false;
+        call_done(&p->stream);
+        buf_reset(&p->frames);
+        (void)snprintf(from, sizeof(from), "%llu", (unsigned long long)p->received);
+        return open_stream(p, "/process.Process/Connect", from,
+                           json_pack("{s:{s:i}}", "process", "pid", (int)p->pid)) == 0;
 }
 
 static int start_input(struct process *p, const char *target, json_t *message /* stolen */)
@@ -137,7 +181,8 @@ static int start_input(struct process *p, const char *target, json_t *message /*
         json_decref(message);
         if (!text)
                 return err_set(p->err, ERR_LIMIT, "out of memory");
-        return envd_start(p, &p->input, target, "application/json", str_of(text));
+        return envd_start(p, &p->input,
+                          &(struct envd_call){.target = target, .type = "application/json", .body = str_of(text)});
 }
 
 /* --- what comes back --- */
@@ -167,6 +212,7 @@ static int give_output(struct process *p, int fd, const json_t *data)
         r = base64_decode((struct str){json_string_value(data), json_string_length(data)}, &bytes);
         if (r < 0)
                 return err_sys(p->err, r, "decode the command's output");
+        p->received += bytes.len;
         r = write_all(fd, buf_at(&bytes), bytes.len);
         if (r == -EPIPE || r == -ECONNRESET) { /* nobody reads us any more: end as if SIGPIPE had come */
                 p->code = PROCESS_SIGNALLED + SIGPIPE;
@@ -179,10 +225,15 @@ static int on_event(struct process *p, const json_t *message)
 {
         const json_t *event = json_object_get(message, "event"), *data = json_object_get(event, "data");
         const json_t *start = json_object_get(event, "start"), *end = json_object_get(event, "end");
+        json_int_t dropped = json_integer_value(json_object_get(data, "dropped"));
         int r = 0;
 
         if (start)
                 p->pid = (uint32_t)json_integer_value(json_object_get(start, "pid"));
+        if (dropped > 0) { /* more than was kept while nobody listened */
+                p->received += (uint64_t)dropped;
+                (void)fprintf(stderr, "sandglass: %lld bytes of output are lost\n", (long long)dropped);
+        }
         if (data)
                 r = give_output(p, STDOUT_FILENO, json_object_get(data, "stdout"));
         if (data && r == 0)
@@ -252,21 +303,23 @@ static void pump_stream(struct process *p)
         if (p->stream.has_head && p->stream.status != 200)
                 p->r = err_set(p->err, ERR_UNAVAILABLE, "the sandbox did not take the command: %u %s", p->stream.status,
                                http1_reason(p->stream.status));
-        else if (r < 0)
+        else if (r < 0 && !reconnect(p))
                 p->r = err_wrap(p->err, "the sandbox is gone");
         else if (r == 1)
                 p->r = err_set(p->err, ERR_UNAVAILABLE, "the stream ended before the command did");
 }
 
-/* An input that is refused (the command closed it, or is gone) is the end of input, not of the command. */
+/* An input that is refused (the command closed it, or is gone) is the end of input, not of the command.  One that is cut
+ * off may have arrived or not: neither repeating nor leaving it out is right. */
 static void pump_input(struct process *p)
 {
-        struct err ignored = {0};
-        int r = call_pump(&p->input, on_input_data, p, &ignored);
+        int r = call_pump(&p->input, on_input_data, p, p->err);
 
         if (r == 0)
                 return;
-        if (r < 0 || p->input.status != 200)
+        if (r < 0)
+                p->r = err_wrap(p->err, "input was cut off");
+        else if (p->input.status != 200)
                 p->reads_stdin = false;
         call_done(&p->input);
 }

@@ -113,6 +113,77 @@ test('a reader that leaves ends run and its sandbox', async () => {
   await until(() => 'no sandbox left', () => list().length === 0)
 })
 
+/** Exit code 0; what it printed, trimmed. */
+function good(command, args, options) {
+  const r = cli(command, args, options)
+  assert.equal(r.status, 0, `${command} ${args.join(' ')}: ${r.stderr}`)
+  return r.stdout.trim()
+}
+const inside = (id, script) => good('exec', [id, 'sh', '-c', script])
+
+test('run says when its sandbox was paused, and leaves it; resume, exec, kill work on it', async () => {
+  const { child, ended, id } = await running('bash', '-c', 'echo up; exec sleep 100')
+  let said = ''
+  child.stderr.on('data', (data) => (said += data))
+  good('pause', [id])
+  assert.equal((await ended)[0], 1)
+  assert.equal(said, `sandglass run: sandbox ${id} was paused: \`sandglass resume ${id}\` lets it run again\n`)
+  assert.deepEqual(list().map((box) => [box.sandboxID, box.state]), [[id, 'paused']])
+  assert.match(cli('ps').stdout, new RegExp(`^${id} +base +paused `, 'm'))
+  const again = cli('pause', [id])
+  assert.equal(again.status, 1)
+  assert.match(again.stderr, /already paused/)
+  assert.match(cli('exec', [id, 'true']).stderr, /is paused/)
+  good('resume', ['--timeout', '60', id])
+  assert.equal(inside(id, 'pgrep -x sleep | wc -l'), '1')
+  good('pause', ['--files-only', id])
+  good('resume', [id])
+  assert.equal(inside(id, 'pgrep -x sleep | wc -l'), '0')
+  good('kill', [id])
+})
+
+test('run goes on through snapshots and copies of its sandbox: every line once', async () => {
+  const child = spawn(binary, ['run', '--data', server.data, '--', 'bash', '-c', 'for i in $(seq 60); do echo $i; sleep 0.05; done; exit 5'], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const ended = once(child, 'close')
+  let said = ''
+  child.stdout.setEncoding('utf8').on('data', (text) => (said += text))
+  await once(child.stdout, 'data')
+  const { sandboxID: id } = list()[0]
+  const snapshot = good('snapshot', [id])
+  const copy = good('fork', [id])
+  const [code] = await ended
+  assert.deepEqual([code, said], [5, Array.from({ length: 60 }, (_, i) => `${i + 1}\n`).join('')])
+  good('kill', [copy])
+  good('snapshots', ['--delete', snapshot])
+})
+
+test('snapshot, snapshots, fork and rollback', async () => {
+  const { child, ended, id: own } = await running('bash', '-c', 'echo first >/tmp/note; echo up; exec sleep 1000')
+  assert.equal(inside(own, 'cat /tmp/note; pgrep -x sleep | wc -l'), 'first\n1')
+  const unnamed = good('snapshot', [own])
+  inside(own, 'echo second >/tmp/note')
+  const named = good('snapshot', ['--name', 'cli-test:v2', own])
+  assert.match(named, /cli-test:v2$/)
+  assert.deepEqual(good('snapshots', [own]).split('\n').slice(1).map((line) => line.split(' ')[0]), [named, unnamed])
+  inside(own, 'echo third >/tmp/note')
+  good('rollback', [own, unnamed])
+  assert.equal(inside(own, 'cat /tmp/note'), 'first')
+  good('rollback', [own, named])
+  assert.equal(inside(own, 'cat /tmp/note; pgrep -x sleep | wc -l'), 'second\n1')
+  const copies = good('fork', ['--count', '3', own]).split('\n')
+  assert.equal(new Set(copies).size, 3)
+  for (const copy of copies) assert.equal(inside(copy, 'cat /tmp/note; hostname'), `second\n${copy}`)
+  assert.equal(good('run', ['-t', named, '--', 'cat', '/tmp/note']), 'second')
+  const wrong = cli('rollback', [own, 'nosuchsnapshot:default'])
+  assert.equal(wrong.status, 1)
+  child.kill('SIGINT')
+  assert.equal((await ended)[0], 130)
+  good('kill', copies)
+  good('snapshots', ['--delete', named, unnamed])
+  assert.equal(good('snapshots', ['--json']), '[]')
+  assert.deepEqual(list(), [])
+})
+
 test('doctor finds everything needed here, and says so as JSON, too', () => {
   const r = sandglass(['doctor', '--json', '--data', server.data])
   assert.equal(r.status, 0, r.stdout)

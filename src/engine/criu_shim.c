@@ -1,6 +1,6 @@
 /* criu_shim.c - preloaded into CRIU: what stands between it and sandboxes made without the host's full powers.
  *
- * A shared library of its own, linked with nothing but the C library.  It changes four things:
+ * A shared library of its own, linked with nothing but the C library.  It changes five things:
  *
  * 1. Limits of a task in a user namespace that somebody else owns: prlimit64 wants CAP_SYS_RESOURCE over it, which root
  *    has not where the machine itself is a container.  /proc/PID/limits says the same to everybody.
@@ -9,7 +9,9 @@
  * 3. The user namespace of a restored sandbox has to be owned by the sandbox's own uid, as that of every other is: the
  *    kernel counts inotify instances and the like per owner.  CRIU clones as root.
  * 4. CRIU raises its own limit of open files; where it may not, it says so in its first error, and the first error is
- *    all that a caller is told.  As far as it goes is far enough. */
+ *    all that a caller is told.  As far as it goes is far enough.
+ * 5. A periodic timerfd that has run out and was not read yet says "nothing left" in /proc, which CRIU takes for "not
+ *    set": after restore it would never tick again.  It is due now. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <linux/sched.h>
@@ -27,8 +29,10 @@
 
 #define OWNER "SANDGLASS_USERNS_OWNER"
 #define SYSCALL_ARGS 6
+#define FDINFO_MAX 1024 /* what is longer is no timer's */
 
 int setns(int fd, int type);
+ssize_t read(int fd, void *p, size_t n);
 long syscall(long number, ...);
 
 typedef long raw_fn(long number, ...);
@@ -154,6 +158,29 @@ static long clone_maybe_owned(const struct clone_args *args, long size)
                 return RAW(SYS_clone3, args, size);
         return clone_owned(args, size, (uid_t)uid);
 }
+
+/* ------------------------------------------------------------- timers */
+
+static void set_due(char *text, size_t n)
+{
+        static const char none[] = "it_value: (0, 0)\n", never[] = "it_interval: (0, 0)\n", idle[] = "ticks: 0\n";
+        char *value = memmem(text, n, none, sizeof(none) - 1);
+
+        if (value && memmem(text, n, "it_interval: (", 14) && !memmem(text, n, never, sizeof(never) - 1) &&
+            !memmem(text, n, idle, sizeof(idle) - 1))
+                value[sizeof("it_value: (0, ") - 1] = '1'; /* nanosecond */
+}
+
+ssize_t read(int fd, void *p, size_t n)
+{
+        long r = RAW(SYS_read, (long)fd, p, n);
+
+        if (r > 0 && r < FDINFO_MAX)
+                set_due(p, (size_t)r);
+        return r;
+}
+
+/* ------------------------------------------------------------- every other call */
 
 long syscall(long number, ...)
 {

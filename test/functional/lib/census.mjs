@@ -123,6 +123,8 @@ export function take(server) {
     fds: countFds(server),
     sandboxes: list(server.file('sandboxes')).length,
     trash: list(server.file('trash')).length,
+    checkpoints: list(server.file('checkpoints')).length,
+    sealed: list(server.file('sealed')).length,
   }
 }
 
@@ -188,6 +190,15 @@ export function sandboxPids(server, id) {
   return [cell.pid, ...descendants(cell.pid).map((p) => p.pid)]
 }
 
+/** A paused sandbox's files as the engine keeps them: {id, checkpoint, sealed}; null while it is not at rest. */
+export function stillOf(server, id) {
+  try {
+    return JSON.parse(fs.readFileSync(server.file(`sandboxes/${id}/still.json`), 'utf8'))
+  } catch {
+    return null
+  }
+}
+
 /** Whatever on this machine still belongs to that data directory, as text; [] when nothing does. */
 export function everythingOf(data) {
   const found = []
@@ -201,8 +212,8 @@ export function everythingOf(data) {
   for (const p of cellProcesses(instance).filter((q) => q.state !== 'Z')) found.push(`process ${p.pid} ${p.args.join(' ')} in ${instance}`)
   for (const dir of instance ? cgroupDirs(instance, { all: true }) : []) found.push(`cgroup ${dir}`)
   for (const line of instance ? [...links(instance), ...tables(instance)] : []) found.push(line)
-  for (const name of list(path.join(data, 'sandboxes'))) found.push(`sandboxes/${name}`)
-  for (const name of list(path.join(data, 'trash'))) found.push(`trash/${name}`)
+  for (const dir of ['sandboxes', 'trash', 'checkpoints', 'sealed'])
+    for (const name of list(path.join(data, dir))) found.push(`${dir}/${name}`)
   return found
 }
 

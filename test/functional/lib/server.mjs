@@ -11,7 +11,7 @@ import { until } from './wait.mjs'
 
 const top = fileURLToPath(new URL('../../..', import.meta.url))
 export const binary = process.env.SANDGLASS_BINARY ?? path.join(top, 'build', 'sandglass')
-const startDeadlineMs = 120_000 // the first of all fetches CRIU
+const startDeadlineMs = () => (fs.existsSync(path.join(criuDir(), 'tool')) ? 20_000 : 180_000) // the first one fetches it
 const running = new Set()
 
 /** The directory with the default template, built once and shared by all suites. */
@@ -22,8 +22,8 @@ export function imagesDir() {
   return fs.realpathSync(found)
 }
 
-/** Beside the template, like it: fetched and proven once, shared by all suites. */
-export const criuDir = () => path.join(path.dirname(imagesDir()), 'criu')
+/** The program for pausing with memory, fetched once and shared like the template. */
+export const criuDir = () => process.env.SANDGLASS_TEST_CRIU ?? path.join(path.dirname(imagesDir()), 'criu')
 
 export function temporaryDir(what = 'data') {
   return fs.mkdtempSync(path.join(process.env.SANDGLASS_TEST_TMP ?? os.tmpdir(), `sandglass-${what}-`))
@@ -46,13 +46,19 @@ export function sandglass(args, options = {}) {
 }
 
 export class Server {
-  /** data: reuse this directory.  images: another image directory.  args: further options.  wrap: command in front. */
-  static async start({ data, images, args = [], wrap = [], listen = '127.0.0.1:0', tlsListen = '127.0.0.1:0' } = {}) {
+  /** data: reuse this directory.  images: another image directory.  args: further options.  settings: of a configuration
+   *  file.  wrap: command in front. */
+  static async start({ data, images, args = [], settings, wrap = [], listen = '127.0.0.1:0', tlsListen = '127.0.0.1:0' } = {}) {
     const server = new Server()
     server.data = data ?? temporaryDir()
     server.images = images ?? imagesDir()
     const argv = [...wrap, binary, 'serve', '--data', server.data, '--images', server.images, '--listen', listen]
     argv.push('--tls-listen', tlsListen, '--criu', criuDir(), ...args)
+    if (settings) {
+      server.settings = temporaryDir('settings')
+      fs.writeFileSync(path.join(server.settings, 'config.json'), JSON.stringify(settings))
+      argv.push('--config', path.join(server.settings, 'config.json'))
+    }
     server.log = ''
     server.keepsData = data !== undefined
     server.stamp = server.#envStamp()
@@ -86,7 +92,7 @@ export class Server {
     let over = null
     this.ended.then((how) => (over = how))
     try {
-      await until(() => `server ready\n${this.log}`, () => over || this.#envStamp() !== this.stamp, startDeadlineMs)
+      await until(() => `server ready\n${this.log}`, () => over || this.#envStamp() !== this.stamp, startDeadlineMs())
     } catch (late) {
       await this.cleanUp()
       throw late
@@ -157,7 +163,12 @@ export class Server {
     const how = await Promise.race([this.ended, late(20_000)])
     if (!how) throw new Error(`server did not end on ${signal}:\n${this.log.slice(-2000)}`)
     running.delete(this)
+    this.#forgetSettings()
     return how
+  }
+
+  #forgetSettings() {
+    if (this.settings) fs.rmSync(this.settings, { recursive: true, force: true })
   }
 
   /** The same data directory again, after stop(). */
@@ -170,6 +181,7 @@ export class Server {
   /** End server and sandboxes and remove the directory. */
   async cleanUp() {
     running.delete(this)
+    this.#forgetSettings()
     const r = sandglass(['down', '--data', this.data])
     if (this.child && this.child.exitCode === null && this.child.signalCode === null) {
       if (r.status !== 0) this.child.kill('SIGKILL')

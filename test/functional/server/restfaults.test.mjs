@@ -1,0 +1,241 @@
+// What breaks while sandboxes go to rest and come back: disks, images, roles, the machine.
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import fs from 'node:fs'
+import path from 'node:path'
+import test from 'node:test'
+
+import { cellProcesses, instanceName, returned, settled, stillOf } from '../lib/census.mjs'
+import { hold } from '../lib/inside.mjs'
+import { isAlive } from '../lib/proc.mjs'
+import { api, createRaw, killRaw } from '../lib/raw.mjs'
+import { Server, temporaryDir } from '../lib/server.mjs'
+import { clientEnvironment } from '../lib/suite.mjs'
+import { until } from '../lib/wait.mjs'
+
+const { Sandbox, SandboxError } = await import('e2b')
+const cold = { warm_mb: 0 }
+
+const speakTo = (server) => Object.assign(process.env, clientEnvironment(server, 'http'))
+
+/** A server for one case; `again` in the body replaces it. */
+const withServer = (settings, body) => async () => {
+  const held = { server: await Server.start({ settings }) }
+  held.again = async () => {
+    held.server = await held.server.again({ settings })
+    speakTo(held.server)
+  }
+  speakTo(held.server)
+  const keeps = held.server.keepsData
+  try {
+    await body(held)
+  } finally {
+    held.server.keepsData = keeps
+    await held.server.cleanUp()
+  }
+}
+
+const post = (server, id, what, body = {}) => api(server, 'POST', `/sandboxes/${id}/${what}`, { body })
+const stateOf = async (server, id) => (await api(server, 'GET', `/sandboxes/${id}`)).json?.state ?? 'gone'
+
+/** A sandbox with a counter in memory, and a question that fails when it began anew. */
+async function counting(options = {}) {
+  const sandbox = await Sandbox.create({ timeoutMs: 300_000, ...options })
+  const ask = await hold(sandbox, 'python', { port: 8000, args: '8' })
+  await ask()
+  await sandbox.files.write('kept', 'kept')
+  return { sandbox, ask }
+}
+
+/** The files of a paused sandbox's checkpoint, largest first. */
+function images(server, id) {
+  const dir = server.file(`checkpoints/${stillOf(server, id).checkpoint}`)
+  const found = fs.readdirSync(dir, { recursive: true }).map((name) => path.join(dir, name)).filter((f) => fs.statSync(f).isFile())
+  return { dir, manifest: path.join(dir, 'manifest.json'), files: found.sort((a, b) => fs.statSync(b).size - fs.statSync(a).size) }
+}
+
+function flipByte(file, at) {
+  const fd = fs.openSync(file, 'r+')
+  const byte = Buffer.alloc(1)
+  fs.readSync(fd, byte, 0, 1, at)
+  byte[0] ^= 0x40
+  fs.writeSync(fd, byte, 0, 1, at)
+  fs.closeSync(fd)
+}
+
+test('a damaged image is noticed, and the files are still there', withServer(cold, async ({ server }) => {
+  const before = await settled(server)
+  const damages = {
+    'a byte of memory': ({ files }) => flipByte(files[0], Math.floor(fs.statSync(files[0]).size / 2)),
+    'a small image': ({ files }) => flipByte(files.findLast((f) => f.endsWith('.img') && fs.statSync(f).size > 30), 20),
+    'a file cut short': ({ files }) => fs.truncateSync(files[0], 4096),
+    'a file gone': ({ files }) => fs.rmSync(files[0]),
+    'the manifest': ({ manifest }) => fs.writeFileSync(manifest, fs.readFileSync(manifest, 'utf8').slice(0, -20)),
+  }
+  for (const [what, damage] of Object.entries(damages)) {
+    const { sandbox } = await counting()
+    await sandbox.pause()
+    damage(images(server, sandbox.sandboxId))
+    const answer = await post(server, sandbox.sandboxId, 'connect', { timeout: 100 })
+    assert.ok(answer.status >= 400, `${what}: ${answer.body}`)
+    assert.match(answer.json.message, /damaged/, what)
+    assert.equal(await stateOf(server, sandbox.sandboxId), 'paused')
+    await assert.rejects(sandbox.connect(), SandboxError)
+    const rebooted = await Sandbox.connect(sandbox.sandboxId, { onResume: 'reboot' })
+    assert.equal(await rebooted.files.read('kept'), 'kept', what)
+    await rebooted.kill()
+  }
+  await returned(server, before)
+}))
+
+test('an image of another version is refused in words', withServer(cold, async ({ server }) => {
+  const before = await settled(server)
+  for (const change of [{ format: 4711 }, { envd: 'f'.repeat(64) }]) {
+    const { sandbox } = await counting()
+    await sandbox.pause()
+    const { manifest } = images(server, sandbox.sandboxId)
+    const old = JSON.parse(fs.readFileSync(manifest, 'utf8'))
+    assert.ok(Object.keys(change).every((k) => k in old), `manifest has ${Object.keys(old)}`)
+    fs.writeFileSync(manifest, JSON.stringify({ ...old, ...change }))
+    const answer = await post(server, sandbox.sandboxId, 'connect', { timeout: 100 })
+    assert.ok(answer.status >= 400, answer.body)
+    assert.match(answer.json.message, /format|version|envd|damaged/i)
+    assert.equal(await stateOf(server, sandbox.sandboxId), 'paused')
+    fs.writeFileSync(manifest, JSON.stringify(old))
+    await sandbox.connect() // put right, it works
+    assert.equal(await sandbox.files.read('kept'), 'kept')
+    await sandbox.kill()
+  }
+  await returned(server, before)
+}))
+
+test('disk full while pausing: it goes on, and nothing half-written stays', async () => {
+  const data = temporaryDir('full')
+  assert.equal(spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=160m,mode=755', 'sandglass-test', data]).status, 0)
+  let server
+  try {
+    server = await Server.start({ data, settings: cold })
+    speakTo(server)
+    const before = await settled(server)
+    const sandbox = await Sandbox.create({ timeoutMs: 300_000 })
+    const ask = await hold(sandbox, 'python', { port: 8000, args: '190' })
+    await ask()
+    await sandbox.files.write('kept', 'kept')
+    const answer = await post(server, sandbox.sandboxId, 'pause')
+    assert.ok(answer.status >= 500, answer.body)
+    assert.match(answer.json.message, /space|disk|full/i)
+    assert.equal(await stateOf(server, sandbox.sandboxId), 'running')
+    assert.equal((await ask()).requests, 2)
+    await until('nothing half-written', () => ['checkpoints', 'trash'].every((d) => fs.readdirSync(server.file(d)).length === 0))
+    assert.equal(await sandbox.pause({ keepMemory: false }), true) // the way out
+    await sandbox.connect()
+    assert.equal(await sandbox.files.read('kept'), 'kept')
+    await sandbox.kill()
+    await returned(server, before)
+  } finally {
+    await server?.cleanUp()
+    spawnSync('umount', [data])
+    fs.rmSync(data, { recursive: true, force: true })
+  }
+})
+
+/** As if the machine had lost its power: every process gone, the directory kept, another boot. */
+async function reboot(held) {
+  const { server } = held
+  await server.stop('SIGKILL')
+  await until('the roles gone', () => !server.rolePids().some(isAlive))
+  const instance = instanceName(server.data)
+  for (const p of cellProcesses(instance)) process.kill(p.pid, 'SIGKILL')
+  await until('no process left', () => cellProcesses(instance).filter((p) => p.state !== 'Z').length === 0)
+  for (const name of fs.readdirSync(server.file('sandboxes'))) {
+    const cell = server.file(`sandboxes/${name}/cell.json`)
+    if (fs.existsSync(cell)) fs.writeFileSync(cell, fs.readFileSync(cell, 'utf8').replace(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}/, '00000000-0000-0000-0000-000000000000'))
+  }
+  await held.again()
+}
+
+for (const settings of [cold, { warm_mb: 1024 }])
+  test(`after the machine went down, the paused come back with memory (warm_mb ${settings.warm_mb})`, withServer(settings, async (held) => {
+    const { sandbox, ask } = await counting({ metadata: { mark: 'kept' } })
+    const files = await counting()
+    const running = await createRaw(held.server)
+    const { snapshotId } = await sandbox.createSnapshot()
+    await sandbox.pause()
+    await files.sandbox.pause({ keepMemory: false })
+    await reboot(held)
+    assert.equal(await stateOf(held.server, running.sandboxID), 'gone')
+    assert.equal(await stateOf(held.server, sandbox.sandboxId), 'paused')
+    const again = await Sandbox.connect(sandbox.sandboxId)
+    assert.equal((await ask(again)).requests, 2)
+    assert.deepEqual((await again.getInfo()).metadata, { mark: 'kept' })
+    const cold = await Sandbox.connect(files.sandbox.sandboxId)
+    assert.equal(await cold.files.read('kept'), 'kept')
+    const copy = await Sandbox.create(snapshotId)
+    const answer = JSON.parse((await copy.commands.run('curl -s http://127.0.0.1:8000/')).stdout)
+    assert.equal(answer.requests, 2) // it had answered once
+    await Promise.all([again.kill(), cold.kill(), copy.kill()])
+    await Sandbox.deleteSnapshot(snapshotId)
+    await until('nothing kept', () => ['checkpoints', 'sealed', 'sandboxes'].every((d) => fs.readdirSync(held.server.file(d)).length === 0))
+  }))
+
+const healthy = (server) => until('an answer', async () => (await api(server, 'GET', '/health').catch(() => null))?.status < 300, 20_000)
+
+/** Whatever the killed role was at: the sandbox ends up running or paused, with its memory, and nothing is left over. */
+async function killedDuring(held, what, role, delayMs) {
+  const { server } = held
+  const { sandbox, ask } = await counting()
+  const id = sandbox.sandboxId
+  if (what === 'resume') await sandbox.pause()
+  const under = (what === 'fork' ? post(server, id, 'fork', { count: 2, timeout: 60 }) : what === 'snapshot' ? post(server, id, 'snapshots') : post(server, id, what)).catch(() => null)
+  await new Promise((done) => setTimeout(done, delayMs)) // anywhere in between
+  await server.killRoles(role)
+  await under
+  await healthy(server)
+  await until('it settles', async () => ['running', 'paused'].includes(await stateOf(server, id)), 30_000)
+  const again = await Sandbox.connect(id, { timeoutMs: 300_000 })
+  await ask(again)
+  assert.equal(await again.files.read('kept'), 'kept')
+  assert.equal(await again.pause(), true)
+  await again.connect()
+  await ask(again)
+  for (const { sandboxID } of (await api(server, 'GET', '/v2/sandboxes')).json) await killRaw(server, sandboxID)
+  for (const { snapshotID } of (await api(server, 'GET', '/snapshots')).json) await api(server, 'DELETE', `/templates/${encodeURIComponent(snapshotID)}`)
+}
+
+for (const role of ['engine', 'control', 'edge'])
+  test(`kill -9 of ${role} during pause, resume, snapshot and fork`, withServer(cold, async (held) => {
+    const before = await settled(held.server)
+    const delays = { pause: [5, 40, 90], resume: [5, 40], snapshot: [60], fork: [30, 110] }
+    for (const [what, list] of Object.entries(delays)) for (const delay of role === 'edge' ? list.slice(-1) : list) await killedDuring(held, what, role, delay)
+    await until('nothing kept', () => ['checkpoints', 'sealed', 'sandboxes'].every((d) => fs.readdirSync(held.server.file(d)).length === 0), 20_000)
+    await returned(held.server, before, { kept: { edge: 40, control: 40, engine: 40 } })
+  }))
+
+test('kill -9 of everything during a pause', withServer(cold, async (held) => {
+  for (const delay of [10, 60]) {
+    const { sandbox, ask } = await counting()
+    const under = post(held.server, sandbox.sandboxId, 'pause').catch(() => null)
+    await new Promise((done) => setTimeout(done, delay))
+    const roles = held.server.rolePids()
+    await held.server.stop('SIGKILL')
+    for (const pid of roles) try { process.kill(pid, 'SIGKILL') } catch { /* it ended with its supervisor */ }
+    await under
+    await held.again()
+    await until('it settles', async () => ['running', 'paused'].includes(await stateOf(held.server, sandbox.sandboxId)), 30_000)
+    const again = await Sandbox.connect(sandbox.sandboxId, { timeoutMs: 300_000 })
+    await ask(again)
+    await again.kill()
+  }
+  await until('nothing kept', () => ['checkpoints', 'sealed', 'sandboxes'].every((d) => fs.readdirSync(held.server.file(d)).length === 0), 20_000)
+}))
+
+test('server stopped and started: the paused are paused, with memory', withServer({ warm_mb: 1024 }, async (held) => {
+  const { sandbox, ask } = await counting()
+  await sandbox.pause()
+  await held.server.stop()
+  await held.again()
+  assert.equal(await stateOf(held.server, sandbox.sandboxId), 'paused')
+  const again = await Sandbox.connect(sandbox.sandboxId)
+  assert.equal((await ask(again)).requests, 2)
+  await again.kill()
+}))

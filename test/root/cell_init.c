@@ -446,6 +446,20 @@ static void do_sleeper(void) /* a process that stays, with a listener of its own
         }
 }
 
+static void do_hold(const char *mib) /* a process that stays, with that much memory */
+{
+        size_t n = (size_t)strtoul(mib, NULL, 10) << 20;
+        char *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        if (p != MAP_FAILED)
+                memset(p, 7, n);
+        (void)close_range(3, ~0u, 0);
+        say_result(p == MAP_FAILED ? -1 : 0);
+        (void)close(1);
+        for (;;)
+                (void)pause();
+}
+
 static void run_command(char *line)
 {
         char *rest = line, *name = strsep(&rest, " ");
@@ -487,6 +501,8 @@ static void run_command(char *line)
                 do_read("/proc/sys/kernel/hostname");
         else if (strcmp(name, "sleeper") == 0)
                 do_sleeper();
+        else if (strcmp(name, "hold") == 0)
+                do_hold(rest);
         else if (strcmp(name, "exit") == 0)
                 say_result(kill(1, SIGUSR1));
         else if (strcmp(name, "try") == 0)

@@ -212,22 +212,36 @@ static void a_warm_one_can_be_sealed_killed_and_started_cold(void)
         CHECK_NONE(rig_drop(&g, IMAGE2, NULL));
 }
 
+static const char *woken_from(const char *id, const char *image)
+{
+        json_t *answer = rig_call(&g, json_pack("{s:s,s:o}", "op", "create", "plan", woken(id, image)));
+        const char *from = json_string_value(json_object_get(answer, "from"));
+        static char text[32];
+
+        (void)snprintf(text, sizeof(text), "%s", from ? from : "nowhere");
+        json_decref(answer);
+        return text;
+}
+
 static void the_least_recently_used_goes_first(void)
 {
         CHECK(rig_stop(&g));
-        g.warm_mb = 1; /* each has a few hundred KiB */
+        g.warm_mb = 20; /* for two of the three */
         CHECK(rig_start(&g));
         CHECK_NONE(rig_create(&g, rig_plan(A)));
         CHECK_NONE(rig_create(&g, rig_plan(B)));
         CHECK_NONE(rig_create(&g, rig_plan(C)));
+        CHECK_STR(rig_run(&g, A, "hold 8"), "ok");
+        CHECK_STR(rig_run(&g, B, "hold 8"), "ok");
+        CHECK_STR(rig_run(&g, C, "hold 8"), "ok");
         CHECK_NONE(rig_pause(&g, A, IMAGE));
         CHECK_NONE(rig_pause(&g, B, IMAGE2));
         CHECK_NONE(rig_pause(&g, C, IMAGE3));
-        CHECK_INT(info_number("warm"), <, 3);
-        CHECK_INT(info_number("warm_bytes"), <=, 1 << 20);
-        CHECK_NONE(rig_create(&g, woken(A, IMAGE))); /* warm or not makes no difference to anybody */
-        CHECK_NONE(rig_create(&g, woken(B, IMAGE2)));
-        CHECK_NONE(rig_create(&g, woken(C, IMAGE3)));
+        CHECK_INT(info_number("warm"), ==, 2);
+        CHECK_INT(info_number("warm_bytes"), <=, 20 << 20);
+        CHECK_STR(woken_from(A, IMAGE), "checkpoint");
+        CHECK_STR(woken_from(B, IMAGE2), "warm");
+        CHECK_STR(woken_from(C, IMAGE3), "warm");
         CHECK_NONE(rig_kill(&g, A));
         CHECK_NONE(rig_kill(&g, B));
         CHECK_NONE(rig_kill(&g, C));

@@ -15,6 +15,7 @@
 #include "engine/devfs.h"
 #include "sys/proc.h"
 #include "sys/scm.h"
+#include "wire/crc32c.h"
 
 #define JOB_MAX (4u << 20)
 #define JOB_FDS 3
@@ -119,6 +120,7 @@ static void start(const struct worker_conf *c, int vault_sock, const int *fds, s
 
 _Noreturn void worker_serve(struct worker_conf *c, int sock)
 {
+        static const uint8_t zeros[1u << 16];
         int fds[JOB_FDS];
         size_t nfds = 0;
         struct err err;
@@ -126,6 +128,7 @@ _Noreturn void worker_serve(struct worker_conf *c, int sock)
 
         if (devfs_make(c->envd_binary, &c->dev, &err) < 0)
                 c->dev = -1;                    /* then each worker makes one */
+        (void)crc32c(0, zeros, sizeof(zeros));  /* makes its tables: once, not in each worker */
         (void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* of what workers leave: restored sandboxes */
         while (scm_recv(sock, &word, 1, fds, JOB_FDS, &nfds) == 1) {
                 if (nfds >= 2)

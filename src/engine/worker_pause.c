@@ -1,6 +1,6 @@
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -80,23 +80,25 @@ static int dump(const struct pausing *p, struct criu_stats *stats, struct err *e
         return r;
 }
 
-/* Images are flushed together with its files (keep_files): one wait for the disk instead of one for each of them.  The disk
- * is set to work on the large ones while they are summed up. */
-static void begin_flush(int checkpoint)
+/* Set the disk to work on everything while the images are summed up: what keep_files() waits for is then little.  One wait
+ * for all of them instead of one for each. */
+static void *flush_early(void *arg)
 {
-        int images = sys_open_dir(checkpoint, CHECKPOINT_IMAGES);
-        DIR *d = images < 0 ? NULL : fdopendir(images);
-        struct dirent *e;
+        const struct pausing *p = arg;
 
-        while (d && (e = readdir(d))) {
-                bool is_large = str_starts(str_of(e->d_name), "pages-");
-                AUTO_CLOSE int fd = is_large ? openat(images, e->d_name, O_RDONLY | O_CLOEXEC) : -1;
+        (void)syncfs(p->dir); /* if it fails, it does so again later */
+        return NULL;
+}
 
-                if (fd >= 0)
-                        (void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE); /* else it begins later */
-        }
-        if (d)
-                (void)closedir(d);
+static int finish(struct pausing *p, int dir, const struct checkpoint_facts *f, struct err *err)
+{
+        pthread_t flusher;
+        bool is_flushing = p->is_durable && pthread_create(&flusher, NULL, flush_early, p) == 0;
+        int r = checkpoint_finish(dir, f, false, &p->bytes, err);
+
+        if (is_flushing)
+                (void)pthread_join(flusher, NULL);
+        return r;
 }
 
 static int write_checkpoint(struct pausing *p, const json_t *job, struct err *err)
@@ -122,11 +124,7 @@ static int write_checkpoint(struct pausing *p, const json_t *job, struct err *er
         p->dumped_us = clock_mono_us();
         worker_point(p->conf, "dumped");
         f.frozen_us = stats.frozen_us;
-        if (r < 0)
-                return r;
-        if (p->is_durable)
-                begin_flush(dir);
-        return checkpoint_finish(dir, &f, false, &p->bytes, err);
+        return r < 0 ? r : finish(p, dir, &f, err);
 }
 
 /* ------------------------------------------------------------- its files */

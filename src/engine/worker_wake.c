@@ -36,6 +36,9 @@ struct waking {
         pthread_t verifier;
         bool is_verifying;
         struct err damage;
+        pthread_t joiner;
+        bool is_joining;
+        struct err refusal;
         int netns; /* its own */
 };
 
@@ -164,19 +167,38 @@ static void renew_machine_id(struct waking *w)
         sys_set_fsids(0, 0);
 }
 
+/* Joining is mostly waiting (cell.h), so it goes on while the rest is prepared. */
+static void *join_groups(void *arg)
+{
+        struct waking *w = arg;
+        const struct cgroups *c = w->conf->cgroups;
+        AUTO_CLOSE int v2 = -1;
+
+        (void)cgroups_recycle(c, w->record.slot); /* of one that failed half way */
+        if (cgroups_make(c, w->record.slot, &w->plan.limits, &v2, &w->refusal) == 0)
+                (void)cgroups_join(c, w->record.slot, &w->refusal);
+        return NULL;
+}
+
+static void begin_joining(struct waking *w)
+{
+        w->is_joining = pthread_create(&w->joiner, NULL, join_groups, w) == 0;
+        if (!w->is_joining)
+                (void)join_groups(w);
+}
+
 static int enter_cgroups(struct waking *w, struct err *err)
 {
-        const struct worker_conf *c = w->conf;
-        AUTO_CLOSE int v2 = -1;
-        int r;
-
-        (void)cgroups_recycle(c->cgroups, w->record.slot); /* of one that failed half way */
-        r = cgroups_make(c->cgroups, w->record.slot, &w->plan.limits, &v2, err);
-        if (r == 0)
-                r = cgroups_join(c->cgroups, w->record.slot, err);
-        if (r == 0 && unshare(CLONE_NEWCGROUP) < 0) /* its root is where we are */
-                r = err_sys(err, -errno, "make cgroup namespace");
-        return r;
+        if (w->is_joining)
+                (void)pthread_join(w->joiner, NULL);
+        w->is_joining = false;
+        if (w->refusal.kind != ERR_NONE) {
+                *err = w->refusal;
+                return -EIO;
+        }
+        if (unshare(CLONE_NEWCGROUP) < 0) /* its root is where we are */
+                return err_sys(err, -errno, "make cgroup namespace");
+        return 0;
 }
 
 static int restore(struct waking *w, pid_t *ret_pid, struct err *err)
@@ -227,6 +249,8 @@ static void undo(struct waking *w, pid_t pid)
 
         if (w->is_verifying)
                 (void)pthread_join(w->verifier, NULL);
+        if (w->is_joining)
+                (void)pthread_join(w->joiner, NULL);
         if (pid > 0)
                 end_it(pid);
         if (w->was_resting && still_write(w->dir, w->plan.id, &w->still, true, &err) < 0)
@@ -234,29 +258,49 @@ static void undo(struct waking *w, pid_t pid)
         (void)record_remove(w->dir);
 }
 
-static int wake(struct waking *w, struct worker_result *ret, struct err *err)
+enum step { STEP_CHECK, STEP_PLACE, STEP_GROUPS, STEP_RESTORE, STEP_INIT, STEPS };
+
+static void log_steps(const struct waking *w, const uint64_t at[STEPS + 1])
 {
-        const struct worker_conf *c = w->conf;
-        pid_t pid = 0;
+        log_debug("wake.steps", "sandbox=%s check_us=%llu place_us=%llu groups_us=%llu restore_us=%llu init_us=%llu",
+                  w->plan.id, (unsigned long long)(at[1] - at[0]), (unsigned long long)(at[2] - at[1]),
+                  (unsigned long long)(at[3] - at[2]), (unsigned long long)(at[4] - at[3]),
+                  (unsigned long long)(at[5] - at[4]));
+}
+
+static int run_step(struct waking *w, enum step step, pid_t *pid, struct err *err)
+{
         int r;
 
-        if ((r = open_checkpoint(w, err)) == 0)
+        switch (step) {
+        case STEP_CHECK: return open_checkpoint(w, err);
+        case STEP_PLACE:
                 memcpy(w->record.envd, checkpoint_facts(w->checkpoint)->envd, sizeof(w->record.envd));
-        if (r == 0)
-                r = place_make(&w->place, c, w->dir, &w->plan, w->checkpoint, w->record.uid_base, err);
-        if (r == 0) {
-                renew_machine_id(w);
-                r = enter_cgroups(w, err);
+                r = place_make(&w->place, w->conf, w->dir, &w->plan, w->checkpoint, w->record.uid_base, err);
+                if (r == 0)
+                        renew_machine_id(w);
+                return r;
+        case STEP_GROUPS: return enter_cgroups(w, err);
+        case STEP_RESTORE: worker_point(w->conf, "placed"); return restore(w, pid, err);
+        case STEP_INIT: worker_point(w->conf, "resumed"); return introduce(w, err);
+        case STEPS: break;
+        }
+        return 0;
+}
+
+static int wake(struct waking *w, struct worker_result *ret, struct err *err)
+{
+        uint64_t at[STEPS + 1] = {clock_mono_us()};
+        pid_t pid = 0;
+        int r = 0;
+
+        begin_joining(w);
+        for (int step = 0; step < STEPS && r == 0; step++) {
+                r = run_step(w, (enum step)step, &pid, err);
+                at[step + 1] = clock_mono_us();
         }
         if (r == 0) {
-                worker_point(c, "placed");
-                r = restore(w, &pid, err);
-        }
-        if (r == 0) {
-                worker_point(c, "resumed");
-                r = introduce(w, err);
-        }
-        if (r == 0) {
+                log_steps(w, at);
                 ret->fds[0] = sys_pidfd_open(pid);
                 ret->fds[1] = w->netns;
                 ret->nfds = 2;
@@ -266,7 +310,7 @@ static int wake(struct waking *w, struct worker_result *ret, struct err *err)
         }
         if (r < 0)
                 undo(w, pid);
-        place_clear(&w->place, c, w->dir);
+        place_clear(&w->place, w->conf, w->dir);
         return r;
 }
 

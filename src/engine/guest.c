@@ -386,8 +386,8 @@ void guest_kill(struct guest *s, struct ask *a)
         (void)err_set(&killed, ERR_CONFLICT, "sandbox %s was killed while it was being made", s->record.id);
         fail_maker(s, &killed);
         guest_answer_at_end(s, a, &none);
-        if (s->work && !work_give_up(s))
-                s->is_doomed = true; /* not before the worker is done */
+        if (s->state == GUEST_BUSY || (s->work && !work_give_up(s)))
+                s->is_doomed = true; /* not before the worker is done, and what it leaves is known */
         else
                 guest_end(s);
 }

@@ -5,6 +5,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "engine/guest.h"
 
 #define ROUNDS_MAX 400u /* of 10 ms */
 
@@ -72,8 +73,12 @@ void leftovers_remove(struct engine *e)
 
         if (left > 0)
                 log_warn("slots.left", "count=%u, for the next start", left);
-        if (e->sandboxes.used > 0)
-                return;
+        MAP_EACH (slot, &e->sandboxes) {
+                const struct guest *s = slot->value;
+
+                if (s->record.slot)
+                        return; /* it lives on, under our name and rules */
+        }
         (void)cgroups_remove_parent(e->instance.name); /* not empty: for the next start */
         if (e->filter && filter_remove_table(&e->instance, &err) < 0)
                 log_warn("filter.left", "error=\"%s\"", err.msg);

@@ -3,12 +3,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/err.h"
+#include "base/log.h"
 #include "sys/fs.h"
 #include "sys/mnt.h"
 #include "sys/proc.h"
+
+#define BOOT_ID ".boot_id"
 
 static const struct {
         const char *name;
@@ -180,4 +185,34 @@ int rootfs_build(struct rootfs *r, const struct rootfs_dirs *d, const struct pla
         if (e == 0 && (e = hang_cell_mounts(r, c, err)) < 0)
                 rootfs_done(r);
         return e;
+}
+
+static int write_boot_id(int run)
+{
+        AUTO_CLOSE int fd = -1;
+        char text[UUID_MAX];
+
+        uuid_make(text);
+        text[UUID_MAX - 1] = '\n';
+        if (unlinkat(run, BOOT_ID, 0) < 0 && errno != ENOENT)
+                return -errno;
+        fd = openat(run, BOOT_ID, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444);
+        return fd < 0 || write(fd, text, UUID_MAX) != UUID_MAX ? -EIO : 0;
+}
+
+void rootfs_renew_boot_id(struct rootfs *r, uint32_t uid_base)
+{
+        AUTO_CLOSE int run = -1, file = -1;
+        int e;
+
+        sys_set_fsids(uid_base, uid_base);
+        run = sys_open_dir(r->mount, "run");
+        e = run < 0 ? run : write_boot_id(run);
+        sys_set_fsids(0, 0);
+        if (e == 0)
+                e = file = sys_clone_tree(r->mount, "run/" BOOT_ID);
+        if (e >= 0)
+                e = sys_move_mount(file, r->mount, "proc/sys/kernel/random/boot_id");
+        if (e < 0)
+                log_warn("boot_id.kept", "error=\"%s\"", strerror(-e)); /* it is no secret, and nobody depends on it */
 }

@@ -32,3 +32,5 @@ int rootfs_overlay(struct rootfs *r, const struct rootfs_dirs *d, const struct p
  * On failure *r holds nothing; what was made below dir stays. */
 int rootfs_build(struct rootfs *r, const struct rootfs_dirs *d, const struct plan_create *p, const struct cell *c,
                  struct err *err);
+/* A boot id of its own over the host's, after rootfs_build(): a sandbox started on files that another boot left can tell. */
+void rootfs_renew_boot_id(struct rootfs *r, uint32_t uid_base);

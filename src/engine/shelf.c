@@ -7,9 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/err.h"
 #include "base/log.h"
+#include "engine/checkpoint.h"
 #include "engine/guest.h"
 #include "engine/rest.h"
+#include "sys/fs.h"
 
 static void each_name(int dir, void (*fn)(const char *name, void *arg), void *arg)
 {
@@ -103,8 +106,55 @@ static void tidy_layer(const char *name, void *arg)
                 rest_drop(e, e->sealed_dir, name);
 }
 
+/* ------------------------------------------------------------- copies of envd */
+
+static bool is_needed(const json_t *needed, const char *hash)
+{
+        return json_object_get(needed, hash) != NULL;
+}
+
+static void note_need(const char *name, void *arg)
+{
+        struct listing *l = arg;
+        AUTO_CLOSE int dir = sys_open_dir(l->engine->checkpoints_dir, name);
+        struct checkpoint *c = NULL;
+        struct err err = {0};
+
+        if (dir < 0 || checkpoint_open(dir, &c, &err) < 0)
+                return;
+        (void)json_object_set_new(l->names, checkpoint_facts(c)->envd, json_true());
+        c = checkpoint_free(c);
+}
+
+static void tidy_envd(const char *name, void *arg)
+{
+        struct listing *l = arg;
+
+        if (!is_needed(l->names, name))
+                (void)unlinkat(l->engine->envd_dir, name, 0);
+}
+
+/* A worker that outlived an engine may be about to refer to one. */
+static void tidy_envds(struct engine *e)
+{
+        struct listing l = {e, json_object()};
+
+        MAP_EACH (slot, &e->sandboxes) {
+                const struct guest *s = slot->value;
+
+                if (s->state == GUEST_BUSY) {
+                        json_decref(l.names);
+                        return;
+                }
+        }
+        each_name(e->checkpoints_dir, note_need, &l);
+        each_name(e->envd_dir, tidy_envd, &l);
+        json_decref(l.names);
+}
+
 void shelf_tidy(struct engine *e)
 {
         each_name(e->checkpoints_dir, tidy_checkpoint, e);
         each_name(e->sealed_dir, tidy_layer, e);
+        tidy_envds(e);
 }

@@ -196,7 +196,11 @@ static int step_rootfs(struct start *st, struct err *err)
         struct engine *e = st->guest->engine;
         struct rootfs_dirs dirs = {e->layers_dir, e->sealed_dir, st->dir, e->trash_dir};
 
-        return rootfs_build(&st->rootfs, &dirs, &st->plan, &st->cell, err);
+        int r = rootfs_build(&st->rootfs, &dirs, &st->plan, &st->cell, err);
+
+        if (r == 0 && st->plan.is_upper_kept)
+                rootfs_renew_boot_id(&st->rootfs, st->cell.uid_base);
+        return r;
 }
 
 /* After the message is on its way, so that envd works meanwhile; before the answer, so that no sandbox that anybody knows

@@ -8,10 +8,12 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "sys/fs.h"
+#include "sys/proc.h"
 
 /* Processes waited for memory for a fifth of a second within two: then one of ours has to go.  (Two seconds is the shortest
  * that may be asked for without CAP_SYS_RESOURCE.) */
 #define PRESSURE "some 200000 2000000"
+#define DEATH_MS 3000
 #define AVAILABLE_SHARE 10u /* less than a tenth of the machine's memory is left: no more is kept */
 
 static uint64_t budget(const struct engine *e)
@@ -80,12 +82,18 @@ bool warm_add(struct guest *s)
 
 /* ------------------------------------------------------------- pressure */
 
+static void unwatch(struct engine *e)
+{
+        loop_del(&e->pressure);
+        close_fd(&e->pressure.fd);
+}
+
 static void on_pressure(struct io *io, uint32_t events)
 {
         struct engine *e = CONTAINER_OF(io, struct engine, pressure);
 
         if (events & EPOLLERR) { /* the kernel has taken it away */
-                warm_stop(e);
+                unwatch(e);
                 return;
         }
         if (!list_is_empty(&e->warm))
@@ -103,8 +111,19 @@ void warm_start(struct engine *e)
                 log_warn("warm.unwatched", "this host does not tell of memory pressure, going on without");
 }
 
+/* Nobody would thaw them, and nobody would give their memory back.  Their slots are cleared with the others. */
 void warm_stop(struct engine *e)
 {
-        loop_del(&e->pressure);
-        close_fd(&e->pressure.fd);
+        LIST_EACH (node, &e->warm)
+                cgroups_kill(&e->cgroups, LIST_ENTRY(node, struct guest, warm)->record.slot);
+        LIST_EACH (node, &e->warm) {
+                struct guest *s = LIST_ENTRY(node, struct guest, warm);
+
+                if (sys_pidfd_wait(s->death.fd, DEATH_MS) < 0)
+                        continue;
+                close_fd(&s->netns);
+                slots_go(&e->pool.slots, s->record.slot, SLOT_DIRTY);
+                s->record.slot = 0;
+        }
+        unwatch(e);
 }

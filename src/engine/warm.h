@@ -6,7 +6,7 @@
 #include "engine/guest.h"
 
 void warm_start(struct engine *e); /* begin to watch the machine's memory */
-void warm_stop(struct engine *e);
+void warm_stop(struct engine *e);  /* what is warm ends; it is at rest on disk */
 /* PAUSING -> WARM, and others may have to go; false: there is no room for it. */
 bool warm_add(struct guest *s);
 void warm_forget(struct guest *s); /* fine when it is not warm */

@@ -73,6 +73,7 @@ bool rig_open(struct rig *g, unsigned pool_size)
                                            "images/layers",
                                            "images/layers/base",
                                            "images/layers/base/tmp",
+                                           "images/layers/base/run",
                                            "images/layers/base/proc",
                                            "images/layers/base/dev"};
         char path[160];

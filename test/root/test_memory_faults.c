@@ -269,6 +269,45 @@ static void everything_dies(void)
         CHECK_NONE(end());
 }
 
+static void a_vault_that_dies_takes_nothing_along(void)
+{
+        json_t *answer;
+        int fd;
+
+        CHECK(begin());
+        stall("dumped");
+        send_pause();
+        fd = reach("dumped");
+        CHECK_INT(kill(rig_helper(&g, "sg-vault"), SIGKILL), ==, 0);
+        (void)close(fd);
+        answer = rig_receive(&g);
+        CHECK(json_is_true(json_object_get(answer, "ok")));
+        json_decref(answer);
+        CHECK_NONE(rig_create(&g, woken(A))); /* by another vault */
+        CHECK(is_itself());
+        CHECK_NONE(end());
+}
+
+static void an_engine_that_stops_keeps_nothing_warm(void)
+{
+        const struct leak_count nobody = {.cgroups = 0, .files = 2};
+        struct leak_count after;
+
+        CHECK(rig_stop(&g));
+        g.warm_mb = 64;
+        CHECK(rig_start(&g));
+        CHECK(begin());
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        CHECK(rig_stop(&g));
+        after = rig_count(&g, &nobody);
+        g.warm_mb = 0;
+        CHECK(rig_start(&g));
+        CHECK(leak_none(&after, &nobody));
+        CHECK_NONE(rig_create(&g, woken(A)));
+        CHECK(is_itself());
+        CHECK_NONE(end());
+}
+
 /* ------------------------------------------------------------- at the same time */
 
 static void kill_waits_for_a_pause(void)
@@ -473,6 +512,8 @@ int main(void)
         RUN_CLEAN(a_pause_whose_worker_dies_late_is_done);
         RUN_CLEAN(waking_whose_worker_dies_can_be_tried_again);
         RUN_CLEAN(everything_dies);
+        RUN_CLEAN(a_vault_that_dies_takes_nothing_along);
+        RUN_CLEAN(an_engine_that_stops_keeps_nothing_warm);
         RUN_CLEAN(kill_waits_for_a_pause);
         RUN_CLEAN(one_being_woken_can_be_killed);
         RUN_CLEAN(what_nobody_hears_becomes_a_fact);

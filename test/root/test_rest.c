@@ -51,8 +51,11 @@ static json_t *sealed(const char *id)
 
 static void files_are_there_after_a_cold_resume(void)
 {
+        char boot[64];
+
         CHECK_NONE(rig_create(&g, rig_plan(A)));
         CHECK_STR(rig_run(&g, A, "write /tmp/x hello"), "ok");
+        (void)snprintf(boot, sizeof(boot), "%.60s", rig_run(&g, A, "read /proc/sys/kernel/random/boot_id"));
         CHECK_NONE(rig_pause(&g, A, NULL));
         CHECK_STR(rig_state(&g, A), "paused");
         CHECK_STARTS(rig_dial_refusal(&g, A, 49983), "not_found");
@@ -60,6 +63,8 @@ static void files_are_there_after_a_cold_resume(void)
         CHECK_NONE(rig_create(&g, kept(A)));
         CHECK_STR(rig_state(&g, A), "running");
         CHECK_STR(rig_run(&g, A, "read /tmp/x"), "hello");
+        CHECK(strcmp(rig_run(&g, A, "read /proc/sys/kernel/random/boot_id"), boot) != 0);
+        CHECK_INT(strlen(rig_run(&g, A, "read /proc/sys/kernel/random/boot_id")), ==, 37);
         CHECK_STR(rig_run(&g, A, "write /tmp/y again"), "ok");
         CHECK_NONE(rig_pause(&g, A, NULL)); /* and once more */
         CHECK_NONE(rig_create(&g, kept(A)));

@@ -19,7 +19,7 @@ struct snapshot_job {
         struct exchange *x; /* who waits; this job goes with it */
         struct snapshot snapshot;
         bool is_held; /* the names in it, until the list of snapshots does */
-        size_t next;  /* the layer to be flushed next */
+        size_t next;  /* 0: the checkpoint is to be flushed, n: the layer n-1 is */
         struct engine_call flush;
         struct durable_waiter synced;
 };
@@ -92,51 +92,50 @@ static void list_it(struct snapshot_job *job)
                 durable_wait(&x->control->durable, &job->synced);
 }
 
-static void flush_next(struct snapshot_job *job);
+static void flush(struct snapshot_job *job);
 
 static void on_flushed(struct engine_call *c, const json_t *answer, const struct err *err)
 {
         struct snapshot_job *job = CONTAINER_OF(c, struct snapshot_job, flush);
+        struct control *control = job->x->control;
 
         (void)answer;
+        if (err && err->kind == ERR_UNAVAILABLE && control->engine.state != ENGINE_UP) {
+                flush(job); /* what is to be flushed is still there when the engine is back */
+                return;
+        }
         if (err) {
                 answer_copy_error(job->x, err);
                 return;
         }
         if (job->next > 0)
-                refs_set_flushed(&job->x->control->refs,
+                refs_set_flushed(&control->refs,
                                  json_string_value(json_array_get(job->snapshot.layers, job->next - 1)));
-        flush_next(job);
+        job->next++;
+        flush(job);
 }
 
 /* The checkpoint first, then every layer of which it is not known that it is on disk. */
-static void flush_next(struct snapshot_job *job)
+static void flush(struct snapshot_job *job)
 {
+        struct control *c = job->x->control;
         const struct snapshot *sn = &job->snapshot;
         const char *layer = NULL;
 
-        if (engine_call_is_started(&job->flush))
-                return;
-        while (job->next < json_array_size(sn->layers) && !layer) {
-                const char *name = json_string_value(json_array_get(sn->layers, job->next++));
-
-                if (!refs_is_flushed(&job->x->control->refs, name))
-                        layer = name;
+        for (; job->next > 0 && job->next <= json_array_size(sn->layers); job->next++) {
+                layer = json_string_value(json_array_get(sn->layers, job->next - 1));
+                if (!refs_is_flushed(&c->refs, layer))
+                        break;
         }
-        if (!layer) {
+        if (job->next > json_array_size(sn->layers)) {
                 list_it(job);
                 return;
         }
-        engine_call(&job->x->control->engine, &job->flush, json_pack("{s:s,s:s}", "op", "flush", "layer", layer),
-                    FLUSH_TIMEOUT_MS);
-}
-
-static void flush_all(struct snapshot_job *job)
-{
         job->flush.on = on_flushed;
-        job->synced.on = on_synced;
-        engine_call(&job->x->control->engine, &job->flush,
-                    json_pack("{s:s,s:s}", "op", "flush", "checkpoint", job->snapshot.checkpoint), FLUSH_TIMEOUT_MS);
+        engine_call(
+                &c->engine, &job->flush,
+                json_pack("{s:s,s:s}", "op", "flush", layer ? "layer" : "checkpoint", layer ? layer : sn->checkpoint),
+                FLUSH_TIMEOUT_MS);
 }
 
 static int fill(struct snapshot *sn, const struct control *c, const struct life *l, const struct image *image,
@@ -177,7 +176,8 @@ static void on_image(struct image_taker *t, const struct image *image, const str
                 answer_error(x, 503, NULL, "out of memory");
         } else {
                 job->is_held = true;
-                flush_all(job);
+                job->synced.on = on_synced;
+                flush(job);
         }
 }
 

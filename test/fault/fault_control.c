@@ -34,11 +34,27 @@ static int count_row(struct sandbox *sb, void *arg)
         return 0;
 }
 
-static bool is_settled(void *arg) /* nothing is being started or ended */
+static size_t alive_and(const char *state)
 {
+        const char *id;
+        json_t *v;
+        size_t n = 0;
+
+        json_object_foreach (engine.alive, id, v)
+                n += engine_has(id, state);
+        return n;
+}
+
+static bool is_settled(void *arg) /* nothing is being started, ended or changed */
+{
+        const struct lives *ls = &rig.control.lives;
+        size_t paused = 0;
+
         (void)arg;
-        return rig.control.lives.running == json_object_size(engine.alive) &&
-               (rig.control.lives.by_id.used == rig.control.lives.running);
+        LIST_EACH (node, &ls->all)
+                paused += LIST_ENTRY(node, struct life, node)->sandbox.state == SANDBOX_PAUSED;
+        return rig.control.engine.state == ENGINE_UP && ls->running == alive_and("running") &&
+               paused >= alive_and("paused") && ls->by_id.used == ls->running + paused;
 }
 
 static int must_agree(void)
@@ -97,6 +113,54 @@ static int serve_everything(void)
         return 0;
 }
 
+/* Everything that may follow once there is a sandbox; whatever fails, it can be ended afterwards, and nothing is left. */
+static int copy_everything(void)
+{
+        char id[SANDBOX_ID_MAX] = "", path[96], snapshot[64] = "";
+        unsigned status;
+
+        if (!create("{\"templateID\":\"base\",\"envVars\":{\"A\":\"b\"}}", id))
+                return BROKEN("cannot create");
+        (void)snprintf(path, sizeof(path), "/sandboxes/%s/pause", id);
+        status = ask_faulty("POST", path, "{}");
+        MUST(status == 204 || fault_was_hit());
+        MUST(must_agree() == 0);
+        (void)snprintf(path, sizeof(path), "/v2/sandboxes/%s/connect", id);
+        status = ask_faulty("POST", path, "{\"memory\":false}");
+        MUST(status == 201 || fault_was_hit());
+        MUST(must_agree() == 0);
+        (void)snprintf(path, sizeof(path), "/sandboxes/%s/snapshots", id);
+        status = ask_faulty("POST", path, "{\"name\":\"s\"}");
+        MUST(status == 201 || fault_was_hit());
+        if (status == 201)
+                (void)snprintf(snapshot, sizeof(snapshot), "s");
+        MUST(must_agree() == 0);
+        (void)snprintf(path, sizeof(path), "/sandboxes/%s/fork", id);
+        status = ask_faulty("POST", path, "{\"count\":2}");
+        MUST(status == 201 || fault_was_hit());
+        MUST(must_agree() == 0);
+        (void)snprintf(path, sizeof(path), "/sandboxes/%s/rollback", id);
+        status = ask_faulty("POST", path, "{\"snapshotID\":\"s\"}");
+        MUST(status == 200 || fault_was_hit());
+        MUST(ask_faulty("GET", "/snapshots?limit=1", NULL) == 200 || fault_was_hit());
+        MUST(must_agree() == 0);
+        (void)snprintf(path, sizeof(path), "/sandboxes/%s", id);
+        MUST(ask_faulty("DELETE", path, NULL) == 204 || fault_was_hit());
+        MUST(must_agree() == 0);
+        return fault_was_hit() ? -ENOMEM : 0;
+}
+
+static int everything_is_copied(void)
+{
+        int r;
+
+        fault_pause();
+        r = rig_start() ? copy_everything() : BROKEN("cannot start");
+        rig_stop();
+        fault_resume();
+        return engine.broken ? BROKEN(engine.broken) : r;
+}
+
 static int everything_is_served(void)
 {
         int r;
@@ -136,6 +200,7 @@ static int control_starts_over_a_store(void)
 int main(void)
 {
         EACH(everything_is_served);
+        EACH(everything_is_copied);
         EACH(control_starts_over_a_store);
         return fault_done();
 }

@@ -37,6 +37,8 @@ int life_record(struct life *l, const struct life_row *row, struct err *err);
 /* What has happened happened: memory follows even when the store cannot; logged, and *err says so. */
 int life_record_fact(struct life *l, const struct life_row *row, struct err *err);
 
+int life_write_again(struct life *l, struct err *err); /* the row, if that failed the last time */
+
 /* ---- one step at the engine ---- */
 void life_call(struct life *l, enum life_step step, json_t *msg, unsigned timeout_ms);
 int life_call_create(struct life *l, bool with_memory, struct err *err); /* begin what the row describes */
@@ -70,4 +72,6 @@ void life_drop_sealing(struct life *l);
 void life_forget_flat(struct life *l);
 
 /* ---- life_rollback.c ---- */
-void life_roll_again(struct life *l); /* ROLLING_BACK, and it is not known how far that got */
+/* What is there under its id is ended before something else is begun: STEP_END. */
+void life_end_first(struct life *l);
+bool life_ends_again(struct life *l, const struct err *err); /* that failed, and is tried again later */

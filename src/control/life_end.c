@@ -47,6 +47,7 @@ static void break_off(struct life *l)
         if (!(l->step == STEP_CREATE && engine_call_is_sent(&l->call)))
                 engine_call_cancel(&l->call);
         durable_cancel(&l->synced);
+        timer_clear(&l->retry);
 }
 
 void life_kill(struct life *l, const char *why, struct life_waiter *w)

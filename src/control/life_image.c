@@ -236,9 +236,9 @@ void life_on_shifted(struct life *l, const struct err *err)
 {
         struct err why;
 
-        if (life_is_unknown(l, err))
+        if (life_is_unknown(l, err) || life_ends_again(l, err))
                 return;
-        if (err) {
+        if (err && l->step != STEP_END) {
                 log_warn("sandbox.copy", "sandbox=%s failed=\"%s\"", l->sandbox.id, err->msg);
                 end_shift(l, err);
                 return;

@@ -166,10 +166,11 @@ int life_call_create(struct life *l, bool with_memory, struct err *err)
         struct lives *ls = l->lives;
         struct sandbox s = l->sandbox; /* borrowed */
         json_t *plan = NULL;
-        int r = 0;
+        int r;
 
         s.env = NULL;
-        if (!with_memory) /* with it, envd has it in there */
+        r = life_write_again(l, err); /* what runs on layers that no row names would be lost */
+        if (r == 0 && !with_memory)   /* with it, envd has it in there */
                 r = store_sandbox_env(ls->o.store, s.id, &s.env, err);
         if (r == 0)
                 r = ls->o.plan(&s, with_memory, &plan, ls->o.arg, err);

@@ -10,10 +10,28 @@
 #include "model/snapshot.h"
 
 #define END_TIMEOUT_MS 60000
+#define END_RETRY_MS_MAX 10000
 
-static void end_it(struct life *l)
+void life_end_first(struct life *l)
 {
         life_call(l, STEP_END, json_pack("{s:s,s:s}", "op", "kill", "id", l->sandbox.id), END_TIMEOUT_MS);
+}
+
+static void on_retry(struct timer *t)
+{
+        life_end_first(CONTAINER_OF(t, struct life, retry));
+}
+
+bool life_ends_again(struct life *l, const struct err *err)
+{
+        if (l->step != STEP_END || !err || err->kind == ERR_NOT_FOUND)
+                return false;
+        log_warn("sandbox.roll_back", "sandbox=%s could not be ended: \"%s\", trying again in %u ms", l->sandbox.id,
+                 err->msg, l->retry_ms);
+        l->retry.on = on_retry;
+        timer_set(l->lives->o.loop, &l->retry, l->retry_ms);
+        l->retry_ms = l->retry_ms * 2 < END_RETRY_MS_MAX ? l->retry_ms * 2 : END_RETRY_MS_MAX;
+        return true;
 }
 
 int life_roll_back(struct life *l, const struct snapshot *sn, struct err *err)
@@ -36,13 +54,8 @@ int life_roll_back(struct life *l, const struct snapshot *sn, struct err *err)
         life_go(l, was_running ? SANDBOX_ROLLING_BACK : SANDBOX_SHIFTING);
         if (was_running)
                 life_show(l);
-        end_it(l);
+        life_end_first(l);
         return 0;
-}
-
-void life_roll_again(struct life *l)
-{
-        end_it(l);
 }
 
 static void begin(struct life *l)
@@ -55,9 +68,9 @@ static void begin(struct life *l)
 
 void life_on_rolled(struct life *l, const struct err *err)
 {
-        if (life_is_unknown(l, err))
+        if (life_is_unknown(l, err) || life_ends_again(l, err))
                 return;
-        if (l->step == STEP_END && (!err || err->kind == ERR_NOT_FOUND)) {
+        if (l->step == STEP_END) {
                 begin(l);
         } else if (err) {
                 log_warn("sandbox.roll_back", "sandbox=%s failed=\"%s\", leaving it paused", l->sandbox.id, err->msg);

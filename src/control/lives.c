@@ -181,14 +181,6 @@ void lives_tidy_later(struct lives *ls)
         timer_set(ls->o.loop, &ls->tidy, TIDY_MS);
 }
 
-static void on_tidy(struct timer *t)
-{
-        struct lives *ls = CONTAINER_OF(t, struct lives, tidy);
-
-        if (store_wants_tidy(ls->o.store))
-                store_tidy(ls->o.store);
-}
-
 /* A row that cannot be removed is harmless: at the next start the engine will not know its sandbox. */
 void life_remove_row(struct life *l)
 {
@@ -268,6 +260,9 @@ static int record(struct life *l, const struct life_row *row, bool is_fact, stru
                 refs_release(l->lives->o.refs, s.checkpoint, s.layers);
         else
                 take_over(l, &s);
+        if (r == 0 || is_fact)
+                l->is_unwritten = r < 0;
+        l->lives->has_unwritten |= l->is_unwritten;
         return r;
 }
 
@@ -284,6 +279,42 @@ int life_record_fact(struct life *l, const struct life_row *row, struct err *err
                 log_error("store.update", "sandbox=%s state=%s failed=\"%s\"", l->sandbox.id,
                           sandbox_state_name(row->state), err->msg);
         return r;
+}
+
+int life_write_again(struct life *l, struct err *err)
+{
+        struct life_row row = life_row_of(l);
+
+        if (!l->is_unwritten)
+                return 0;
+        if (row.state == SANDBOX_SHIFTING)
+                row.state = SANDBOX_PAUSED;
+        return life_record(l, &row, err);
+}
+
+static void write_again(struct lives *ls)
+{
+        struct err err;
+
+        ls->has_unwritten = false;
+        LIST_EACH (node, &ls->all) {
+                struct life *l = LIST_ENTRY(node, struct life, node);
+
+                if (l->sandbox.state < SANDBOX_KILLING && life_write_again(l, &err) < 0) {
+                        ls->has_unwritten = true;
+                        lives_tidy_later(ls);
+                }
+        }
+}
+
+static void on_tidy(struct timer *t)
+{
+        struct lives *ls = CONTAINER_OF(t, struct lives, tidy);
+
+        if (ls->has_unwritten)
+                write_again(ls);
+        if (store_wants_tidy(ls->o.store))
+                store_tidy(ls->o.store);
 }
 
 /* ---- those who wait ---- */

@@ -67,6 +67,7 @@ struct life {
         bool is_expiring;                   /* PAUSING: because its time was up */
         bool is_retried;                    /* SNAPSHOTTING: beginning it again failed once */
         int64_t was_started_ns, was_end_ns; /* RESUMING: what to show when it fails */
+        bool is_unwritten; /* its row is not what it should be: to be written again, at the latest before it is begun */
         /* names held for it in refs: those of its row */
         char held_checkpoint[CHECKPOINT_ID_MAX];
         json_t *held_layers;
@@ -109,6 +110,7 @@ struct lives {
         struct deadlines deadlines;
         struct timer timer;      /* for the first of them */
         struct timer tidy;       /* the store, when there is nothing to do */
+        bool has_unwritten;      /* one of them may be */
         struct engine_call list; /* asked again to collect what is left over */
 };
 

@@ -102,7 +102,7 @@ static void compare_rest(struct life *l, const json_t *entry)
                         life_apply_sealed(l, sealed);
         } else if (!(sealed && has_layer(l, sealed)) || !same_checkpoint(l, entry)) {
                 life_go(l, SANDBOX_SHIFTING);
-                life_call(l, STEP_END, json_pack("{s:s,s:s}", "op", "kill", "id", l->sandbox.id), LIST_TIMEOUT_MS);
+                life_end_first(l);
         }
 }
 
@@ -208,10 +208,11 @@ static void put_right(struct life *l, const json_t *entry)
                 return;
         }
         /* Waiting for the disk, or not sent yet: what leaves is sent after this. */
+        timer_clear(&l->retry);
         if (l->step == STEP_SYNC || engine_call_is_started(&l->call) || l->sandbox.state == SANDBOX_STARTING)
                 return;
         if (l->sandbox.state == SANDBOX_ROLLING_BACK)
-                life_roll_again(l);
+                life_end_first(l);
         else if (found == FOUND_BUSY)
                 l->lives->busy++;
         else if (l->sandbox.state == SANDBOX_SHIFTING)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "model/json_field.h"
 
 #define MEMORY_BYTES_MIN (16ull << 20)
 #define MEMORY_BYTES_MAX (1ull << 40)
@@ -85,17 +86,19 @@ static json_t *limits_encode(const struct plan_limits *l)
 
 json_t *plan_encode(const struct plan_create *p)
 {
-        json_t *layers = json_array();
+        json_t *layers = json_array(), *plan;
 
         for (size_t i = 0; layers && i < p->layer_count; i++)
                 if (json_array_append_new(layers, json_string(p->layers[i])) < 0) {
                         json_decref(layers);
                         return NULL;
                 }
-        return json_pack("{s:s,s:o,s:o,s:o,s:O,s:s*,s:s*,s:s*}", "id", p->id, "layers", layers, "limits",
-                         limits_encode(&p->limits), "net", plan_net_encode(&p->net), "init", p->init, "checkpoint",
-                         p->checkpoint[0] ? p->checkpoint : NULL, "upper", p->is_upper_kept ? "kept" : NULL,
-                         "token_before", p->token_before);
+        /* Not as json_pack()'s optional fields: those are left out when memory is short, and "kept" must not be. */
+        plan = json_pack("{s:s,s:o,s:o,s:o,s:O}", "id", p->id, "layers", layers, "limits", limits_encode(&p->limits),
+                         "net", plan_net_encode(&p->net), "init", p->init);
+        plan = json_with_text(plan, "checkpoint", p->checkpoint[0] ? p->checkpoint : NULL);
+        plan = json_with_text(plan, "upper", p->is_upper_kept ? "kept" : NULL);
+        return json_with_text(plan, "token_before", p->token_before);
 }
 
 /* ------------------------------------------------------------- decoding */

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "engine/deferred.h"
+#include "engine/janitor.h"
 #include "engine/start.h"
 #include "engine/wake.h"
 #include "engine/warm.h"
@@ -200,7 +201,7 @@ static void move_to_trash(struct guest *s)
                                   s->record.id, strerror(errno));
                 return;
         }
-        (void)helper_send(&e->sweeper, "s", 1, NULL, 0); /* no sweeper: the next start sweeps */
+        sweeper_call(&e->sweeper);
 }
 
 static json_t *fact(const struct guest *s, const char *event)

@@ -5,6 +5,8 @@
 #pragma once
 #include <stdint.h>
 
+#include "engine/helper.h"
+
 struct err;
 struct cgroups;
 struct instance;
@@ -24,3 +26,8 @@ struct janitor_done { /* janitor -> engine, for jobs with a slot */
 int janitor_fork(const struct cgroups *cg, const struct instance *in, int *ret_sock, struct err *err);
 /* Removes everything below the trash directory now, and again each time it gets a message. */
 int sweeper_fork(int trash_dir, int *ret_sock, struct err *err);
+/* There is something.  No sweeper: the next start sweeps. */
+static inline void sweeper_call(struct helper *sweeper)
+{
+        (void)helper_send(sweeper, "s", 1, NULL, 0);
+}

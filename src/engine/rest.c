@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "engine/janitor.h"
 #include "engine/warm.h"
 #include "engine/work.h"
 
@@ -195,7 +196,7 @@ void rest_drop(struct engine *e, int dir, const char *name)
         (void)snprintf(to, sizeof(to), "%.64s-", name);
         random_id(to + strlen(to), 6);
         if (renameat(dir, name, e->trash_dir, to) == 0)
-                (void)helper_send(&e->sweeper, "s", 1, NULL, 0);
+                sweeper_call(&e->sweeper);
         else if (errno != ENOENT)
                 log_error("file.left", "name=%s error=\"%s\"", name, strerror(errno));
 }

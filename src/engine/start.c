@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "engine/janitor.h"
 #include "model/envd_init.h"
 #include "sys/fs.h"
 #include "sys/scm.h"
@@ -198,8 +199,10 @@ static int step_rootfs(struct start *st, struct err *err)
 
         int r = rootfs_build(&st->rootfs, &dirs, &st->plan, &st->cell, err);
 
-        if (r == 0 && st->plan.is_upper_kept)
+        if (r == 0 && st->plan.is_upper_kept) {
                 rootfs_renew_boot_id(&st->rootfs, st->cell.uid_base);
+                sweeper_call(&e->sweeper); /* the old work directory */
+        }
         return r;
 }
 

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "engine/adopt.h"
+#include "engine/janitor.h"
 #include "sys/fs.h"
 
 static void free_memory(struct task *t)
@@ -47,6 +48,7 @@ static void on_done(struct vault_job *j, const json_t *answer, int *fds, size_t 
                 if (dir >= 0)
                         (void)work_note_remove(dir);
         }
+        sweeper_call(&s->engine->sweeper); /* workers throw things away, too */
         w->on_done(w, answer, &err, fds, nfds);
         work_free(w);
 }

@@ -136,8 +136,10 @@ static int settle(struct guest *s, struct err *err)
         is_at_rest = still_read(dir, s->record.id, &s->still, &why) == 0;
         if (half.checkpoint[0] && !shelf_has(e, half.checkpoint))
                 rest_drop(e, e->checkpoints_dir, half.checkpoint);
-        if (!is_at_rest && why.kind != ERR_NOT_FOUND)
+        if (!is_at_rest && why.kind != ERR_NOT_FOUND) { /* its files are there, that much is sure */
                 log_error("still.unreadable", "sandbox=%s error=\"%s\"", s->record.id, why.msg);
+                is_at_rest = true;
+        }
         (void)work_note_remove(dir);
         if (s->death.fd < 0 && find_and_take(s, dir, err) < 0 && !is_at_rest)
                 return -ENOENT;

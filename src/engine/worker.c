@@ -19,6 +19,7 @@
 
 #define JOB_MAX (4u << 20)
 #define JOB_FDS 3
+#define JOB_S 1800u
 
 static const struct {
         const char *name;
@@ -95,6 +96,7 @@ static _Noreturn void work(const struct worker_conf *c, int job_fd, int sock, in
         (void)signal(SIGTERM, SIG_IGN);
         (void)signal(SIGHUP, SIG_IGN);
         (void)signal(SIGCHLD, SIG_DFL);
+        (void)alarm(lock >= 0 ? JOB_S : 0); /* a job that hangs ends as if it had been killed: the sandbox is thawed */
         if (run(c, job, &result, &err) < 0 && err.kind == ERR_NONE)
                 (void)err_set(&err, ERR_INTERNAL, "no reason was given");
         if (lock >= 0)

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
+#include <mqueue.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
@@ -460,6 +461,11 @@ static void do_hold(const char *mib) /* a process that stays, with that much mem
                 (void)pause();
 }
 
+static void do_queue(void) /* a message queue that stays until it is taken away: no dump can hold one */
+{
+        say_result(mq_open("/queue", O_CREAT | O_RDWR, 0600, NULL));
+}
+
 static void run_command(char *line)
 {
         char *rest = line, *name = strsep(&rest, " ");
@@ -501,6 +507,10 @@ static void run_command(char *line)
                 do_read("/proc/sys/kernel/hostname");
         else if (strcmp(name, "sleeper") == 0)
                 do_sleeper();
+        else if (strcmp(name, "queue") == 0)
+                do_queue();
+        else if (strcmp(name, "unqueue") == 0)
+                say_result(mq_unlink("/queue"));
         else if (strcmp(name, "hold") == 0)
                 do_hold(rest);
         else if (strcmp(name, "exit") == 0)

@@ -438,6 +438,24 @@ static void an_envd_that_refuses_leaves_it_at_rest(void)
         CHECK_NONE(end());
 }
 
+static void what_cannot_be_dumped_runs_on(void)
+{
+        const char *why;
+
+        CHECK(begin());
+        CHECK_STR(rig_run(&g, A, "queue"), "ok");
+        why = rig_pause(&g, A, IMAGE);
+        CHECK_STARTS(why, "conflict: ");
+        printf("# %s\n", why);
+        CHECK(strstr(why, "; pause with memory:false keeps the files"));
+        CHECK_STR(rig_state(&g, A), "running");
+        CHECK_STR(rig_run(&g, A, "unqueue"), "ok");
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        CHECK_NONE(rig_create(&g, woken(A)));
+        CHECK(is_itself());
+        CHECK_NONE(end());
+}
+
 static void a_full_disk_lets_it_run_on(void)
 {
         char path[160];
@@ -519,6 +537,7 @@ int main(void)
         RUN_CLEAN(what_nobody_hears_becomes_a_fact);
         RUN_CLEAN(a_damaged_image_is_told_and_the_files_are_there);
         RUN_CLEAN(an_envd_that_refuses_leaves_it_at_rest);
+        RUN_CLEAN(what_cannot_be_dumped_runs_on);
         RUN(a_full_disk_lets_it_run_on);
         put_the_disk_back();
         RUN(nothing_is_left);

@@ -154,6 +154,19 @@ static void a_failed_cold_resume_leaves_it_at_rest(void)
         CHECK_NONE(rig_kill(&g, A));
 }
 
+static void memory_needs_criu(void)
+{
+        json_t *info = rig_info(&g);
+        bool has_criu = json_is_true(json_object_get(info, "checkpoints")); /* of the host's own */
+
+        json_decref(info);
+        CHECK_NONE(rig_create(&g, rig_plan(A)));
+        if (!has_criu)
+                CHECK_STARTS(rig_pause(&g, A, "caaaaaaaaaaaaaaaaaaaa"), "unavailable: ");
+        CHECK_STR(rig_run(&g, A, "read /proc/1/comm"), ".envd\n");
+        CHECK_NONE(rig_kill(&g, A));
+}
+
 static void many_at_rest_hold_nothing(void)
 {
         struct leak_count before, after;
@@ -211,6 +224,7 @@ int main(void)
                 printf("1..0 # SKIP %s\n", rig_reason_to_skip());
                 return 0;
         }
+        (void)unsetenv("SANDGLASS_CRIU_DIR"); /* everything here works without */
         if (!rig_open(&g, 2) || !rig_start(&g))
                 return 1;
         RUN(files_are_there_after_a_cold_resume);
@@ -218,6 +232,7 @@ int main(void)
         RUN(a_sealed_upper_serves_many);
         RUN(rest_outlives_engines);
         RUN(a_failed_cold_resume_leaves_it_at_rest);
+        RUN(memory_needs_criu);
         RUN(many_at_rest_hold_nothing);
         RUN(down_keeps_what_rests);
         rig_close(&g);

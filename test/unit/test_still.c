@@ -1,0 +1,117 @@
+#include "engine/still.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <tap.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "engine/work_note.h"
+#include "sys/fs.h"
+
+#define ID "i0123456789abcdefghij"
+#define CHECKPOINT "c0123456789abcdefghij"
+#define LAYER "u-0123456789abcdefghij"
+
+static int scratch;
+
+static void reads_what_it_wrote(void)
+{
+        struct still s = {.checkpoint = CHECKPOINT}, back = {.sealed = LAYER};
+        struct err err = {0};
+
+        CHECK_INT(still_write(scratch, ID, &s, true, &err), ==, 0);
+        CHECK_INT(still_read(scratch, ID, &back, &err), ==, 0);
+        CHECK_STR(back.checkpoint, CHECKPOINT);
+        CHECK_STR(back.sealed, "");
+        s = (struct still){.sealed = LAYER};
+        CHECK_INT(still_write(scratch, ID, &s, false, &err), ==, 0);
+        CHECK_INT(still_read(scratch, ID, &back, &err), ==, 0);
+        CHECK_STR(back.checkpoint, "");
+        CHECK_STR(back.sealed, LAYER);
+        CHECK(still_read(scratch, "i0123456789abcdefghik", &back, &err) < 0); /* another's */
+        CHECK_INT(err.kind, ==, ERR_INVALID);
+}
+
+static enum err_kind refusal(const char *text)
+{
+        struct err err = {0};
+        struct still s;
+
+        if (sys_replace_at(scratch, "still.json", text, strlen(text), 0600) < 0)
+                return ERR_INTERNAL;
+        return still_read(scratch, ID, &s, &err) == 0 ? ERR_NONE : err.kind;
+}
+
+static void refuses_what_it_would_not_write(void)
+{
+        CHECK_INT(refusal("{\"id\":\"" ID "\",\"checkpoint\":null,\"sealed\":null}"), ==, ERR_NONE);
+        CHECK_INT(refusal(""), ==, ERR_INVALID);
+        CHECK_INT(refusal("[]"), ==, ERR_INVALID);
+        CHECK_INT(refusal("{\"id\":\"" ID "\"}"), ==, ERR_INVALID);
+        CHECK_INT(refusal("{\"id\":\"" ID "\",\"checkpoint\":\"../../../../etc/passw\",\"sealed\":null}"), ==,
+                  ERR_INVALID);
+        CHECK_INT(refusal("{\"id\":\"" ID "\",\"checkpoint\":null,\"sealed\":\"" CHECKPOINT "\"}"), ==, ERR_INVALID);
+}
+
+static void says_when_there_is_none(void)
+{
+        struct err err = {0};
+        struct still s;
+
+        CHECK_INT(still_remove(scratch, true), ==, 0);
+        CHECK_INT(still_remove(scratch, false), ==, 0); /* again is fine */
+        CHECK(still_read(scratch, ID, &s, &err) < 0);
+        CHECK_INT(err.kind, ==, ERR_NOT_FOUND);
+}
+
+static void notes_name_what_a_worker_uses(void)
+{
+        struct plan_cidr deny = {0x0a000000u, 8};
+        struct work_note n = {.slot = 77, .checkpoint = CHECKPOINT, .net = {.deny = &deny, .deny_count = 1}}, back;
+        struct err err = {0};
+        const char *bad = "{\"slot\":4096,\"checkpoint\":\"\",\"net\":{\"internet\":true,\"allow\":[],\"deny\":[]}}";
+
+        CHECK_INT(work_note_write(scratch, &n, &err), ==, 0);
+        CHECK_INT(work_note_read(scratch, &back, &err), ==, 0);
+        CHECK_INT(back.slot, ==, 77);
+        CHECK_STR(back.checkpoint, CHECKPOINT);
+        CHECK_INT(back.net.deny_count, ==, 1);
+        plan_net_done(&back.net);
+        CHECK_INT(sys_replace_at(scratch, "work.json", bad, strlen(bad), 0600), ==, 0);
+        CHECK(work_note_read(scratch, &back, &err) < 0); /* no such slot */
+        CHECK_INT(work_note_remove(scratch), ==, 0);
+        CHECK_INT(work_note_remove(scratch), ==, 0);
+}
+
+static void a_lock_is_one_workers_alone(void)
+{
+        AUTO_CLOSE int first = -1, again = -1;
+
+        CHECK_INT(mkdirat(scratch, ID, 0700), ==, 0);
+        first = work_lock(scratch, ID);
+        CHECK_INT(first, >=, 0);
+        CHECK_INT(work_lock(scratch, ID), ==, -EWOULDBLOCK);
+        close_fd(&first);
+        again = work_lock(scratch, ID);
+        CHECK_INT(again, >=, 0);
+        CHECK_INT(work_lock(scratch, "i0123456789abcdefghik"), ==, -ENOENT);
+        CHECK_INT(unlinkat(scratch, ID, AT_REMOVEDIR), ==, 0);
+}
+
+int main(void)
+{
+        char path[] = "/tmp/sandglass-test-XXXXXX";
+
+        if (!mkdtemp(path))
+                return 1;
+        scratch = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        RUN(reads_what_it_wrote);
+        RUN(refuses_what_it_would_not_write);
+        RUN(says_when_there_is_none);
+        RUN(notes_name_what_a_worker_uses);
+        RUN(a_lock_is_one_workers_alone);
+        (void)rmdir(path);
+        return tap_done();
+}

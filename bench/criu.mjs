@@ -11,7 +11,8 @@ export const since = (t) => (performance.now() - t) * 1000
 /** A python server on port 8000 with so much memory that it has touched. */
 export const pythonServer = (mbytes) => `
 import http.server, os
-keep = bytearray().join(os.urandom(1 << 20) for _ in range(${mbytes}))
+keep = bytearray(${mbytes} << 20)
+for at in range(0, len(keep), 1 << 20): keep[at:at + (1 << 20)] = os.urandom(1 << 20)
 class Answer(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(200); self.end_headers(); self.wfile.write(b"%d" % len(keep))

@@ -6,6 +6,7 @@ import { hold } from '../lib/inside.mjs'
 import { request } from '../lib/preview.mjs'
 import { api } from '../lib/raw.mjs'
 import { suite } from '../lib/suite.mjs'
+import { until } from '../lib/wait.mjs'
 
 const context = await suite()
 const { Sandbox, leakless, server } = context
@@ -61,6 +62,27 @@ test('names, tokens, machine id, network and randomness are their own', leakless
   assert.equal((await a.commands.run('until curl -s -o /dev/null localhost:8080; do :; done; echo up')).stdout, 'up\n')
   await assert.rejects(b.commands.run('curl -s localhost:8080'))
   await killAll(all)
+}))
+
+test('a command that runs goes on in each, with streams apart', leakless(async () => {
+  const sandbox = await Sandbox.create()
+  const script = 'i=0; while read -r line; do i=$((i+1)); echo "$i $line"; done'
+  const command = await sandbox.commands.run(script, { background: true, timeoutMs: 0, stdin: true })
+  command.wait().catch(() => {}) // its stream is cut while the copy is made
+  await sandbox.commands.sendStdin(command.pid, 'before\n')
+  await until('its output', () => command.stdout.includes('1 before'))
+  const [copy] = await forks(sandbox)
+  const heard = await Promise.all([sandbox, copy].map(async (box) => {
+    const listener = { out: '' }
+    listener.handle = await box.commands.connect(command.pid, { onStdout: (text) => (listener.out += text), timeoutMs: 0 })
+    return listener
+  }))
+  await sandbox.commands.sendStdin(command.pid, 'original\n')
+  await copy.commands.sendStdin(command.pid, 'copy\n')
+  await until(() => JSON.stringify(heard.map((h) => h.out)), () => heard[0].out.includes('2 original\n') && heard[1].out.includes('2 copy\n'))
+  assert.ok(!heard[0].out.includes('copy') && !heard[1].out.includes('original'))
+  await Promise.all(heard.map((h) => h.handle.kill()))
+  await killAll(sandbox, copy)
 }))
 
 test('copies of copies', leakless(async () => {

@@ -25,7 +25,8 @@ void handle_metrics(struct exchange *x); /* handle_metrics.c */
 void handle_fork(struct exchange *x); /* handle_fork.c */
 
 void handle_snapshot(struct exchange *x); /* handle_snapshot.c */
-void handle_rollback(struct exchange *x);
+
+void handle_rollback(struct exchange *x); /* handle_rollback.c */
 
 void handle_list_snapshots(struct exchange *x); /* handle_templates.c */
 void handle_delete_template(struct exchange *x);

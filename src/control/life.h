@@ -23,6 +23,8 @@ int life_set_deadline(struct life *l, int64_t end_ns);
 void lives_tidy_later(struct lives *ls);
 int64_t lives_now(const struct lives *ls); /* as precise as clients see it, so that filters agree */
 
+/* ---- life_row.c ---- */
+
 /* What of the row a transition changes. */
 struct life_row {
         enum sandbox_state state;          /* in the store; in memory life_go() follows when the time has come */

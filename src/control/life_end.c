@@ -53,18 +53,23 @@ static void break_off(struct life *l)
 void life_kill(struct life *l, const char *why, struct life_waiter *w)
 {
         const struct err broken = {.kind = ERR_CONFLICT, .msg = "the sandbox is being killed"};
+        bool was_at_rest;
 
         if (l->sandbox.state == SANDBOX_KILLING) {
                 if (w)
                         life_wait(l, w);
                 return;
         }
+        was_at_rest = l->sandbox.state == SANDBOX_PAUSED || l->sandbox.state == SANDBOX_SHIFTING;
         log_info("sandbox.kill", "sandbox=%s reason=\"%s\"", l->sandbox.id, why);
         life_go(l, SANDBOX_KILLING);
         feed_gone(l->lives->o.feed, l->sandbox.id);
         life_remove_row(l);
         break_off(l);
-        life_ask_kill(l);
+        if (was_at_rest)
+                life_sync(l); /* a power cut must not bring back a row whose files are gone; then it is ended */
+        else
+                life_ask_kill(l);
         life_give_image(l, &broken);
         life_tell(l, SANDBOX_KILLING, &broken);
         if (w)

@@ -83,13 +83,6 @@ void refs_release(struct refs *r, const char *checkpoint, const json_t *layers)
                 release_one(r, json_string_value(v));
 }
 
-bool refs_has(const struct refs *r, const char *name)
-{
-        const struct ref *ref = map_get(&r->by_name, str_of(name));
-
-        return ref && ref->holds;
-}
-
 bool refs_is_flushed(const struct refs *r, const char *name)
 {
         const struct ref *ref = map_get(&r->by_name, str_of(name));

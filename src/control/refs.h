@@ -30,7 +30,6 @@ void refs_done(struct refs *r); /* also zeroed */
  * All or nothing; -ENOMEM. */
 int refs_hold(struct refs *r, const char *checkpoint, const json_t *layers);
 void refs_release(struct refs *r, const char *checkpoint, const json_t *layers);
-bool refs_has(const struct refs *r, const char *name);
 /* Is it known to be on disk?  (A name that is not ours is.)  Forgotten with the last hold, and at a restart. */
 bool refs_is_flushed(const struct refs *r, const char *name);
 void refs_set_flushed(struct refs *r, const char *name);

@@ -19,6 +19,25 @@ static void tokens_must_come_back(const struct listing *l)
         MUST(query_listing((struct str){query, strlen(query)}, "team", &next, NULL) < 0);
 }
 
+static void snapshots_must_hold(struct str query)
+{
+        struct snapshot sn = {.id = "00000000-0000-4000-8000-000000000000"};
+        char token[QUERY_TOKEN_MAX], next[200];
+        struct snapshot_query q, again;
+        struct err err = {0};
+
+        if (query_snapshots(query, &q, &err) < 0) {
+                MUST(err.kind == ERR_INVALID && err.msg[0]);
+                return;
+        }
+        MUST(q.limit >= 1 && q.limit <= LISTING_LIMIT_MAX && q.after_ns >= 0);
+        sn.created_ns = q.after_ns;
+        query_snapshot_token(&sn, token);
+        (void)snprintf(next, sizeof(next), "nextToken=%s", token);
+        MUST(query_snapshots((struct str){next, strlen(next)}, &again, NULL) == 0);
+        MUST(again.after_ns == sn.created_ns && strcmp(again.after_id, sn.id) == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
         uint8_t *copy = fuzz_copy(data, size);
@@ -37,6 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         if (query_listing_v1(query, &l, &err) == 0)
                 listing_done(&l);
+        snapshots_must_hold(query);
         free(copy);
         return 0;
 }

@@ -507,6 +507,60 @@ static void a_resume_lost_with_the_engine_is_settled(void)
         }
 }
 
+/* No answer in time: the engine is asked anew what it has, instead of guessing. */
+static void what_is_not_answered_is_asked_anew(void)
+{
+        for (int done = 0; done < 2; done++) {
+                char id[SANDBOX_ID_MAX];
+                struct client a;
+                struct life *l;
+
+                CHECK(create(BASE, id));
+                engine.log[0] = 0;
+                engine.holds = "pause";
+                start(&a, "POST", path_of(id, "/pause"), "{}");
+                CHECK(run_until(engine_has_logged, "pause:"));
+                l = lives_find(&rig.control.lives, id);
+                if (done)
+                        json_decref(engine_do("pause", engine.held));
+                engine.holds = NULL;
+                l->call.timer.on(&l->call.timer);
+                CHECK_INT(rig.control.engine.state, !=, ENGINE_UP);
+                CHECK(run_until(client_is_done, &a));
+                CHECK_INT(a.status, ==, done ? 204 : 503);
+                client_close(&a);
+                CHECK_INT(state_of(id), ==, done ? SANDBOX_PAUSED : SANDBOX_RUNNING);
+                CHECK_INT(ask("DELETE", path_of(id, ""), NULL), ==, 204);
+        }
+}
+
+/* The store is full when the engine has paused it: an error, and after a restart it is what the engine says. */
+static void a_pause_that_cannot_be_recorded_is_an_error(void)
+{
+        char id[SANDBOX_ID_MAX];
+        struct client a;
+
+        CHECK(create(BASE, id));
+        engine.holds = "pause";
+        start(&a, "POST", path_of(id, "/pause"), "{}");
+        CHECK(run_until(engine_has_logged, "pause:"));
+        CHECK_INT(sqlite3_exec(rig.control.store->db,
+                               "CREATE TRIGGER no BEFORE UPDATE ON sandbox BEGIN SELECT RAISE(FAIL, 'no'); END", NULL,
+                               NULL, NULL),
+                  ==, SQLITE_OK);
+        engine_release();
+        CHECK(run_until(client_is_done, &a));
+        CHECK(a.status >= 400 && a.status != 404);
+        client_close(&a);
+        CHECK_INT(state_of(id), ==, SANDBOX_PAUSED);
+        CHECK_INT(connect_to(id, "{}") / 100, ==, 5 - (last.status == 409)); /* not begun without a row that says so */
+        CHECK(engine_has(id, "paused"));
+        CHECK_INT(sqlite3_exec(rig.control.store->db, "DROP TRIGGER no", NULL, NULL, NULL), ==, SQLITE_OK);
+        rig.control.lives.tidy.on(&rig.control.lives.tidy);
+        CHECK_INT(row_state(id), ==, SANDBOX_PAUSED); /* tried again */
+        CHECK_INT(connect_to(id, "{}"), ==, 201);
+}
+
 static void control_lost_while_pausing_goes_by_the_engine(void)
 {
         for (int done = 0; done < 2; done++) {
@@ -631,6 +685,8 @@ int main(void)
         RUN_IN_RIG(a_paused_one_survives_a_restart_of_control);
         RUN_IN_RIG(a_pause_lost_with_the_engine_is_settled);
         RUN_IN_RIG(a_resume_lost_with_the_engine_is_settled);
+        RUN_IN_RIG(what_is_not_answered_is_asked_anew);
+        RUN_IN_RIG(a_pause_that_cannot_be_recorded_is_an_error);
         RUN_IN_RIG(control_lost_while_pausing_goes_by_the_engine);
         RUN_IN_RIG(a_busy_one_is_waited_for);
         RUN_IN_RIG(what_nobody_refers_to_is_collected);

@@ -96,6 +96,7 @@ static int finish(struct pausing *p, int dir, const struct checkpoint_facts *f, 
         bool is_flushing = p->is_durable && pthread_create(&flusher, NULL, flush_early, p) == 0;
         int r = checkpoint_finish(dir, f, false, &p->bytes, err);
 
+        p->summed_us = clock_mono_us();
         if (is_flushing)
                 (void)pthread_join(flusher, NULL);
         return r;
@@ -157,7 +158,8 @@ static int pause_it(struct pausing *p, const json_t *job, struct err *err)
         worker_point(p->conf, "frozen");
         if (r == 0 && p->still.checkpoint[0])
                 r = write_checkpoint(p, job, err);
-        p->summed_us = clock_mono_us();
+        if (!p->still.checkpoint[0])
+                p->summed_us = p->frozen_us;
         if (r == 0)
                 r = keep_files(p, err);
         if (r < 0)

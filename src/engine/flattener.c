@@ -236,7 +236,8 @@ int flattener_op(struct flattener *f, const json_t *msg, struct ask *a, struct e
                 free(j);
                 helper_stop(&f->helper);
                 on_gone(&f->helper);
-                return err_sys(err, r, "ask flattener");
+                return r == -EPIPE ? err_set(err, ERR_UNAVAILABLE, "layers cannot be merged: their helper has died")
+                                   : err_sys(err, r, "ask flattener");
         }
         memcpy(j->into, json_string_value(into), json_string_length(into) + 1);
         j->ask = a; /* when the asker leaves, the work goes on */

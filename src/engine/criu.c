@@ -223,6 +223,8 @@ static int dump_once(const struct criu_tool *t, const struct criu_dump *d, unsig
         AUTO_BUF struct buf options = BUF_INIT(CRIU_RPC_BYTES_MAX), message = BUF_INIT(CRIU_RPC_BYTES_MAX);
         AUTO_BUF struct buf in = BUF_INIT(CRIU_RPC_BYTES_MAX);
         struct criu_rpc_answer a;
+        struct criu_call call = {
+                .tool = t, .paths = {d->images, d->freeze_cgroup}, .path_count = d->freeze_cgroup ? 2 : 1};
         struct criu_worker w;
         int r = dump_options(&options, d, log_level);
 
@@ -230,7 +232,7 @@ static int dump_once(const struct criu_tool *t, const struct criu_dump *d, unsig
                 r = criu_rpc_request(&message, CRIU_RPC_DUMP, &options);
         if (r < 0)
                 return err_sys(err, r, "ask CRIU");
-        r = criu_worker_start(&w, t, 0, err);
+        r = criu_worker_start(&w, &call, err);
         if (r < 0)
                 return r;
         r = criu_worker_send(&w, &message, err);
@@ -401,6 +403,8 @@ static int restore_with(struct restoring *s, int work, struct err *err)
 
 int criu_restore(const struct criu_tool *t, const struct criu_restore *c, pid_t *ret_pid, struct err *err)
 {
+        const struct criu_call call = {
+                .tool = t, .owner = c->uid_base, .paths = {c->images, c->root, c->dev}, .path_count = 3};
         struct restoring s = {.what = c, .in = BUF_INIT(CRIU_RPC_BYTES_MAX)};
         AUTO_CLOSE int work = -1;
         int r;
@@ -411,7 +415,7 @@ int criu_restore(const struct criu_tool *t, const struct criu_restore *c, pid_t 
         work = open(c->work, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (work < 0)
                 return err_sys(err, -errno, "open '%s'", c->work);
-        r = criu_worker_start(&s.worker, t, c->uid_base, err);
+        r = criu_worker_start(&s.worker, &call, err);
         if (r < 0)
                 return r;
         s.limit_ms = limit_of(c->images);

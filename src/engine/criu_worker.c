@@ -18,6 +18,7 @@
 #include "base/str.h"
 #include "engine/criu.h"
 #include "engine/criu_find.h"
+#include "engine/criu_root.h"
 #include "sys/fs.h"
 #include "sys/mnt.h"
 #include "sys/proc.h"
@@ -134,14 +135,8 @@ static int describe(struct start *s, const struct criu_tool *t, uint32_t owner, 
         return 0;
 }
 
-static int own_run(int run)
-{
-        if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-                return -errno;
-        return sys_move_mount(run, AT_FDCWD, "/run");
-}
-
-static _Noreturn void be_criu(const struct criu_worker *w, const struct start *s, int sock)
+static _Noreturn void be_criu(const struct criu_worker *w, const struct criu_call *call, const struct start *s,
+                              int sock)
 {
         int null = open("/dev/null", O_RDWR | O_CLOEXEC), keep[] = {sock, w->run};
         int r = null < 0 || dup2(null, 0) < 0 || dup2(w->said, 1) < 0 || dup2(w->said, 2) < 0 ? -errno : 0;
@@ -151,7 +146,7 @@ static _Noreturn void be_criu(const struct criu_worker *w, const struct start *s
         if (r == 0)
                 r = sys_signals_default();
         if (r == 0)
-                r = own_run(w->run);
+                r = criu_root_enter(call->tool, w->run, call->paths, call->path_count);
         if (r == 0)
                 r = sys_drop_bounding(caps_never);
         if (r == 0 && (close(w->run) < 0 || chdir("/") < 0 || fcntl(sock, F_SETFD, 0) < 0))
@@ -185,7 +180,7 @@ static int open_parts(struct criu_worker *w, const struct criu_tool *t, int ends
         return r < 0 ? err_sys(err, r, "start CRIU") : 0;
 }
 
-int criu_worker_start(struct criu_worker *w, const struct criu_tool *t, uint32_t owner, struct err *err)
+int criu_worker_start(struct criu_worker *w, const struct criu_call *call, struct err *err)
 {
         AUTO_CLOSE int theirs = -1;
         struct start s = {0};
@@ -193,14 +188,14 @@ int criu_worker_start(struct criu_worker *w, const struct criu_tool *t, uint32_t
         struct sys_clone how = {.cgroup = -1, .ret_pidfd = &w->pidfd};
 
         *w = (struct criu_worker){.pidfd = -1, .sock = -1, .run = -1, .said = -1, .run_dir = -1};
-        r = open_parts(w, t, ends, err);
+        r = open_parts(w, call->tool, ends, err);
         theirs = ends[1];
         if (r == 0)
-                r = describe(&s, t, owner, theirs, err);
+                r = describe(&s, call->tool, call->owner, theirs, err);
         if (r == 0) {
                 w->pid = sys_clone(&how);
                 if (w->pid == 0)
-                        be_criu(w, &s, theirs);
+                        be_criu(w, call, &s, theirs);
                 if (w->pid < 0)
                         r = err_sys(err, w->pid, "start CRIU");
         }

@@ -1,11 +1,13 @@
 /* criu_worker.h - one process of CRIU's for one request: starting it, speaking with it, its end.
  *
- * It starts in the caller's namespaces and cgroups, but for a copy of the mount namespace with a small tmpfs on /run, where
- * CRIU keeps what it found out about the kernel (45 ms per call); that file is carried over to the next worker. */
+ * It starts in the caller's namespaces and cgroups, but for a mount namespace in which little is left (criu_root.h), with a
+ * small tmpfs on /run, where CRIU keeps what it found out about the kernel (45 ms per call); that file is carried over to the
+ * next worker. */
 #pragma once
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "engine/criu_root.h"
 #include "engine/criu_rpc.h"
 
 struct err;
@@ -20,8 +22,15 @@ struct criu_worker {
         char boot_id[40];
 };
 
-/* owner: of user namespaces it makes; 0: root.  ERR_UNAVAILABLE: there is no such program. */
-int criu_worker_start(struct criu_worker *w, const struct criu_tool *t, uint32_t owner, struct err *err);
+struct criu_call {
+        const struct criu_tool *tool;
+        uint32_t owner;                         /* of user namespaces it makes; 0: root */
+        const char *paths[CRIU_ROOT_PATHS_MAX]; /* absolute: what it works on */
+        size_t path_count;
+};
+
+/* ERR_UNAVAILABLE: there is no such program. */
+int criu_worker_start(struct criu_worker *w, const struct criu_call *call, struct err *err);
 void criu_worker_done(struct criu_worker *w); /* waits for its end */
 
 int criu_worker_send(struct criu_worker *w, const struct buf *message, struct err *err);

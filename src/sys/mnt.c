@@ -56,11 +56,25 @@ int sys_clone_tree(int dir, const char *path)
         return fd < 0 ? -errno : fd;
 }
 
+int sys_clone_trees(const char *path)
+{
+        int fd = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+
+        return fd < 0 ? -errno : fd;
+}
+
 int sys_mount_attrs(int mount, uint64_t set)
 {
         struct mount_attr a = {.attr_set = set};
 
         return mount_setattr(mount, "", AT_EMPTY_PATH, &a, sizeof(a)) < 0 ? -errno : 0;
+}
+
+int sys_mount_attrs_all(int mount, uint64_t set)
+{
+        struct mount_attr a = {.attr_set = set};
+
+        return mount_setattr(mount, "", AT_EMPTY_PATH | AT_RECURSIVE, &a, sizeof(a)) < 0 ? -errno : 0;
 }
 
 int sys_mount_idmap(int mount, int userns)

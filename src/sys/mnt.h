@@ -15,7 +15,9 @@ int sys_fsmount(int fs, unsigned attrs /* MOUNT_ATTR_* */);
 const char *sys_fs_why(int fs, char *out, unsigned size);
 
 int sys_clone_tree(int dir, const char *path);          /* detached copy of the mount at path ("" for dir itself) */
+int sys_clone_trees(const char *path);                  /* the same with every mount below it */
 int sys_mount_attrs(int mount, uint64_t set);           /* MOUNT_ATTR_* on a detached mount */
+int sys_mount_attrs_all(int mount, uint64_t set);       /* and on every mount below it */
 int sys_mount_idmap(int mount, int userns);             /* owners on disk 0..n appear as the namespace's 0..n */
 int sys_move_mount(int mount, int dir, const char *to); /* the last part of `to` is not followed if a link */
 int sys_pivot_into(const char *path);                   /* path (a mount) becomes "/", the old root is detached */

@@ -1,0 +1,76 @@
+// Sandboxes whose root prepares its own pause and resume: what it set up must not lead out of it, nor hold anybody up.
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import fs from 'node:fs'
+import path from 'node:path'
+import test, { after } from 'node:test'
+
+import { leakless as counted } from '../lib/census.mjs'
+import { startReady } from '../lib/inside.mjs'
+import { api } from '../lib/raw.mjs'
+import { Server, temporaryDir } from '../lib/server.mjs'
+import { clientEnvironment } from '../lib/suite.mjs'
+
+const server = await Server.start({ settings: { warm_mb: 0 } })
+after(() => server.cleanUp())
+Object.assign(process.env, clientEnvironment(server, 'http'))
+const { Sandbox } = await import('e2b')
+const post = (id, what, body = {}) => api(server, 'POST', `/sandboxes/${id}/${what}`, { body })
+
+const withSandbox = (body) =>
+  counted(server, async (t) => {
+    const sandbox = await Sandbox.create({ timeoutMs: 200_000 })
+    try {
+      await body(sandbox, t)
+    } finally {
+      await sandbox.kill()
+    }
+  })
+
+/** A Python program of root's that says "ready" when it has set its trap. */
+const startTrap = (sandbox, lines) => startReady(sandbox, `exec python3 -u -c '${lines.join('\n')}'`, { user: 'root' })
+
+// First: no copy of envd is kept yet.
+test('an init that became another program is not what others are woken with', withSandbox(async (sandbox) => {
+  // attach to it, and let it call execve("/bin/sleep", {"sleep", "1000"}, {})
+  await sandbox.files.write('/tmp/swap.py', [
+    'import ctypes, os, struct, time', 'c = ctypes.CDLL(None, use_errno=True)', 'c.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]',
+    'assert c.ptrace(16, 1, None, None) == 0, ctypes.get_errno()', 'os.waitpid(1, 0x40000000)',
+    'regs = (ctypes.c_ulonglong * 27)()', 'assert c.ptrace(12, 1, None, ctypes.cast(regs, ctypes.c_void_p)) == 0',
+    'sp = (regs[19] - 4096) & ~15', 'data = b"/bin/sleep\\0" + b"\\0" * 5 + b"1000\\0" + b"\\0" * 11',
+    'data += struct.pack("<QQQ", sp, sp + 16, 0)', 'm = open("/proc/1/mem", "r+b", buffering=0)', 'm.seek(sp)', 'm.write(data)',
+    'm.seek(regs[16])', 'm.write(b"\\x0f\\x05\\xcc")',
+    'regs[10], regs[14], regs[13], regs[12], regs[15] = 59, sp, sp + 32, sp + 48, 2**64 - 1',
+    'assert c.ptrace(13, 1, None, ctypes.cast(regs, ctypes.c_void_p)) == 0', 'c.ptrace(17, 1, None, None)',
+    'while "sleep" not in os.readlink("/proc/1/exe"): time.sleep(0.01)', 'open("/tmp/done", "w").write("swapped")', 'time.sleep(1000)',
+  ].join('\n'), { user: 'root' })
+  const cell = JSON.parse(fs.readFileSync(server.file(`sandboxes/${sandbox.sandboxId}/cell.json`)))
+  await sandbox.commands.run('setsid python3 /tmp/swap.py > /tmp/swap.log 2>&1 < /dev/null & sleep 1; cat /tmp/swap.log', { user: 'root' }).catch(() => {})
+  assert.match(fs.readlinkSync(`/proc/${cell.pid}/exe`), /sleep/)
+  await post(sandbox.sandboxId, 'pause')
+  for (const name of fs.readdirSync(server.file('envd')))
+    assert.equal(createHash('sha256').update(fs.readFileSync(path.join(server.file('envd'), name))).digest('hex'), name)
+}))
+
+for (const [what, lines] of Object.entries({
+  'a deleted file': ['f = open("/tmp/trap/it", "w+")', 'f.write("x")', 'f.flush()', 'os.unlink("/tmp/trap/it")'],
+  'a deleted directory': ['os.mkdir("/tmp/trap/it")', 'd = os.open("/tmp/trap/it", 0)', 'os.rmdir("/tmp/trap/it")'],
+  'a deleted link': ['f = open("/tmp/trap/it", "w+")', 'os.link("/tmp/trap/it", "/tmp/other")', 'os.unlink("/tmp/trap/it")'],
+  'a deleted socket': ['s = socket.socket(socket.AF_UNIX)', 's.bind("/tmp/trap/it")', 's.listen()', 'os.unlink("/tmp/trap/it")'],
+}))
+  test(`${what} behind a link to a directory of the host makes nothing there`, withSandbox(async (sandbox) => {
+    const open = temporaryDir('open')
+    try {
+      fs.chmodSync(open, 0o1777)
+      await startTrap(sandbox, ['import os, socket, time', 'os.mkdir("/tmp/trap")', ...lines, 'os.rmdir("/tmp/trap")',
+        `os.symlink("${open}", "/tmp/trap")`, 'print("ready")', 'time.sleep(1000)'])
+      const before = fs.statSync(open, { bigint: true })
+      const paused = await post(sandbox.sandboxId, 'pause')
+      if (paused.status === 204) await post(sandbox.sandboxId, 'resume') // it may fail: the path is not there any more
+      const now = fs.statSync(open, { bigint: true })
+      assert.deepEqual(fs.readdirSync(open), [])
+      assert.equal(now.mtimeNs, before.mtimeNs)
+    } finally {
+      fs.rmSync(open, { recursive: true })
+    }
+  }))

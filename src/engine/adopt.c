@@ -104,7 +104,11 @@ static int runs_on(struct guest *s, struct err *err)
 {
         struct engine *e = s->engine;
         struct plan_net net = s->record.net;
-        int r = cgroups_freeze(&e->cgroups, s->record.slot, false); /* whoever froze it is gone */
+        int r;
+
+        if (s->record.is_stranger)
+                return err_set(err, ERR_CONFLICT, "its worker died before it knew who it is");
+        r = cgroups_freeze(&e->cgroups, s->record.slot, false); /* whoever froze it is gone */
 
         if (r < 0 && r != -EOPNOTSUPP)
                 return err_sys(err, r, "thaw slot %u", s->record.slot);
@@ -220,10 +224,8 @@ static int adopt_one(struct engine *e, const char *id, struct err *err)
         if (is_worked_on(s, dir))
                 return 0;
         r = settle(s, err);
-        if (r < 0) {
-                guest_go(s, GUEST_ENDING);
-                guest_bury(s);
-        }
+        if (r < 0)
+                guest_end(s); /* with what lives of it */
         return r;
 }
 

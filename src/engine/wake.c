@@ -69,13 +69,30 @@ static void failed(struct work *w, const struct err *err)
                 guest_tell(s, "settled");
 }
 
+/* The same sandbox as before, and written down as running: its worker is not needed any more. */
+static bool runs_already(const struct guest *s)
+{
+        AUTO_CLOSE int dir = sys_open_dir(s->engine->sandboxes_dir, s->record.id);
+        struct err err = {0};
+        struct still still;
+        struct record r;
+        bool is_it;
+
+        if (dir < 0 || still_read(dir, s->record.id, &still, &err) == 0 || record_read(dir, &r, &err) < 0)
+                return false;
+        is_it = !r.is_stranger;
+        record_done(&r);
+        return is_it;
+}
+
 static void on_woken(struct work *w, const json_t *answer, const struct err *why, int *fds, size_t nfds)
 {
         struct guest *s = w->guest;
         struct err err = *why;
 
         if (!answer) { /* what it began may be anything between here and running */
-                cgroups_kill(&s->engine->cgroups, s->record.slot);
+                if (!runs_already(s))
+                        cgroups_kill(&s->engine->cgroups, s->record.slot);
                 guest_go(s, GUEST_BUSY);
                 work_settle(s, TAKE_PTR(w->ask));
                 return;

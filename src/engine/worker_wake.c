@@ -129,6 +129,7 @@ static int on_before_resume(pid_t pid, void *arg, struct err *err)
         if ((r = await_verdict(w, err)) < 0 || (r = set_hostname(w, pid, err)) < 0)
                 return r;
         w->record.pid = pid;
+        w->record.is_stranger = strcmp(checkpoint_facts(w->checkpoint)->sandbox, w->plan.id) != 0;
         r = sys_start_time(w->conf->proc_dir, pid, &w->record.start_time);
         if (r < 0)
                 return err_sys(err, r, "read start time");
@@ -231,7 +232,10 @@ static int introduce(struct waking *w, struct err *err)
         (void)json_object_set_new(init, "resumed", json_true());
         r = worker_envd_init(w->netns, w->plan.token_before, init, err);
         json_decref(init);
-        return r;
+        if (r < 0 || !w->record.is_stranger)
+                return r;
+        w->record.is_stranger = false;
+        return record_write(w->dir, &w->record, err);
 }
 
 static void end_it(pid_t pid)

@@ -12,6 +12,8 @@
 #include "rig.h"
 
 #define A "iaaaaaaaaaaaaaaaaaaaa"
+#define B "ibbbbbbbbbbbbbbbbbbbb"
+#define LAYER "u-aaaaaaaaaaaaaaaaaaaa"
 #define IMAGE "caaaaaaaaaaaaaaaaaaaa"
 
 static struct rig g;
@@ -245,6 +247,58 @@ static void waking_whose_worker_dies_can_be_tried_again(void)
                 CHECK_NONE(rig_create(&g, woken(A)));
                 CHECK(is_itself());
                 CHECK_NONE(end());
+        }
+}
+
+static void waking_whose_worker_dies_late_is_done(void)
+{
+        int fd;
+
+        CHECK(begin());
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        stall("resumed");
+        send_wake();
+        fd = reach("resumed");
+        CHECK_INT(kill(rig_worker(&g), SIGKILL), ==, 0);
+        (void)close(fd);
+        CHECK_STR(fact(), "settled running");
+        json_decref(rig_receive(&g));
+        CHECK(is_itself());
+        CHECK_NONE(end());
+}
+
+/* It would answer to the other's token. */
+static void a_copy_that_does_not_know_itself_is_ended(void)
+{
+        for (int with_engine = 0; with_engine < 2; with_engine++) {
+                json_t *plan = rig_plan(B);
+                pid_t worker;
+                int fd;
+
+                CHECK(begin());
+                CHECK_NONE(rig_pause(&g, A, IMAGE));
+                CHECK_NONE(rig_seal(&g, A, LAYER));
+                (void)json_array_append_new(json_object_get(plan, "layers"), json_string(LAYER));
+                (void)json_object_set_new(plan, "checkpoint", json_string(IMAGE));
+                stall("resumed");
+                rig_send(&g, json_pack("{s:s,s:o}", "op", "create", "plan", plan));
+                fd = reach("resumed");
+                worker = rig_worker(&g);
+                if (with_engine)
+                        rig_crash(&g);
+                CHECK_INT(kill(worker, SIGKILL), ==, 0);
+                (void)close(fd);
+                if (with_engine) {
+                        CHECK(rig_start(&g));
+                        while (rig_state(&g, B))
+                                continue; /* the fact may have come before we listened */
+                } else {
+                        CHECK_STR(fact(), "exited ");
+                        json_decref(rig_receive(&g));
+                        CHECK(!rig_state(&g, B));
+                }
+                CHECK_NONE(rig_kill(&g, A));
+                CHECK_NONE(rig_drop(&g, IMAGE, LAYER));
         }
 }
 
@@ -529,6 +583,8 @@ int main(void)
         RUN_CLEAN(a_pause_whose_worker_dies_never_was);
         RUN_CLEAN(a_pause_whose_worker_dies_late_is_done);
         RUN_CLEAN(waking_whose_worker_dies_can_be_tried_again);
+        RUN_CLEAN(waking_whose_worker_dies_late_is_done);
+        RUN_CLEAN(a_copy_that_does_not_know_itself_is_ended);
         RUN_CLEAN(everything_dies);
         RUN_CLEAN(a_vault_that_dies_takes_nothing_along);
         RUN_CLEAN(an_engine_that_stops_keeps_nothing_warm);

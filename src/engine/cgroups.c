@@ -452,6 +452,23 @@ static int read_number(int dir, unsigned slot, const char *file, uint64_t *ret)
         return parse_u64(str_of(text), 0, UINT64_MAX, ret);
 }
 
+int cgroups_processes(const struct cgroups *c, unsigned slot, unsigned *ret)
+{
+        AUTO_CLOSE int fd = -1;
+        char path[64], text[4096];
+        ssize_t n;
+
+        slot_path(path, slot, "cgroup.procs");
+        fd = c->v2 < 0 ? -1 : openat(c->v2, path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+                return c->v2 < 0 ? -EOPNOTSUPP : -errno;
+        *ret = 0;
+        while ((n = read(fd, text, sizeof(text))) > 0)
+                for (ssize_t i = 0; i < n; i++)
+                        *ret += text[i] == '\n';
+        return n < 0 ? -errno : 0;
+}
+
 static int read_cpu_us(const struct cgroups *c, unsigned slot, uint64_t *ret)
 {
         char path[64], text[2048];

@@ -102,7 +102,8 @@ int worker_envd_keep(const struct worker_conf *c, const char *hash, pid_t pid, s
         r = from < 0 ? from : copy_to(from, c->envd_dir, name, is);
         if (r == 0 && strcmp(is, hash) != 0) {
                 (void)unlinkat(c->envd_dir, name, 0);
-                return err_set(err, ERR_CONFLICT, "pid 1 is not the envd it was started with");
+                return err_set(err, ERR_CONFLICT,
+                               "pid 1 is not the envd it was started with; pause with memory:false keeps the files");
         }
         if (r == 0 && (renameat(c->envd_dir, name, c->envd_dir, hash) < 0 || fsync(c->envd_dir) < 0))
                 r = -errno;

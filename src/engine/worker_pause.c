@@ -18,6 +18,9 @@
 #include "sys/fs.h"
 
 #define FREEZE_MS 10000
+/* What CRIU needs to restore them grows by the square of their number, as does its time: more would be saved in minutes, and
+ * could not be brought back within SPARE_MEMORY (worker_wake.c). */
+#define PROCESSES_MAX 1000u
 
 struct pausing {
         const struct worker_conf *conf;
@@ -102,6 +105,21 @@ static int finish(struct pausing *p, int dir, const struct checkpoint_facts *f, 
         return r;
 }
 
+static int check_number(const struct pausing *p, struct err *err)
+{
+        unsigned n = 0;
+        int r = cgroups_processes(p->conf->cgroups, p->slot, &n);
+
+        if (r < 0)
+                return err_sys(err, r, "count processes");
+        return n <= PROCESSES_MAX
+                       ? 0
+                       : err_set(err, ERR_CONFLICT,
+                                 "it has %u processes, and no more than %u can be saved; pause with memory:false keeps "
+                                 "the files",
+                                 n, PROCESSES_MAX);
+}
+
 static int write_checkpoint(struct pausing *p, const json_t *job, struct err *err)
 {
         struct checkpoint_facts f = {
@@ -115,7 +133,9 @@ static int write_checkpoint(struct pausing *p, const json_t *job, struct err *er
 
         (void)snprintf(f.sandbox, sizeof(f.sandbox), "%s", p->id);
         (void)snprintf(f.envd, sizeof(f.envd), "%s", envd ? envd : "");
-        r = f.envd[0] ? 0 : worker_envd_hash(p->conf->proc_dir, p->pid, f.envd, err);
+        r = check_number(p, err);
+        if (r == 0 && !f.envd[0])
+                r = worker_envd_hash(p->conf->proc_dir, p->pid, f.envd, err);
         if (r == 0)
                 r = worker_envd_keep(p->conf, f.envd, p->pid, err);
         if (r == 0)

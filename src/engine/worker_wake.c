@@ -22,6 +22,9 @@
 
 #define DEATH_MS 10000
 #define HOSTNAME_LEN_MAX 64u
+/* CRIU works in the sandbox's groups, and needs room for itself: what it knows of each process, in each of them. */
+#define SPARE_MEMORY (512u << 20)
+#define SPARE_PIDS 64u
 
 struct waking {
         const struct worker_conf *conf;
@@ -168,15 +171,33 @@ static void renew_machine_id(struct waking *w)
         sys_set_fsids(0, 0);
 }
 
+static struct plan_limits limits_with_criu(const struct waking *w)
+{
+        struct plan_limits l = w->plan.limits;
+
+        l.memory_bytes += SPARE_MEMORY;
+        l.pids += SPARE_PIDS;
+        return l;
+}
+
+/* CRIU is gone. */
+static int limit_again(const struct waking *w, struct err *err)
+{
+        const struct plan_limits before = limits_with_criu(w);
+
+        return cgroups_limit(w->conf->cgroups, w->record.slot, &before, &w->plan.limits, err);
+}
+
 /* Joining is mostly waiting (cell.h), so it goes on while the rest is prepared. */
 static void *join_groups(void *arg)
 {
         struct waking *w = arg;
         const struct cgroups *c = w->conf->cgroups;
+        const struct plan_limits limits = limits_with_criu(w);
         AUTO_CLOSE int v2 = -1;
 
         (void)cgroups_recycle(c, w->record.slot); /* of one that failed half way */
-        if (cgroups_make(c, w->record.slot, &w->plan.limits, &v2, &w->refusal) == 0)
+        if (cgroups_make(c, w->record.slot, &limits, &v2, &w->refusal) == 0)
                 (void)cgroups_join(c, w->record.slot, &w->refusal);
         return NULL;
 }
@@ -285,7 +306,10 @@ static int run_step(struct waking *w, enum step step, pid_t *pid, struct err *er
                         renew_machine_id(w);
                 return r;
         case STEP_GROUPS: return enter_cgroups(w, err);
-        case STEP_RESTORE: worker_point(w->conf, "placed"); return restore(w, pid, err);
+        case STEP_RESTORE:
+                worker_point(w->conf, "placed");
+                r = restore(w, pid, err);
+                return r < 0 ? r : limit_again(w, err);
         case STEP_INIT: worker_point(w->conf, "resumed"); return introduce(w, err);
         case STEPS: break;
         }

@@ -74,3 +74,33 @@ for (const [what, lines] of Object.entries({
       fs.rmSync(open, { recursive: true })
     }
   }))
+
+test('nine hundred processes come back; more than can come back are not saved, and go on', withSandbox(async (sandbox) => {
+  const count = async () => Number((await sandbox.commands.run('pgrep -xc sleep')).stdout)
+  const start = (n) => startReady(sandbox, `bash -c 'for i in $(seq ${n}); do sleep 1000 & done; echo ready; wait'`)
+  await start(900)
+  assert.equal((await post(sandbox.sandboxId, 'pause')).status, 204)
+  await sandbox.connect()
+  assert.equal(await count(), 900)
+  await start(200)
+  const refused = await post(sandbox.sandboxId, 'pause')
+  assert.equal(refused.status, 409)
+  assert.match(refused.json.message, /it has 11\d\d processes, and no more than 1000 can be saved; pause with memory:false/)
+  assert.equal(await count(), 1100)
+}))
+
+test('limits are as they were once it is back', withSandbox(async (sandbox) => {
+  const id = sandbox.sandboxId
+  const group = (name, file) => {
+    const { slot } = JSON.parse(fs.readFileSync(server.file(`sandboxes/${id}/cell.json`)))
+    const { instance } = JSON.parse(fs.readFileSync(server.file('engine.json')))
+    const places = [`/sys/fs/cgroup/${name}`, '/sys/fs/cgroup', '/sys/fs/cgroup/unified'].map((p) => `${p}/sandglass-${instance}/${slot}/`)
+    const found = places.flatMap((p) => file.map((f) => p + f)).find((p) => fs.existsSync(p))
+    return fs.readFileSync(found, 'utf8')
+  }
+  const limits = () => [group('memory', ['memory.limit_in_bytes', 'memory.max']), group('pids', ['pids.max'])]
+  const before = limits()
+  assert.equal((await post(id, 'pause')).status, 204)
+  await sandbox.connect()
+  assert.deepEqual(limits(), before)
+}))

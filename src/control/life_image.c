@@ -1,7 +1,7 @@
 /* Taking a copy of a sandbox, for snapshots and forks.
  *
  *   running  row SNAPSHOTTING, with the checkpoint to be → edges → engine: pause, not yet on disk → seal: its upper
- *            directory becomes a layer → row: that layer → engine: create, from both → the taker has its image → running
+ *            directory becomes a layer → row: that layer → engine: create, from both → the taker has its image; running
  *   paused   SHIFTING → seal, if there is an upper directory of its own → flush → row → on disk → the image
  *
  * Whatever fails, a sandbox that ran is begun again; if that fails twice, it is left paused. */
@@ -174,20 +174,23 @@ static void on_stopped(struct life *l, const struct err *err)
         }
 }
 
-/* The original goes on first; whoever wants the copy is told while it does. */
+/* The original goes on first, and alone: whoever wants the copy is told when it does.  Copies beside it would take from
+ * it what they do not need yet. */
 static void on_sealed(struct life *l, const struct err *err)
 {
         struct err why;
 
         if (!err && record_sealed(l, l->sealing, SANDBOX_SNAPSHOTTING, &why) < 0)
                 err = &why;
+        if (err)
+                life_give_image(l, err);
         life_begin_again(l);
-        life_give_image(l, err);
 }
 
 static void on_begun(struct life *l, const struct err *err)
 {
         if (!err) {
+                life_give_image(l, NULL); /* while its row still holds it */
                 life_now_running(l, l->sandbox.started_ns, l->sandbox.end_ns);
                 life_settle(l, NULL);
                 return;
@@ -199,6 +202,7 @@ static void on_begun(struct life *l, const struct err *err)
                 life_begin_again(l);
                 return;
         }
+        life_give_image(l, NULL); /* the copies may fare better */
         life_now_paused(l, l->sandbox.started_ns, lives_now(l->lives), err);
 }
 

@@ -156,8 +156,8 @@ static void on_paused(struct life *l, const json_t *entry)
                 break;
         case SANDBOX_SNAPSHOTTING:
                 take_rest(l, entry);
-                life_begin_again(l);
                 life_give_image(l, &restarted);
+                life_begin_again(l);
                 break;
         default: break;
         }

@@ -2,7 +2,7 @@
  *
  * "The same": stacked on whatever lies below the lowest of them, names, types, modes, owners, times, contents, link
  * targets and attributes are as they were.  Files are hard links (a layer never changes), so no data is copied but where
- * an inode cannot take more links.
+ * an inode cannot take more links.  Link counts and change times do move, also for whoever has the old layers mounted.
  *
  * The trees are a sandbox user's: any depth, any number of entries, any bytes in names.  Memory and fds are bounded
  * whatever they are, no symbolic link is followed, nothing is opened that is no directory (but a file to be copied).

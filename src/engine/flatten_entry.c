@@ -33,7 +33,7 @@ int is_whiteout(int dir, const char *name, const struct stat *st)
                 return st->st_rdev == makedev(0, 0);
         if (!S_ISREG(st->st_mode) || st->st_size != 0)
                 return 0;
-        fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_NOATIME | O_CLOEXEC);
         if (fd < 0)
                 return -errno;
         return fgetxattr(fd, OVERLAY_WHITEOUT, NULL, 0) >= 0;

@@ -452,20 +452,29 @@ static int read_number(int dir, unsigned slot, const char *file, uint64_t *ret)
         return parse_u64(str_of(text), 0, UINT64_MAX, ret);
 }
 
-int cgroups_processes(const struct cgroups *c, unsigned slot, unsigned *ret)
+int cgroups_processes(const struct cgroups *c, unsigned slot, pid_t *out, size_t max, size_t *ret_count)
 {
         AUTO_CLOSE int fd = -1;
         char path[64], text[4096];
+        unsigned long pid = 0;
         ssize_t n;
 
         slot_path(path, slot, "cgroup.procs");
         fd = c->v2 < 0 ? -1 : openat(c->v2, path, O_RDONLY | O_CLOEXEC);
         if (fd < 0)
                 return c->v2 < 0 ? -EOPNOTSUPP : -errno;
-        *ret = 0;
+        *ret_count = 0;
         while ((n = read(fd, text, sizeof(text))) > 0)
-                for (ssize_t i = 0; i < n; i++)
-                        *ret += text[i] == '\n';
+                for (ssize_t i = 0; i < n; i++) {
+                        if (text[i] != '\n') {
+                                pid = pid * 10 + (unsigned long)(text[i] - '0');
+                                continue;
+                        }
+                        if (*ret_count < max)
+                                out[*ret_count] = (pid_t)pid;
+                        (*ret_count)++;
+                        pid = 0;
+                }
         return n < 0 ? -errno : 0;
 }
 

@@ -40,7 +40,8 @@ int cgroups_join_v1(const struct cgroups *c, unsigned slot, pid_t pid, struct er
 int cgroups_join(const struct cgroups *c, unsigned slot, struct err *err); /* ourselves, all of them */
 /* Everything in it is to stop, or to go on.  -EOPNOTSUPP: this host has no v2 hierarchy. */
 int cgroups_freeze(const struct cgroups *c, unsigned slot, bool is_frozen);
-int cgroups_processes(const struct cgroups *c, unsigned slot, unsigned *ret);    /* threads not counted */
+/* Its processes, `max` of them at most, and how many there are. */
+int cgroups_processes(const struct cgroups *c, unsigned slot, pid_t *out, size_t max, size_t *ret_count);
 int cgroups_wait_frozen(const struct cgroups *c, unsigned slot, int timeout_ms); /* blocks; -ETIMEDOUT */
 char *cgroups_v2_path(const struct cgroups *c, unsigned slot);                   /* absolute, malloc'd; NULL: none */
 /* SIGKILL to everything in it, frozen or not, as far as the hierarchies offer it; never waits. */

@@ -91,6 +91,7 @@ void rest_pause(struct guest *s, const char *checkpoint, bool is_durable, struct
         memcpy(w->still.checkpoint, note.checkpoint, sizeof(note.checkpoint));
         w->is_durable = is_durable;
         w->on_done = on_paused;
+        w->job.is_long = true;
         guest_go(s, GUEST_PAUSING);
         s->engine->alive--;
         if (work_start(w, &note, &err) < 0) {
@@ -185,7 +186,8 @@ void rest_flush(struct engine *e, const char *checkpoint, const char *layer, str
                 ask_fail(a, &(struct err){.kind = ERR_INTERNAL, .msg = "out of memory"});
                 return;
         }
-        *f = (struct flush){.job = {.what = what, .lock = -1, .on_done = on_flushed}, .ask = a, .engine = e};
+        *f = (struct flush){
+                .job = {.what = what, .lock = -1, .is_long = true, .on_done = on_flushed}, .ask = a, .engine = e};
         vault_run(&e->vault, &f->job);
 }
 

@@ -171,12 +171,12 @@ static int deny_raw_packets(scmp_filter_ctx ctx)
         return 0;
 }
 
-/* And foreign sender addresses, which the same right allows: a proxy inside has no use for them. */
+/* And foreign sender addresses and marks, which the same right allows: a proxy inside has no use for them. */
 static int deny_foreign_senders(scmp_filter_ctx ctx)
 {
         static const struct {
                 uint64_t level, option;
-        } transparent[] = {{IPPROTO_IP, IP_TRANSPARENT}, {IPPROTO_IPV6, IPV6_TRANSPARENT}};
+        } transparent[] = {{IPPROTO_IP, IP_TRANSPARENT}, {IPPROTO_IPV6, IPV6_TRANSPARENT}, {SOL_SOCKET, SO_MARK}};
 
         for (size_t i = 0; i < ARRAY_LEN(transparent); i++) {
                 struct scmp_arg_cmp is[] = {SCMP_CMP(1, SCMP_CMP_MASKED_EQ, 0xffffffffu, transparent[i].level),

@@ -20,6 +20,17 @@ static void pump(struct vault *v);
 
 /* ------------------------------------------------------------- how a job ends */
 
+static void count(struct vault *v, const struct vault_job *j, int by)
+{
+        v->busy += (unsigned)(j->only_waits ? 0 : by);
+        v->busy_long += (unsigned)(j->is_long ? by : 0);
+}
+
+static bool has_room(const struct vault *v, const struct vault_job *j)
+{
+        return j->only_waits || (v->busy < v->busy_max && !(j->is_long && v->busy_long >= v->busy_long_max));
+}
+
 static void forget(struct vault_job *j)
 {
         loop_del(&j->io);
@@ -35,7 +46,7 @@ static void finish(struct vault_job *j, const json_t *answer, int *fds, size_t n
         struct vault *v = j->vault;
 
         forget(j);
-        v->busy -= !j->only_waits;
+        count(v, j, -1);
         j->on_done(j, answer, fds, nfds);
         pump(v);
 }
@@ -111,7 +122,7 @@ static void pump(struct vault *v)
 
                 if (!helper_is_running(&v->helper) || timer_is_armed(&v->retry))
                         return;
-                if (!j->only_waits && v->busy >= v->busy_max)
+                if (!has_room(v, j))
                         continue;
                 if (begin(v, j) < 0) {
                         try_again_later(v);
@@ -120,7 +131,7 @@ static void pump(struct vault *v)
                 v->failures = 0;
                 list_remove(&j->node);
                 list_push_back(&v->running, &j->node);
-                v->busy += !j->only_waits;
+                count(v, j, 1);
         }
 }
 
@@ -191,6 +202,7 @@ int vault_start(struct vault *v, struct loop *l, const struct worker_conf *c, st
         long cores = sysconf(_SC_NPROCESSORS_ONLN);
 
         *v = (struct vault){.loop = l, .conf = *c, .busy_max = cores < 1 ? 2 : 2 * (unsigned)cores};
+        v->busy_long_max = v->busy_max - (v->busy_max + 3) / 4;
         list_init(&v->queued);
         list_init(&v->running);
         v->helper.on_message = on_message;

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "engine/checkpoint.h"
+#include "engine/criu_log.h"
 #include "engine/still.h"
 #include "engine/worker.h"
 #include "engine/worker_envd.h"
@@ -105,19 +106,44 @@ static int finish(struct pausing *p, int dir, const struct checkpoint_facts *f, 
         return r;
 }
 
-static int check_number(const struct pausing *p, struct err *err)
+/* CRIU would wait ten seconds for it to stop, twice, and then call it something else. */
+static bool is_traced(const struct pausing *p, pid_t pid, struct err *err)
 {
-        unsigned n = 0;
-        int r = cgroups_processes(p->conf->cgroups, p->slot, &n);
+        char path[32], status[4096], name[CRIU_COMM_MAX] = "";
+        const char *at, *end;
+        ssize_t n;
+
+        (void)snprintf(path, sizeof(path), "%d/status", (int)pid);
+        n = sys_read_at(p->conf->proc_dir, path, status, sizeof(status));
+        at = n > 0 ? strstr(status, "\nTracerPid:\t") : NULL;
+        if (!at || at[12] == '0')
+                return false;
+        end = strchr(status, '\n');
+        if (end && end - status > 6)
+                criu_log_printable((struct str){status + 6, (size_t)(end - status) - 6}, name, sizeof(name));
+        (void)err_set(err, ERR_CONFLICT,
+                      "pid %d (%s): another process traces it; pause with memory:false keeps the files",
+                      (int)criu_log_inner_pid((struct str){status, (size_t)n}), name);
+        return true;
+}
+
+static int check_processes(const struct pausing *p, struct err *err)
+{
+        static pid_t pids[PROCESSES_MAX];
+        size_t n = 0;
+        int r = cgroups_processes(p->conf->cgroups, p->slot, pids, PROCESSES_MAX, &n);
 
         if (r < 0)
                 return err_sys(err, r, "count processes");
-        return n <= PROCESSES_MAX
-                       ? 0
-                       : err_set(err, ERR_CONFLICT,
-                                 "it has %u processes, and no more than %u can be saved; pause with memory:false keeps "
-                                 "the files",
-                                 n, PROCESSES_MAX);
+        if (n > PROCESSES_MAX)
+                return err_set(err, ERR_CONFLICT,
+                               "it has %zu processes, and no more than %u can be saved; pause with memory:false keeps "
+                               "the files",
+                               n, PROCESSES_MAX);
+        for (size_t i = 0; i < n; i++)
+                if (is_traced(p, pids[i], err))
+                        return -EBUSY;
+        return 0;
 }
 
 static int write_checkpoint(struct pausing *p, const json_t *job, struct err *err)
@@ -133,7 +159,7 @@ static int write_checkpoint(struct pausing *p, const json_t *job, struct err *er
 
         (void)snprintf(f.sandbox, sizeof(f.sandbox), "%s", p->id);
         (void)snprintf(f.envd, sizeof(f.envd), "%s", envd ? envd : "");
-        r = check_number(p, err);
+        r = check_processes(p, err);
         if (r == 0 && !f.envd[0])
                 r = worker_envd_hash(p->conf->proc_dir, p->pid, f.envd, err);
         if (r == 0)

@@ -89,6 +89,7 @@ static void refuses_foreign_senders(void)
         CHECK_INT(under_filter(SYS_setsockopt, (uint64_t)-1, IPPROTO_IP, IP_TRANSPARENT), ==, EPERM);
         CHECK_INT(under_filter(SYS_setsockopt, (uint64_t)-1, IPPROTO_IPV6, 75 /* IPV6_TRANSPARENT */), ==, EPERM);
         CHECK_INT(under_filter(SYS_setsockopt, (uint64_t)-1, 0xab00000000ull | IPPROTO_IP, IP_TRANSPARENT), ==, EPERM);
+        CHECK_INT(under_filter(SYS_setsockopt, (uint64_t)-1, SOL_SOCKET, SO_MARK), ==, EPERM);
         CHECK_INT(under_filter(SYS_setsockopt, (uint64_t)-1, IPPROTO_IP, IP_TTL), ==, EBADF);
 }
 

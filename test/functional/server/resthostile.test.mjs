@@ -104,3 +104,12 @@ test('limits are as they were once it is back', withSandbox(async (sandbox) => {
   await sandbox.connect()
   assert.deepEqual(limits(), before)
 }))
+
+test('a process that is traced is named at once, and goes on', withSandbox(async (sandbox) => {
+  await startTrap(sandbox, ['import ctypes, os, time', 'p = os.fork()', 'if p == 0: time.sleep(1000)',
+    'c = ctypes.CDLL(None)', 'assert c.ptrace(16, p, 0, 0) == 0', 'os.waitpid(p, 0)', 'c.ptrace(7, p, 0, 0)', 'print("ready")', 'time.sleep(1000)'])
+  const refused = await post(sandbox.sandboxId, 'pause')
+  assert.equal(refused.status, 409)
+  assert.match(refused.json.message, /pid \d+ \(python3\): another process traces it; pause with memory:false keeps the files/)
+  assert.equal((await sandbox.commands.run('echo on')).stdout, 'on\n')
+}))

@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "engine/checkpoint_manifest.h"
 #include "engine/criu_rpc.h"
+#include "engine/sums.h"
 #include "sys/fs.h"
 #include "wire/crc32c.h"
 
@@ -55,16 +56,21 @@ static int sum_file(int fd, uint64_t *ret_size, uint32_t *ret_crc)
 
 /* What was written a moment ago lies in memory: looked at where it is, without a copy.  (Not for verifying: what cannot be
  * read from disk would end the process instead of being told.) */
-static int sum_fresh(int fd, uint64_t *ret_size, uint32_t *ret_crc)
+static int sum_fresh(int fd, const struct sums *sums, uint64_t *ret_size, uint32_t *ret_crc)
 {
-        struct stat st;
         uint32_t crc = 0;
+        struct stat st;
+        off_t at;
+        size_t n;
 
         if (fstat(fd, &st) < 0)
                 return -errno;
-        for (off_t at = 0; at < st.st_size; at += WINDOW) {
-                size_t n = (size_t)(st.st_size - at < (off_t)WINDOW ? st.st_size - at : (off_t)WINDOW);
-                void *p = mmap(NULL, n, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, at);
+        at = sums ? (off_t)sums_of(sums, &st, &crc) : 0;
+        for (; at < st.st_size; at += (off_t)n) {
+                void *p;
+
+                n = (size_t)(st.st_size - at < (off_t)WINDOW ? st.st_size - at : (off_t)WINDOW);
+                p = mmap(NULL, n, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, at);
 
                 if (p == MAP_FAILED)
                         return -errno;
@@ -76,10 +82,10 @@ static int sum_fresh(int fd, uint64_t *ret_size, uint32_t *ret_crc)
         return 0;
 }
 
-static int sum_image(int images, struct manifest_file *f, struct err *err)
+static int sum_image(int images, const struct sums *sums, struct manifest_file *f, struct err *err)
 {
         AUTO_CLOSE int fd = sys_open_beneath(images, f->name, O_RDONLY, 0);
-        int r = fd < 0 ? fd : sum_fresh(fd, &f->size, &f->crc);
+        int r = fd < 0 ? fd : sum_fresh(fd, sums, &f->size, &f->crc);
 
         return r < 0 ? err_sys(err, r, "sum up image '%s'", f->name) : 0;
 }
@@ -165,7 +171,8 @@ static int write_manifest(int dir, const char *text, bool is_durable, struct err
         return is_durable ? flush_dir(dir, err) : 0;
 }
 
-int checkpoint_finish(int dir, const struct checkpoint_facts *f, bool is_durable, uint64_t *ret_bytes, struct err *err)
+int checkpoint_finish(int dir, const struct checkpoint_facts *f, const struct sums *sums, bool is_durable,
+                      uint64_t *ret_bytes, struct err *err)
 {
         AUTO(manifest_done) struct manifest m = {.facts = *f};
         AUTO_CLOSE int images = sys_open_dir(dir, CHECKPOINT_IMAGES);
@@ -180,7 +187,7 @@ int checkpoint_finish(int dir, const struct checkpoint_facts *f, bool is_durable
         if (is_durable)
                 begin_flush(images, &m);
         for (size_t i = 0; i < m.count && r == 0; i++)
-                r = sum_image(images, &m.files[i], err);
+                r = sum_image(images, sums, &m.files[i], err);
         if (r == 0 && is_durable)
                 r = flush_images(images, &m, err);
         if (r == 0)

@@ -9,6 +9,7 @@
 #include "model/ids.h"
 
 struct err;
+struct sums;
 
 #define CHECKPOINT_FORMAT 1
 #define CHECKPOINT_IMAGES "images" /* directory below the checkpoint's own, where CRIU writes */
@@ -22,8 +23,10 @@ struct checkpoint_facts {               /* what the manifest says besides files 
         uint64_t frozen_us;
 };
 
-/* Sum up the images below dir, and with is_durable flush everything; then write the manifest.  *ret_bytes: of all files. */
-int checkpoint_finish(int dir, const struct checkpoint_facts *f, bool is_durable, uint64_t *ret_bytes, struct err *err);
+/* Sum up the images below dir (those that are not in `sums` already, which may be NULL), and with is_durable flush
+ * everything; then write the manifest.  *ret_bytes: of all files. */
+int checkpoint_finish(int dir, const struct checkpoint_facts *f, const struct sums *sums, bool is_durable,
+                      uint64_t *ret_bytes, struct err *err);
 int checkpoint_flush(int dir, struct err *err); /* what was finished without */
 
 struct checkpoint; /* an opened one: opaque */

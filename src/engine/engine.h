@@ -3,6 +3,7 @@
 #include "base/map.h"
 #include "engine/cgroups.h"
 #include "engine/criu_find.h"
+#include "engine/fresh.h"
 #include "engine/filter.h"
 #include "engine/flattener.h"
 #include "engine/helper.h"
@@ -35,6 +36,7 @@ struct engine {
         struct helper sweeper;
         struct flattener flattener;
         struct vault vault;
+        struct fresh fresh;
         struct io pressure; /* the machine's memory; warm.h */
         uint64_t warm_bytes;
         unsigned warm_count;

@@ -38,6 +38,8 @@ static void rests(struct work *w, const json_t *answer)
 
         s->still = w->still; /* one that is not durable is about to be copied: nobody will wake it as it is */
         is_warm = w->is_durable && s->still.checkpoint[0] && !s->is_dead && !s->is_doomed && warm_add(s);
+        if (!w->is_durable && s->still.checkpoint[0])
+                fresh_add(&s->engine->fresh, s->still.checkpoint, clock_mono_us());
         log_info("sandbox.paused", "sandbox=%s checkpoint=%s took_us=%llu warm=%d", s->record.id, s->still.checkpoint,
                  (unsigned long long)us, is_warm);
         ask_ok(TAKE_PTR(w->ask),
@@ -180,6 +182,8 @@ void rest_flush(struct engine *e, const char *checkpoint, const char *layer, str
         struct flush *f = calloc(1, sizeof(*f));
         json_t *what = json_pack("{s:s,s:s*,s:s*}", "op", "flush", "checkpoint", checkpoint, "layer", layer);
 
+        if (checkpoint)
+                fresh_forget(&e->fresh, checkpoint);
         if (!f || !what) {
                 free(f);
                 json_decref(what);

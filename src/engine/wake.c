@@ -189,8 +189,9 @@ static int begin(struct guest *s, struct plan_create *plan, struct ask *a, struc
         if ((r = take_slot(s, err)) < 0 || (r = make_dir(s, err)) < 0)
                 return r;
         w = work_create(s,
-                        json_pack("{s:s,s:o,s:i,s:I}", "op", "wake", "plan", plan_encode(plan), "slot",
-                                  (int)s->record.slot, "uid_base", (json_int_t)s->record.uid_base),
+                        json_pack("{s:s,s:o,s:i,s:I,s:b}", "op", "wake", "plan", plan_encode(plan), "slot",
+                                  (int)s->record.slot, "uid_base", (json_int_t)s->record.uid_base, "fresh",
+                                  fresh_has(&s->engine->fresh, plan->checkpoint, clock_mono_us())),
                         a);
         if (!w)
                 return err_sys(err, -ENOMEM, "wake sandbox %s", s->record.id);

@@ -13,6 +13,7 @@
 #include "engine/checkpoint.h"
 #include "engine/criu_log.h"
 #include "engine/still.h"
+#include "engine/sums.h"
 #include "engine/worker.h"
 #include "engine/worker_envd.h"
 #include "engine/worker_files.h"
@@ -32,6 +33,7 @@ struct pausing {
         bool is_durable;
         int dir; /* sandboxes/<id> */
         uint64_t bytes;
+        struct sums sums;
         uint64_t began_us, frozen_us, dumped_us, summed_us; /* when each was done */
 };
 
@@ -50,7 +52,7 @@ static int stop_processes(const struct pausing *p, struct err *err)
 
 /* ------------------------------------------------------------- its memory */
 
-static int make_dirs(const struct pausing *p, int *ret_dir, struct err *err)
+static int make_dirs(const struct pausing *p, int *ret_dir, int *ret_images, struct err *err)
 {
         const char *cid = p->still.checkpoint;
         int at = p->conf->checkpoints_dir, dir;
@@ -61,7 +63,10 @@ static int make_dirs(const struct pausing *p, int *ret_dir, struct err *err)
         if (dir < 0)
                 return err_sys(err, dir, "open checkpoint %s", cid);
         *ret_dir = dir;
-        return mkdirat(dir, CHECKPOINT_IMAGES, 0711) < 0 ? err_sys(err, -errno, "make checkpoint %s", cid) : 0;
+        if (mkdirat(dir, CHECKPOINT_IMAGES, 0711) < 0)
+                return err_sys(err, -errno, "make checkpoint %s", cid);
+        *ret_images = sys_open_dir(dir, CHECKPOINT_IMAGES);
+        return *ret_images < 0 ? err_sys(err, *ret_images, "open checkpoint %s", cid) : 0;
 }
 
 static int dump(const struct pausing *p, struct criu_stats *stats, struct err *err)
@@ -98,7 +103,10 @@ static int finish(struct pausing *p, int dir, const struct checkpoint_facts *f, 
 {
         pthread_t flusher;
         bool is_flushing = p->is_durable && pthread_create(&flusher, NULL, flush_early, p) == 0;
-        int r = checkpoint_finish(dir, f, false, &p->bytes, err);
+        int r;
+
+        sums_stop(&p->sums);
+        r = checkpoint_finish(dir, f, &p->sums, false, &p->bytes, err);
 
         p->summed_us = clock_mono_us();
         if (is_flushing)
@@ -154,7 +162,7 @@ static int write_checkpoint(struct pausing *p, const json_t *job, struct err *er
         };
         const char *envd = json_string_value(json_object_get(job, "envd"));
         struct criu_stats stats = {0};
-        AUTO_CLOSE int dir = -1;
+        AUTO_CLOSE int dir = -1, images = -1;
         int r;
 
         (void)snprintf(f.sandbox, sizeof(f.sandbox), "%s", p->id);
@@ -165,13 +173,18 @@ static int write_checkpoint(struct pausing *p, const json_t *job, struct err *er
         if (r == 0)
                 r = worker_envd_keep(p->conf, f.envd, p->pid, err);
         if (r == 0)
-                r = make_dirs(p, &dir, err);
-        if (r == 0)
-                r = dump(p, &stats, err);
+                r = make_dirs(p, &dir, &images, err);
+        if (r < 0)
+                return r;
+        sums_start(&p->sums, images, p->is_durable);
+        r = dump(p, &stats, err);
         p->dumped_us = clock_mono_us();
         worker_point(p->conf, "dumped");
         f.frozen_us = stats.frozen_us;
-        return r < 0 ? r : finish(p, dir, &f, err);
+        if (r == 0)
+                r = finish(p, dir, &f, err);
+        sums_stop(&p->sums); /* what it has open goes with us: to close a watch takes the kernel 15 ms */
+        return r;
 }
 
 /* ------------------------------------------------------------- its files */

@@ -32,7 +32,8 @@ struct waking {
         struct record record; /* as it will be */
         struct still still;   /* as it is at rest; so it shall be again if this fails */
         bool was_resting;
-        int dir; /* sandboxes/<id> */
+        bool is_fresh; /* fresh.h */
+        int dir;       /* sandboxes/<id> */
         int host_netns, host_netlink;
         struct checkpoint *checkpoint;
         struct place place;
@@ -76,7 +77,7 @@ static int open_checkpoint(struct waking *w, struct err *err)
         r = checkpoint_open(dir, &w->checkpoint, err);
         if (r == 0)
                 r = checkpoint_verify_small(w->checkpoint, err);
-        if (r < 0)
+        if (r < 0 || w->is_fresh)
                 return r;
         if (pthread_create(&w->verifier, NULL, verify, w) == 0)
                 w->is_verifying = true;
@@ -362,5 +363,6 @@ int worker_wake(const struct worker_conf *c, const json_t *job, struct worker_re
         w.record.started_ns = clock_real_ns();
         w.record.net = w.plan.net;
         w.record.is_restored = true;
+        w.is_fresh = json_is_true(json_object_get(job, "fresh"));
         return wake(&w, ret, err);
 }

@@ -9,6 +9,8 @@
 #include "base/err.h"
 #include "engine/checkpoint_manifest.h"
 #include "engine/criu_rpc.h"
+#include "engine/fresh.h"
+#include "engine/sums.h"
 #include "sys/fs.h"
 #include "tap.h"
 
@@ -62,7 +64,7 @@ static bool place_make(struct place *p)
 static int finish(struct place *p, bool is_durable)
 {
         uint64_t bytes = 0;
-        int r = checkpoint_finish(p->dir, &facts, is_durable, &bytes, NULL);
+        int r = checkpoint_finish(p->dir, &facts, NULL, is_durable, &bytes, NULL);
 
         return r < 0 ? r : bytes == LARGE + 4 + sizeof(userns) ? 0 : -1;
 }
@@ -285,14 +287,14 @@ static void rebase_wants_a_user_namespace_it_understands(void)
 
         CHECK(place_make(&p));
         CHECK(put(p.images, "userns-9.img", "nonsense", 8));
-        CHECK(checkpoint_finish(p.dir, &facts, false, &(uint64_t){0}, &err) == 0);
+        CHECK(checkpoint_finish(p.dir, &facts, NULL, false, &(uint64_t){0}, &err) == 0);
         CHECK(mkdirat(p.top, "work", 0711) == 0 && (work = sys_open_dir(p.top, "work")) >= 0);
         CHECK_INT(checkpoint_open(p.dir, &c, &err), ==, 0);
         CHECK_INT(checkpoint_rebase(c, work, 555000, &err), <, 0);
         CHECK_INT(err.kind, ==, ERR_INVALID);
         CHECK(unlinkat(p.images, "userns-9.img", 0) == 0 && sys_remove_tree(p.top, "work") == 0);
         close_fd(&work);
-        CHECK(checkpoint_finish(p.dir, &facts, false, &(uint64_t){0}, &err) == 0);
+        CHECK(checkpoint_finish(p.dir, &facts, NULL, false, &(uint64_t){0}, &err) == 0);
         CHECK(mkdirat(p.top, "work", 0711) == 0 && (work = sys_open_dir(p.top, "work")) >= 0);
         CHECK_INT(checkpoint_open(p.dir, &without, &err), ==, 0);
         CHECK_INT(checkpoint_rebase(without, work, 555000, &err), <, 0);
@@ -309,6 +311,140 @@ static void a_directory_among_the_images_is_refused(void)
         CHECK(faccessat(p.dir, CHECKPOINT_MANIFEST, F_OK, 0) < 0);
 }
 
+/* ---- summed up while they are written ---- */
+
+/* A pages image in uneven writes, so many of them zeros. */
+static bool write_pages(int images, const char *name, size_t zeros, unsigned seed)
+{
+        AUTO_CLOSE int fd = openat(images, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        static uint8_t bytes[300001];
+        size_t left = zeros;
+
+        for (size_t i = 0; i < sizeof(bytes); i++)
+                bytes[i] = (uint8_t)(i * 7 + seed) | 1;
+        for (int i = 0; i < 12; i++)
+                if (write(fd, bytes, sizeof(bytes)) != (ssize_t)sizeof(bytes))
+                        return false;
+        memset(bytes, 0, sizeof(bytes));
+        while (left > 0) {
+                size_t n = left < sizeof(bytes) ? left : sizeof(bytes);
+
+                if (write(fd, bytes, n) != (ssize_t)n)
+                        return false;
+                left -= n;
+        }
+        return write(fd, "end", 3) == 3;
+}
+
+static uint64_t disk_bytes(int images, const char *name)
+{
+        AUTO_CLOSE int fd = openat(images, name, O_RDONLY | O_CLOEXEC);
+        struct stat st = {0};
+
+        return fd >= 0 && fsync(fd) == 0 && fstat(fd, &st) == 0 ? (uint64_t)st.st_blocks * 512 : UINT64_MAX;
+}
+
+static void what_was_summed_up_while_written_is_whole(void)
+{
+        for (int is_pushing = 0; is_pushing < 2; is_pushing++) {
+                PLACE p = {0};
+                struct sums s;
+                struct err err;
+                struct stat st;
+                uint32_t crc;
+
+                CHECK(place_make(&p));
+                sums_start(&s, p.images, is_pushing);
+                CHECK(write_pages(p.images, "pages-2.img", 0, 1) && write_pages(p.images, "pages-3.img", 5, 2));
+                CHECK(write_pages(p.images, "core-2.img", 0, 2)); /* CRIU may write into the middle of such ones */
+                sums_stop(&s);
+                CHECK(fstatat(p.images, "core-2.img", &st, 0) == 0);
+                CHECK_INT(sums_of(&s, &st, &crc), ==, 0);
+                CHECK(checkpoint_finish(p.dir, &facts, &s, is_pushing, &(uint64_t){0}, &err) == 0);
+                sums_done(&s);
+                CHECK(!fault(&p, &err));
+        }
+}
+
+static void one_written_anew_or_further_is_summed_up_right(void)
+{
+        PLACE p = {0};
+        struct sums s;
+        struct err err;
+
+        CHECK(place_make(&p));
+        sums_start(&s, p.images, false);
+        CHECK(write_pages(p.images, "pages-2.img", 0, 1) && write_pages(p.images, "pages-3.img", 0, 1));
+        sums_stop(&s);
+        CHECK(unlinkat(p.images, "pages-2.img", 0) == 0 && write_pages(p.images, "pages-2.img", 0, 9));
+        {
+                AUTO_CLOSE int fd = openat(p.images, "pages-3.img", O_WRONLY | O_APPEND | O_CLOEXEC);
+
+                CHECK(write(fd, "more", 4) == 4);
+        }
+        CHECK(checkpoint_finish(p.dir, &facts, &s, false, &(uint64_t){0}, &err) == 0);
+        sums_done(&s);
+        CHECK(!fault(&p, &err));
+}
+
+static void zeros_take_no_room_on_disk(void)
+{
+        PLACE p = {0};
+        struct sums s;
+        struct err err;
+        struct stat st;
+        uint32_t crc;
+
+        CHECK(place_make(&p));
+        sums_start(&s, p.images, true);
+        CHECK(write_pages(p.images, "pages-2.img", 40u << 20, 1));
+        sums_stop(&s);
+        CHECK(fstatat(p.images, "pages-2.img", &st, 0) == 0);
+        if (sums_of(&s, &st, &crc) == (uint64_t)st.st_size) /* it was heard of in time */
+                CHECK_INT(disk_bytes(p.images, "pages-2.img"), <, 6u << 20);
+        CHECK(checkpoint_finish(p.dir, &facts, &s, true, &(uint64_t){0}, &err) == 0);
+        sums_done(&s);
+        CHECK(!fault(&p, &err));
+}
+
+static void holes_are_where_zeros_are(void)
+{
+        AUTO_FREE uint8_t *bytes = calloc(1, 1u << 20);
+        AUTO_FREE uint8_t *again = malloc(1u << 20);
+        PLACE p = {0};
+        AUTO_CLOSE int fd = -1;
+
+        CHECK(place_make(&p) && bytes && again);
+        bytes[0] = bytes[300000] = bytes[(1u << 20) - 1] = 1;
+        CHECK(put(p.images, "pages-2.img", bytes, 1u << 20));
+        fd = openat(p.images, "pages-2.img", O_RDWR | O_CLOEXEC);
+        sums_punch(fd, 0, bytes, 1u << 20);
+        CHECK_INT(disk_bytes(p.images, "pages-2.img"), <=, (3u * 64u + 64u) << 10);
+        CHECK(pread(fd, again, 1u << 20, 0) == 1 << 20 && memcmp(bytes, again, 1u << 20) == 0);
+        memset(bytes, 0, 1u << 20);
+        sums_punch(fd, 0, bytes + 1, 1000); /* too short to be worth it */
+        CHECK(pread(fd, again, 1, 0) == 1 && again[0] == 1);
+}
+
+static void fresh_ones_are_known_for_a_while(void)
+{
+        struct fresh f = {0};
+        char id[CHECKPOINT_ID_MAX];
+
+        CHECK(!fresh_has(&f, "", 0) && !fresh_has(&f, "caaaaaaaaaaaaaaaaaaaa", 1));
+        fresh_add(&f, "caaaaaaaaaaaaaaaaaaaa", 1000);
+        CHECK(fresh_has(&f, "caaaaaaaaaaaaaaaaaaaa", 1001) && !fresh_has(&f, "cbaaaaaaaaaaaaaaaaaaa", 1001));
+        CHECK(!fresh_has(&f, "caaaaaaaaaaaaaaaaaaaa", 1000 + FRESH_S * 1000000u));
+        fresh_forget(&f, "caaaaaaaaaaaaaaaaaaaa");
+        CHECK(!fresh_has(&f, "caaaaaaaaaaaaaaaaaaaa", 1001));
+        fresh_add(&f, "caaaaaaaaaaaaaaaaaaaa", 1000);
+        for (int i = 0; i < FRESH_MAX; i++) {
+                checkpoint_id_make(id);
+                fresh_add(&f, id, 1000);
+        }
+        CHECK(fresh_has(&f, id, 1001) && !fresh_has(&f, "caaaaaaaaaaaaaaaaaaaa", 1001));
+}
+
 int main(void)
 {
         RUN(a_whole_one_is_found_whole);
@@ -322,5 +458,10 @@ int main(void)
         RUN(rebase_changes_the_range_and_nothing_else);
         RUN(rebase_wants_a_user_namespace_it_understands);
         RUN(a_directory_among_the_images_is_refused);
+        RUN(what_was_summed_up_while_written_is_whole);
+        RUN(one_written_anew_or_further_is_summed_up_right);
+        RUN(zeros_take_no_room_on_disk);
+        RUN(holes_are_where_zeros_are);
+        RUN(fresh_ones_are_known_for_a_while);
         return tap_done();
 }

@@ -47,13 +47,16 @@ test('twenty of each at once, and others are served meanwhile', leakless(async (
 }))
 
 test('an answer that breaks off is broken off, not ended', leakless(async () => {
-  for (const way of ['short', 'short-chunk', 'no-last-chunk', 'bad-chunk']) {
+  for (const way of ['short', 'short-chunk', 'no-last-chunk']) {
     const stream = open(way)
     await stream.closed
-    if (way !== 'bad-chunk') assert.match(stream.text, /^HTTP\/1\.1 200[^]*only this/, way) // seen at once, it may cost the whole answer
+    assert.match(stream.text, /^HTTP\/1\.1 200[^]*only this/, way)
     assert.doesNotMatch(stream.body, /(^|\r\n)0\r\n\r\n$/, way)
     await assert.rejects(ask(box, 3000, { path: `/${way}` }), /aborted|hang up|ECONNRESET|Parse Error/, way)
   }
+  // Seen together with the head, nothing of it is out yet: an honest 502.
+  const answer = await ask(box, 3000, { path: '/bad-chunk' }).catch((e) => e)
+  assert.ok(answer.status === 502 || /aborted|hang up|ECONNRESET|Parse Error/.test(answer.message), `${answer.status} ${answer.message}`)
 }))
 
 test('more than was announced is not passed on, nor taken for the next answer', leakless(async () => {

@@ -146,13 +146,31 @@ static int put_up(const struct part *one)
         return r < 0 ? r : sys_move_mount(one->tree, AT_FDCWD, path);
 }
 
+/* CRIU has tar compress what lies in a tmpfs, at 30 MB/s while the sandbox is frozen.  Nothing is compressed any more; what
+ * was, and what was not, is unpacked alike. */
+static int make_gzip(void)
+{
+        static const char text[] = "#!/bin/sh\n"
+                                   "PATH=/usr/bin:/bin\n"
+                                   "[ \"$1\" = -d ] && exec gzip -dcf\n"
+                                   "exec cat\n";
+        AUTO_CLOSE int fd = -1;
+
+        if (mkdir(&CRIU_ROOT_PROGRAMS[1], 0755) < 0)
+                return -errno;
+        fd = open(&(CRIU_ROOT_PROGRAMS "/gzip")[1], O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
+        return fd < 0 || write(fd, text, sizeof(text) - 1) != (ssize_t)(sizeof(text) - 1) ? -errno : 0;
+}
+
 static int furnish(struct parts *p, int run)
 {
         int r;
 
         if (chdir(AT) < 0 || mkdir("run", 0755) < 0 || mkdir("tmp", 0711) < 0) /* CRIU makes mount points in /tmp */
                 return -errno;
-        r = sys_move_mount(run, AT_FDCWD, "run");
+        r = make_gzip();
+        if (r == 0)
+                r = sys_move_mount(run, AT_FDCWD, "run");
         for (size_t i = 0; i < p->count && r == 0; i++)
                 r = put_up(&p->all[i]);
         return r;

@@ -9,6 +9,7 @@
 struct criu_tool;
 
 #define CRIU_ROOT_PATHS_MAX 3
+#define CRIU_ROOT_PROGRAMS "/own" /* comes first in its PATH: programs that differ from the host's */
 
 /* run: the mount for /run.  paths: absolute, to be written to; those below /sys are there already.  For a child that is
  * about to become CRIU: leaves the caller's mount namespace.  Negative errno. */

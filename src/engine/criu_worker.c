@@ -102,8 +102,9 @@ static bool print(char out[256], const char *a, const char *b)
 static int describe(struct start *s, const struct criu_tool *t, uint32_t owner, int sock, struct err *err)
 {
         const char *host = t->dir ? NULL : criu_host_program();
-        static char path[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin", by_library[] = "--library-path",
-                    by_preload[] = "--preload", no_config[] = "--no-default-config", swrk[] = "swrk";
+        static char path[] = "PATH=" CRIU_ROOT_PROGRAMS ":/usr/sbin:/usr/bin:/sbin:/bin",
+                    by_library[] = "--library-path", by_preload[] = "--preload", no_config[] = "--no-default-config",
+                    swrk[] = "swrk";
         size_t n = 0, e = 0;
 
         if (!print(s->ld, t->dir ? t->dir : "", "/ld.so") || !print(s->lib, t->dir ? t->dir : "", "/lib") ||

@@ -4,7 +4,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <poll.h>
+#include <sched.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,6 +22,8 @@
 #include "sys/scm.h"
 
 #define BUSY_TRIES 12u /* 1, 2, 4 ... ms: four seconds in all */
+#define SWEEP_MS 50
+#define SWEEP_NICE 10
 
 /* A cgroup stays busy for a moment after its last process ended, and v1 has no event for it. */
 static int remove_cgroups(const struct cgroups *cg, const struct janitor_job *job)
@@ -122,14 +127,27 @@ static void sweep(int trash)
         (void)closedir(d);
 }
 
+/* Whoever threw something away has more to do, most often for somebody who waits. */
+static void let_others_go_first(int sock)
+{
+        struct pollfd p = {.fd = sock}; /* unless the engine is gone */
+
+        (void)poll(&p, 1, SWEEP_MS);
+}
+
 static _Noreturn void run_sweeper(int trash, int sock)
 {
+        const struct sched_param any = {0};
         char more[HELPER_MESSAGE_MAX];
         ssize_t n;
 
+        (void)sched_setscheduler(0, SCHED_BATCH, &any);
+        (void)setpriority(PRIO_PROCESS, 0, SWEEP_NICE);
         do {
                 sweep(trash);
                 n = recv(sock, more, sizeof(more), 0);
+                if (n > 0)
+                        let_others_go_first(sock);
                 while (n > 0 && recv(sock, more, sizeof(more), MSG_DONTWAIT) > 0)
                         ; /* one sweep serves them all */
         } while (n > 0);

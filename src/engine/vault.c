@@ -77,12 +77,12 @@ static void on_answer(struct io *io, uint32_t events)
 static int write_job(const json_t *what)
 {
         AUTO_CLOSE int fd = memfd_create("job", MFD_CLOEXEC);
+        AUTO_FREE char *text = json_dumps(what, JSON_COMPACT); /* json_dumpfd() writes every quote by itself */
+        size_t n = text ? strlen(text) : 0;
 
-        if (fd < 0)
-                return -errno;
-        if (json_dumpfd(what, fd, JSON_COMPACT) < 0)
-                return -ENOMEM;
-        return TAKE_FD(fd);
+        if (fd < 0 || !text)
+                return fd < 0 ? -errno : -ENOMEM;
+        return write(fd, text, n) == (ssize_t)n ? TAKE_FD(fd) : -ENOMEM;
 }
 
 static int begin(struct vault *v, struct vault_job *j)

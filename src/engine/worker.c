@@ -91,7 +91,6 @@ static _Noreturn void work(const struct worker_conf *c, int job_fd, int sock, in
         json_t *job = read_job(job_fd);
 
         (void)prctl(PR_SET_NAME, "sg-worker");
-        (void)prctl(PR_SET_PDEATHSIG, 0);
         (void)setsid();
         (void)signal(SIGTERM, SIG_IGN);
         (void)signal(SIGHUP, SIG_IGN);
@@ -107,37 +106,73 @@ static _Noreturn void work(const struct worker_conf *c, int job_fd, int sock, in
         _exit(err.kind == ERR_NONE ? 0 : 1);
 }
 
-/* fds: the job, the socket, and the lock. */
-static void start(const struct worker_conf *c, int vault_sock, const int *fds, size_t nfds)
+/* A job that nobody can do: its socket is closed, which tells the engine. */
+static ssize_t refuse_one(int sock)
 {
-        pid_t pid = fork();
+        int fds[JOB_FDS];
+        size_t nfds = 0;
+        char word;
+        ssize_t n;
 
-        if (pid == 0) {
-                (void)close(vault_sock);
-                work(c, fds[0], fds[1], nfds > 2 ? fds[2] : -1);
-        }
-        if (pid < 0)
-                log_error("worker.failed", "error=\"%s\"", strerror(errno)); /* the engine sees the socket close */
+        log_error("worker.failed", "error=\"%s\"", strerror(errno));
+        n = scm_recv(sock, &word, 1, fds, JOB_FDS, &nfds);
+        while (nfds > 0)
+                (void)close(fds[--nfds]);
+        return n;
+}
+
+/* The next worker: waits for its job, so that nobody waits for its birth. */
+static _Noreturn void wait_for_job(const struct worker_conf *c, pid_t vault, int sock, int taken)
+{
+        int fds[JOB_FDS] = {-1, -1, -1};
+        size_t nfds = 0;
+        char word;
+
+        (void)prctl(PR_SET_NAME, "sg-spare");
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != vault || scm_recv(sock, &word, 1, fds, JOB_FDS, &nfds) != 1)
+                _exit(0);
+        (void)prctl(PR_SET_PDEATHSIG, 0);
+        (void)!write(taken, &word, 1);
+        (void)close(taken);
+        (void)close(sock);
+        if (nfds < 2)
+                _exit(1);
+        work(c, fds[0], fds[1], nfds > 2 ? fds[2] : -1); /* fds: the job, the socket, and the lock */
+}
+
+/* Until it has a job: 1.  0: there will be none any more. */
+static ssize_t keep_spare(const struct worker_conf *c, int sock)
+{
+        pid_t vault = getpid(), pid = -1;
+        int taken[2];
+        ssize_t n;
+        char word;
+
+        if (pipe2(taken, O_CLOEXEC) < 0)
+                return refuse_one(sock);
+        pid = fork();
+        if (pid == 0)
+                wait_for_job(c, vault, sock, taken[1]);
+        n = pid < 0 ? refuse_one(sock) : 0;
+        (void)close(taken[1]);
+        if (pid > 0)
+                n = read(taken[0], &word, 1);
+        (void)close(taken[0]);
+        return n;
 }
 
 _Noreturn void worker_serve(struct worker_conf *c, int sock)
 {
         static const uint8_t zeros[1u << 16];
-        int fds[JOB_FDS];
-        size_t nfds = 0;
         struct err err;
-        char word;
 
         if (devfs_make(c->envd_binary, &c->dev, &err) < 0)
                 c->dev = -1;                    /* then each worker makes one */
         (void)crc32c(0, zeros, sizeof(zeros));  /* makes its tables: once, not in each worker */
         (void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* of what workers leave: restored sandboxes */
-        while (scm_recv(sock, &word, 1, fds, JOB_FDS, &nfds) == 1) {
-                if (nfds >= 2)
-                        start(c, sock, fds, nfds);
-                while (nfds > 0)
-                        (void)close(fds[--nfds]);
-        }
+        while (keep_spare(c, sock) == 1)
+                continue;
         _exit(0);
 }
 

@@ -14,13 +14,28 @@
 #define HOSTS_MAX (1u << 20)
 #define OWN_ADDRESS "127.0.1.1\t"
 #define MACHINE_ID_BYTES 16
+#define MARKER_MAX 256
 
 /* ---- /run/e2b ---- */
 
+static bool is_written(const char *path, const char *text)
+{
+        AUTO_CLOSE int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        char found[MARKER_MAX];
+        size_t n = strlen(text);
+
+        return fd >= 0 && n < sizeof(found) && read(fd, found, sizeof(found)) == (ssize_t)n &&
+               memcmp(found, text, n) == 0;
+}
+
+/* One that wakes says the same as before: writing costs more than all the rest of its waking. */
 static void write_marker(const char *path, const char *text)
 {
-        AUTO_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
+        AUTO_CLOSE int fd = -1;
 
+        if (is_written(path, text))
+                return;
+        fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
         if (fd >= 0)
                 (void)!write(fd, text, strlen(text));
 }

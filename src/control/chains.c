@@ -37,15 +37,26 @@ static const json_t *layers_of(const struct life *l)
         return l->flat ? l->flat : l->sandbox.layers;
 }
 
+/* Of those that did not fail since the last pause for breath: whatever is wrong with one, the others get their turn. */
+static json_t *run_to_try(const struct chains *ch, const json_t *layers)
+{
+        json_t *run = run_to_merge(layers);
+
+        if (!run || !json_object_get(ch->failed, json_string_value(json_array_get(run, 0))))
+                return run;
+        json_decref(run);
+        return NULL;
+}
+
 static json_t *find_run(const struct chains *ch)
 {
         json_t *run = NULL;
 
         LIST_EACH (node, &ch->snapshots->all)
-                if ((run = run_to_merge(LIST_ENTRY(node, struct snapshot_entry, node)->snapshot.layers)))
+                if ((run = run_to_try(ch, LIST_ENTRY(node, struct snapshot_entry, node)->snapshot.layers)))
                         return run;
         LIST_EACH (node, &ch->lives->all)
-                if ((run = run_to_merge(layers_of(LIST_ENTRY(node, struct life, node)))))
+                if ((run = run_to_try(ch, layers_of(LIST_ENTRY(node, struct life, node)))))
                         return run;
         return NULL;
 }
@@ -107,8 +118,10 @@ static void on_merged(struct engine_call *c, const json_t *answer, const struct 
         (void)answer;
         if (err) {
                 log_warn("chain.merge", "failed=\"%s\", trying again later", err->msg);
+                if (json_object_set_new(ch->failed, json_string_value(json_array_get(ch->run, 0)), json_true()) < 0)
+                        timer_set(ch->loop, &ch->retry, RETRY_MS); /* no memory to remember it: all wait */
                 forget_run(ch);
-                timer_set(ch->loop, &ch->retry, RETRY_MS);
+                chains_look(ch);
                 return;
         }
         log_info("chain.merged", "layers=%zu", json_array_size(ch->run));
@@ -147,6 +160,10 @@ static void on_go(struct task *t)
         if (ch->run || timer_is_armed(&ch->retry))
                 return;
         ch->run = find_run(ch);
+        if (!ch->run && json_object_size(ch->failed) > 0) {
+                (void)json_object_clear(ch->failed);
+                timer_set(ch->loop, &ch->retry, RETRY_MS);
+        }
         if (!ch->run || !hold_run(ch))
                 return;
         log_info("chain.merge", "layers=%zu", json_array_size(ch->run));
@@ -173,6 +190,7 @@ void chains_init(struct chains *ch, struct loop *loop, struct engine_link *engin
                               .refs = refs,
                               .lives = lives,
                               .snapshots = snapshots,
+                              .failed = json_object(),
                               .go.run = on_go,
                               .retry.on = on_retry,
                               .merge.on = on_merged};
@@ -187,5 +205,6 @@ void chains_done(struct chains *ch)
         timer_clear(&ch->retry);
         json_decref(ch->run);
         json_decref(ch->into);
+        json_decref(ch->failed);
         ch->loop = NULL;
 }

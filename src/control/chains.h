@@ -24,8 +24,9 @@ struct chains {
         struct task go;
         struct timer retry;
         struct engine_call merge;
-        json_t *run;  /* what is being merged; owned, and held; NULL: nothing */
-        json_t *into; /* list of the one name it becomes; owned, and held */
+        json_t *run;    /* what is being merged; owned, and held; NULL: nothing */
+        json_t *into;   /* list of the one name it becomes; owned, and held */
+        json_t *failed; /* owned: first layers of runs that could not be merged, until every other had its turn */
 };
 
 void chains_init(struct chains *ch, struct loop *loop, struct engine_link *engine, struct refs *refs,

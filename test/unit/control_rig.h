@@ -92,6 +92,7 @@ static struct fake_engine {
         struct channel *channel;
         bool holds_create, holds_kill, holds_list, fails_create, fails_kill;
         const char *holds, *fails;         /* any other op */
+        char unmergeable[SEALED_ID_MAX];   /* a layer that no merge gets done with; empty: none */
         const char *dies_before, *dies_on; /* the link goes instead of the op, or of its answer */
         const char *fail_kind, *fail_message;
         json_t *alive;                /* id -> true, or {"state","checkpoint","sealed","layers"} */
@@ -270,6 +271,8 @@ static json_t *engine_flatten(const json_t *msg)
 {
         if (!engine_has_layers(json_object_get(msg, "layers")))
                 return engine_refusal("not_found", "no such layer");
+        if (engine.unmergeable[0] && is_listed_in(json_object_get(msg, "layers"), engine.unmergeable))
+                return engine_refusal("limit", "it does not fit");
         (void)json_object_set_new(engine.layers, json_string_value(json_object_get(msg, "into")), json_true());
         return engine_ok();
 }

@@ -675,6 +675,44 @@ static void at_the_limit_a_copy_waits_for_the_merge(void)
         CHECK(take_snapshot(id, "{}", snapshot));
 }
 
+/* Take so many snapshots that its chain wants to be shorter. */
+static void make_long(const char *id)
+{
+        char snapshot[160];
+
+        for (int i = 0; i <= LAYERS_SEALED_MAX; i++) {
+                CHECK(take_snapshot(id, "{}", snapshot));
+                CHECK(until(id, SANDBOX_RUNNING));
+        }
+}
+
+static void a_chain_that_cannot_be_merged_is_not_in_the_way_of_others(void)
+{
+        char id[SANDBOX_ID_MAX], other[SANDBOX_ID_MAX], snapshot[160];
+        const struct life *l;
+
+        engine.fails = "flatten"; /* until both are long */
+        engine.fail_kind = "internal";
+        engine.fail_message = "no";
+        CHECK(create(BASE, other));
+        make_long(other);
+        CHECK(create(BASE, id) && take_snapshot(id, "{}", snapshot) && until(id, SANDBOX_RUNNING));
+        l = lives_find(&rig.control.lives, id);
+        (void)snprintf(engine.unmergeable, sizeof(engine.unmergeable), "%s",
+                       json_string_value(json_array_get(l->sandbox.layers, json_array_size(l->sandbox.layers) - 1)));
+        make_long(id);
+        engine.fails = NULL;
+        timer_clear(&rig.control.chains.retry); /* the time is not waited for */
+        chains_look(&rig.control.chains);
+        CHECK(run_until(is_short, other));
+        CHECK(!is_short(id));
+        engine.unmergeable[0] = 0;
+        CHECK(run_until(engine_is_quiet, NULL));
+        timer_clear(&rig.control.chains.retry);
+        chains_look(&rig.control.chains);
+        CHECK(run_until(is_short, id));
+}
+
 /* ---- traffic ---- */
 
 static void wake(const char *id, int port, const char *token)
@@ -815,6 +853,7 @@ int main(void)
         RUN_IN_RIG(going_back_that_fails_leaves_it_paused);
         RUN_IN_RIG(chains_are_kept_short);
         RUN_IN_RIG(at_the_limit_a_copy_waits_for_the_merge);
+        RUN_IN_RIG(a_chain_that_cannot_be_merged_is_not_in_the_way_of_others);
         RUN_IN_RIG(traffic_wakes_who_wants_it);
         RUN_IN_RIG(traffic_does_not_wake_the_others);
         RUN_IN_RIG(traffic_waits_for_what_is_under_way);

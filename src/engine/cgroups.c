@@ -321,10 +321,10 @@ int cgroups_make(const struct cgroups *c, unsigned slot, const struct plan_limit
         return 0;
 }
 
-int cgroups_join_v1(const struct cgroups *c, unsigned slot, pid_t pid, struct err *err)
+static int join_v1(const struct cgroups *c, unsigned slot, const char *file, pid_t pid, struct err *err)
 {
         for (int i = 0; i < CGROUP_CONTROLS; i++) {
-                int r = c->v1[i] < 0 ? 0 : write_number(c->v1[i], slot, "cgroup.procs", (uint64_t)pid);
+                int r = c->v1[i] < 0 ? 0 : write_number(c->v1[i], slot, file, (uint64_t)pid);
 
                 if (r < 0)
                         return err_sys(err, r, "join %s cgroup of slot %u", control_names[i], slot);
@@ -332,11 +332,14 @@ int cgroups_join_v1(const struct cgroups *c, unsigned slot, pid_t pid, struct er
         return 0;
 }
 
-int cgroups_join(const struct cgroups *c, unsigned slot, struct err *err)
+int cgroups_join_v1(const struct cgroups *c, unsigned slot, pid_t pid, struct err *err)
 {
-        int r = c->v2 < 0 ? 0 : write_slot(c->v2, slot, "cgroup.procs", "0");
+        return join_v1(c, slot, "cgroup.procs", pid, err);
+}
 
-        return r < 0 ? err_sys(err, r, "join cgroup of slot %u", slot) : cgroups_join_v1(c, slot, getpid(), err);
+int cgroups_join_thread_v1(const struct cgroups *c, unsigned slot, struct err *err)
+{
+        return join_v1(c, slot, "tasks", 0, err);
 }
 
 /* ------------------------------------------------------------- freezing */

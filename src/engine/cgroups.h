@@ -37,7 +37,9 @@ int cgroups_make(const struct cgroups *c, unsigned slot, const struct plan_limit
 int cgroups_limit(const struct cgroups *c, unsigned slot, const struct plan_limits *old, const struct plan_limits *l,
                   struct err *err);
 int cgroups_join_v1(const struct cgroups *c, unsigned slot, pid_t pid, struct err *err);
-int cgroups_join(const struct cgroups *c, unsigned slot, struct err *err); /* ourselves, all of them */
+/* This thread alone, for those it makes: the kernel need not stop all that begins or ends on the machine for it (10 ms).
+ * Into v2 one is born. */
+int cgroups_join_thread_v1(const struct cgroups *c, unsigned slot, struct err *err);
 /* Everything in it is to stop, or to go on.  -EOPNOTSUPP: this host has no v2 hierarchy. */
 int cgroups_freeze(const struct cgroups *c, unsigned slot, bool is_frozen);
 /* Its processes, `max` of them at most, and how many there are. */

@@ -403,8 +403,11 @@ static int restore_with(struct restoring *s, int work, struct err *err)
 
 int criu_restore(const struct criu_tool *t, const struct criu_restore *c, pid_t *ret_pid, struct err *err)
 {
-        const struct criu_call call = {
-                .tool = t, .owner = c->uid_base, .paths = {c->images, c->root, c->dev}, .path_count = 3};
+        const struct criu_call call = {.tool = t,
+                                       .owner = c->uid_base,
+                                       .cgroup = c->cgroup,
+                                       .paths = {c->images, c->root, c->dev},
+                                       .path_count = 3};
         struct restoring s = {.what = c, .in = BUF_INIT(CRIU_RPC_BYTES_MAX)};
         AUTO_CLOSE int work = -1;
         int r;

@@ -37,6 +37,7 @@ struct criu_restore {
         const char *root;   /* absolute: mount point of its root file system, idmapped */
         const char *dev;    /* absolute: mount point of its /dev */
         uint32_t uid_base;  /* the restored user namespace is owned by this uid */
+        const int *cgroup;  /* v2 directory its processes are born in (-1: there is none); NULL: the caller's */
         /* Its namespaces exist, its sockets not yet: set up the network of /proc/PID/ns/net.  Negative: give up. */
         int (*on_namespaces)(pid_t pid, void *arg, struct err *err);
         /* Everything is in place, nothing runs yet.  Negative: give up. */
@@ -46,7 +47,8 @@ struct criu_restore {
 
 /* root and dev are not below /run, which must exist: CRIU sees a tmpfs of its own there.  Every directory above them lets
  * everybody pass (o+x): the restored init, nobody special outside, looks for them by path.
- * CRIU starts in the caller's cgroups, mount namespace and cgroup namespace, which become the sandbox's.  *ret_pid is its
+ * CRIU starts in the caller's mount namespace and in the calling thread's cgroups (but for `cgroup`), in a cgroup namespace
+ * whose root they are; they become the sandbox's.  *ret_pid is its
  * init, a child of the caller.  ERR_INVALID: the images do not fit.  On failure no process is left. */
 int criu_restore(const struct criu_tool *t, const struct criu_restore *r, pid_t *ret_pid, struct err *err);
 

@@ -146,6 +146,8 @@ static _Noreturn void be_criu(const struct criu_worker *w, const struct criu_cal
                 r = sys_close_except(keep, ARRAY_LEN(keep));
         if (r == 0)
                 r = sys_signals_default();
+        if (r == 0 && call->cgroup && unshare(CLONE_NEWCGROUP) < 0) /* its root is where we are */
+                r = -errno;
         if (r == 0)
                 r = criu_root_enter(call->tool, w->run, call->paths, call->path_count);
         if (r == 0)
@@ -186,7 +188,7 @@ int criu_worker_start(struct criu_worker *w, const struct criu_call *call, struc
         AUTO_CLOSE int theirs = -1;
         struct start s = {0};
         int ends[2] = {-1, -1}, r;
-        struct sys_clone how = {.cgroup = -1, .ret_pidfd = &w->pidfd};
+        struct sys_clone how = {.cgroup = call->cgroup ? *call->cgroup : -1, .ret_pidfd = &w->pidfd};
 
         *w = (struct criu_worker){.pidfd = -1, .sock = -1, .run = -1, .said = -1, .run_dir = -1};
         r = open_parts(w, call->tool, ends, err);

@@ -25,6 +25,7 @@ struct criu_worker {
 struct criu_call {
         const struct criu_tool *tool;
         uint32_t owner;                         /* of user namespaces it makes; 0: root */
+        const int *cgroup;                      /* v2 directory it is born in, with a namespace; NULL: ours, without */
         const char *paths[CRIU_ROOT_PATHS_MAX]; /* absolute: what it works on */
         size_t path_count;
 };

@@ -40,10 +40,8 @@ struct waking {
         pthread_t verifier;
         bool is_verifying;
         struct err damage;
-        pthread_t joiner;
-        bool is_joining;
-        struct err refusal;
-        int netns; /* its own */
+        int cgroup; /* of v2; -1: none */
+        int netns;  /* its own */
 };
 
 /* ------------------------------------------------------------- checking while CRIU reads */
@@ -189,39 +187,15 @@ static int limit_again(const struct waking *w, struct err *err)
         return cgroups_limit(w->conf->cgroups, w->record.slot, &before, &w->plan.limits, err);
 }
 
-/* Joining is mostly waiting (cell.h), so it goes on while the rest is prepared. */
-static void *join_groups(void *arg)
-{
-        struct waking *w = arg;
-        const struct cgroups *c = w->conf->cgroups;
-        const struct plan_limits limits = limits_with_criu(w);
-        AUTO_CLOSE int v2 = -1;
-
-        (void)cgroups_recycle(c, w->record.slot); /* of one that failed half way */
-        if (cgroups_make(c, w->record.slot, &limits, &v2, &w->refusal) == 0)
-                (void)cgroups_join(c, w->record.slot, &w->refusal);
-        return NULL;
-}
-
-static void begin_joining(struct waking *w)
-{
-        w->is_joining = pthread_create(&w->joiner, NULL, join_groups, w) == 0;
-        if (!w->is_joining)
-                (void)join_groups(w);
-}
-
 static int enter_cgroups(struct waking *w, struct err *err)
 {
-        if (w->is_joining)
-                (void)pthread_join(w->joiner, NULL);
-        w->is_joining = false;
-        if (w->refusal.kind != ERR_NONE) {
-                *err = w->refusal;
-                return -EIO;
-        }
-        if (unshare(CLONE_NEWCGROUP) < 0) /* its root is where we are */
-                return err_sys(err, -errno, "make cgroup namespace");
-        return 0;
+        const struct cgroups *c = w->conf->cgroups;
+        const struct plan_limits limits = limits_with_criu(w);
+        int r;
+
+        (void)cgroups_recycle(c, w->record.slot); /* of one that failed half way */
+        r = cgroups_make(c, w->record.slot, &limits, &w->cgroup, err);
+        return r < 0 ? r : cgroups_join_thread_v1(c, w->record.slot, err);
 }
 
 static int restore(struct waking *w, pid_t *ret_pid, struct err *err)
@@ -231,6 +205,7 @@ static int restore(struct waking *w, pid_t *ret_pid, struct err *err)
                                           .root = w->place.root,
                                           .dev = w->place.dev,
                                           .uid_base = w->record.uid_base,
+                                          .cgroup = &w->cgroup,
                                           .on_namespaces = on_namespaces,
                                           .on_before_resume = on_before_resume,
                                           .arg = w};
@@ -275,8 +250,6 @@ static void undo(struct waking *w, pid_t pid)
 
         if (w->is_verifying)
                 (void)pthread_join(w->verifier, NULL);
-        if (w->is_joining)
-                (void)pthread_join(w->joiner, NULL);
         if (pid > 0)
                 end_it(pid);
         if (w->was_resting && still_write(w->dir, w->plan.id, &w->still, true, &err) < 0)
@@ -323,7 +296,6 @@ static int wake(struct waking *w, struct worker_result *ret, struct err *err)
         pid_t pid = 0;
         int r = 0;
 
-        begin_joining(w);
         for (int step = 0; step < STEPS && r == 0; step++) {
                 r = run_step(w, (enum step)step, &pid, err);
                 at[step + 1] = clock_mono_us();
@@ -345,7 +317,7 @@ static int wake(struct waking *w, struct worker_result *ret, struct err *err)
 
 int worker_wake(const struct worker_conf *c, const json_t *job, struct worker_result *ret, struct err *err)
 {
-        struct waking w = {.conf = c, .netns = -1, .host_netns = -1, .host_netlink = -1};
+        struct waking w = {.conf = c, .cgroup = -1, .netns = -1, .host_netns = -1, .host_netlink = -1};
         struct err none = {0};
         int r = plan_decode(json_object_get(job, "plan"), &w.plan, err);
 

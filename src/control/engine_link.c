@@ -51,7 +51,10 @@ static void fail(struct engine_call *c, enum err_kind kind, const char *why)
 
 static void on_call_timeout(struct timer *t)
 {
-        fail(CONTAINER_OF(t, struct engine_call, timer), ERR_TIMEOUT, "the engine did not answer in time");
+        struct engine_call *c = CONTAINER_OF(t, struct engine_call, timer);
+
+        c->is_unanswered = true;
+        fail(c, ERR_TIMEOUT, "the engine did not answer in time");
 }
 
 static void fail_all(struct list *calls, const char *why)
@@ -90,6 +93,7 @@ void engine_call(struct engine_link *l, struct engine_call *c, json_t *msg, unsi
 {
         assert(!c->link && c->on);
         c->link = l;
+        c->is_unanswered = false;
         c->req = ++l->last_req;
         c->msg = msg;
         c->timer.on = on_call_timeout;

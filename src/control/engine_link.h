@@ -24,6 +24,7 @@ struct engine_call { /* embedded in its owner; zeroed is fine */
         /* Called once, from the loop, never before engine_call() returns.  Success: err NULL, answer borrowed.
          * Failure: answer NULL, err is the engine's own or ours (ERR_UNAVAILABLE, ERR_TIMEOUT). */
         void (*on)(struct engine_call *c, const json_t *answer, const struct err *err);
+        bool is_unanswered; /* ERR_TIMEOUT is ours: what became of it is not known.  (The engine may say it, too.) */
         /* the link's own */
         struct engine_link *link; /* NULL: not started */
         struct list node;

@@ -70,7 +70,7 @@ bool life_is_unknown(struct life *l, const struct err *err)
 
         if (!err || l->step == STEP_SYNC)
                 return false;
-        if (err->kind == ERR_TIMEOUT) {
+        if (err->kind == ERR_TIMEOUT && l->call.is_unanswered) {
                 log_warn("sandbox.no_answer", "sandbox=%s, asking the engine anew", l->sandbox.id);
                 l->step = STEP_NONE;
                 engine_link_reset(engine);

@@ -51,6 +51,15 @@ static void finish(struct vault_job *j, const json_t *answer, int *fds, size_t n
         pump(v);
 }
 
+/* What is left depends on the sandbox alone: others need not wait for it. */
+static void only_waits_now(struct vault_job *j)
+{
+        count(j->vault, j, -1);
+        j->only_waits = true;
+        j->is_long = false;
+        pump(j->vault);
+}
+
 static void on_answer(struct io *io, uint32_t events)
 {
         struct vault_job *j = CONTAINER_OF(io, struct vault_job, io);
@@ -64,6 +73,10 @@ static void on_answer(struct io *io, uint32_t events)
         n = scm_recv(io->fd, text, sizeof(text), fds, WORKER_FDS_MAX, &nfds);
         if (n == -EAGAIN)
                 return;
+        if (n == 1 && text[0] == WORKER_WAITS) {
+                only_waits_now(j);
+                return;
+        }
         answer = n > 0 ? json_loadb(text, (size_t)n, 0, NULL) : NULL;
         if (!answer)
                 while (nfds > 0)

@@ -5,7 +5,7 @@
  * about one sandbox its worker holds a lock on the sandbox's directory, and work.json in it names the slot it uses.
  *
  * The worker of a job has a socket pair of its own with the engine: one packet comes back, or the end of file when the
- * worker died. */
+ * worker died.  Before it a WORKER_WAITS may come: from then on the job does not count as work. */
 #pragma once
 #include <jansson.h>
 #include <stdbool.h>

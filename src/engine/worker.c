@@ -44,6 +44,13 @@ void worker_point(const struct worker_conf *c, const char *point)
                 continue;
 }
 
+void worker_waits(const struct worker_result *ret)
+{
+        const char word = WORKER_WAITS;
+
+        (void)scm_send(ret->sock, &word, 1, NULL, 0); /* nobody there: nobody counts */
+}
+
 static json_t *read_job(int fd)
 {
         AUTO_FREE char *text = malloc(JOB_MAX);
@@ -86,7 +93,7 @@ static int run(const struct worker_conf *c, const json_t *job, struct worker_res
 /* From here on nothing but the job decides when we end: not the engine, not the vault, no terminal. */
 static _Noreturn void work(const struct worker_conf *c, int job_fd, int sock, int lock)
 {
-        struct worker_result result = {0};
+        struct worker_result result = {.sock = sock};
         struct err err = {0};
         json_t *job = read_job(job_fd);
 

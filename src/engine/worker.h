@@ -37,8 +37,10 @@ struct worker_conf { /* all borrowed from the engine */
 };
 
 #define WORKER_FDS_MAX 2
+#define WORKER_WAITS 'w' /* a packet of one byte: nothing but a sandbox's own doing is waited for any more */
 
 struct worker_result {
+        int sock;     /* borrowed: where the answer goes */
         json_t *body; /* new reference; NULL: nothing to say */
         int fds[WORKER_FDS_MAX];
         size_t nfds;
@@ -53,6 +55,8 @@ worker_op worker_pause, worker_wake, worker_thaw, worker_seal, worker_flush, wor
 /* For tests: where <data>/stall/<point> is a pipe, the worker waits there until somebody has opened it for writing and
  * closed it again. */
 void worker_point(const struct worker_conf *c, const char *point);
+
+void worker_waits(const struct worker_result *ret); /* say WORKER_WAITS */
 
 /* The process of the vault: serve jobs until the engine is gone. */
 _Noreturn void worker_serve(struct worker_conf *c, int sock);

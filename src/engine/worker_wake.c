@@ -267,7 +267,7 @@ static void log_steps(const struct waking *w, const uint64_t at[STEPS + 1])
                   (unsigned long long)(at[5] - at[4]));
 }
 
-static int run_step(struct waking *w, enum step step, pid_t *pid, struct err *err)
+static int run_step(struct waking *w, enum step step, const struct worker_result *ret, pid_t *pid, struct err *err)
 {
         int r;
 
@@ -284,7 +284,10 @@ static int run_step(struct waking *w, enum step step, pid_t *pid, struct err *er
                 worker_point(w->conf, "placed");
                 r = restore(w, pid, err);
                 return r < 0 ? r : limit_again(w, err);
-        case STEP_INIT: worker_point(w->conf, "resumed"); return introduce(w, err);
+        case STEP_INIT:
+                worker_point(w->conf, "resumed");
+                worker_waits(ret);
+                return introduce(w, err);
         case STEPS: break;
         }
         return 0;
@@ -297,7 +300,7 @@ static int wake(struct waking *w, struct worker_result *ret, struct err *err)
         int r = 0;
 
         for (int step = 0; step < STEPS && r == 0; step++) {
-                r = run_step(w, (enum step)step, &pid, err);
+                r = run_step(w, (enum step)step, ret, &pid, err);
                 at[step + 1] = clock_mono_us();
         }
         if (r == 0) {

@@ -113,3 +113,28 @@ test('a process that is traced is named at once, and goes on', withSandbox(async
   assert.match(refused.json.message, /pid \d+ \(python3\): another process traces it; pause with memory:false keeps the files/)
   assert.equal((await sandbox.commands.run('echo on')).stdout, 'on\n')
 }))
+
+test('an envd that is held when it wakes: refused after a while, and nobody else notices', withSandbox(async (sandbox) => {
+  // It notices by its clocks that it was away, and then stops its init for ever.
+  await startTrap(sandbox, ['import ctypes, time', 'c = ctypes.CDLL(None)', 'away = lambda: time.time() - time.monotonic()', 'was = away()',
+    'print("ready")', 'while away() - was < 0.3: time.sleep(0.0002)', 'c.ptrace(16, 1, 0, 0)', 'time.sleep(1000)'])
+  const id = sandbox.sandboxId
+  assert.equal((await post(id, 'pause')).status, 204)
+  await new Promise((done) => setTimeout(done, 600)) // how long it was away
+  let isOver = false
+  const held = post(id, 'resume').finally(() => (isOver = true))
+  const others = await Promise.all(Array.from({ length: 6 }, () => Sandbox.create({ timeoutMs: 100_000 })))
+  try {
+    for (let round = 0; !isOver; round++)
+      for (const other of others) {
+        assert.equal((await post(other.sandboxId, 'pause')).status, 204, `round ${round}`)
+        assert.equal((await post(other.sandboxId, 'resume')).status, 201, `round ${round}`)
+      }
+  } finally {
+    await Promise.all(others.map((other) => other.kill()))
+  }
+  const answer = await held
+  assert.equal(answer.status, 500)
+  assert.match(answer.json.message, /envd/)
+  assert.equal((await api(server, 'GET', `/sandboxes/${id}`)).json.state, 'paused')
+}))

@@ -43,13 +43,11 @@ static void on_done(struct vault_job *j, const json_t *answer, int *fds, size_t 
 
         read_error(answer, &err);
         s->work = NULL;
-        if (answer) {
-                dir = sys_open_dir(s->engine->sandboxes_dir, s->record.id);
-                if (dir >= 0)
-                        (void)work_note_remove(dir);
-        }
+        dir = answer ? sys_open_dir(s->engine->sandboxes_dir, s->record.id) : -1;
+        w->on_done(w, answer, &err, fds, nfds); /* first of all: somebody waits for the answer */
+        if (dir >= 0 && !s->work)               /* else the note is another's already */
+                (void)work_note_remove(dir);
         sweeper_call(&s->engine->sweeper); /* workers throw things away, too */
-        w->on_done(w, answer, &err, fds, nfds);
         work_free(w);
 }
 

@@ -43,11 +43,13 @@ static void on_done(struct vault_job *j, const json_t *answer, int *fds, size_t 
 
         read_error(answer, &err);
         s->work = NULL;
-        dir = answer ? sys_open_dir(s->engine->sandboxes_dir, s->record.id) : -1;
-        w->on_done(w, answer, &err, fds, nfds); /* first of all: somebody waits for the answer */
-        if (dir >= 0 && !s->work)               /* else the note is another's already */
-                (void)work_note_remove(dir);
+        if (answer) {
+                dir = sys_open_dir(s->engine->sandboxes_dir, s->record.id);
+                if (dir >= 0)
+                        (void)work_note_remove(dir); /* before anybody looks what there is: adopt_settle() */
+        }
         sweeper_call(&s->engine->sweeper); /* workers throw things away, too */
+        w->on_done(w, answer, &err, fds, nfds);
         work_free(w);
 }
 

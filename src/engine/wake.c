@@ -14,18 +14,16 @@
 
 /* ------------------------------------------------------------- how it ends */
 
-static void is_running(struct work *w, const char *from)
+static void is_running(struct guest *s, struct ask *a, uint64_t began_us, const char *from)
 {
-        struct guest *s = w->guest;
-        uint64_t us = clock_mono_us() - w->began_us;
-        bool is_orphan = !w->ask->client;
+        uint64_t us = clock_mono_us() - began_us;
+        bool is_orphan = !a->client;
 
         guest_go(s, GUEST_RUNNING);
         s->engine->alive++;
         s->still = (struct still){0};
         s->was_resting = false;
-        ask_ok(TAKE_PTR(w->ask),
-               json_pack("{s:i,s:I,s:s}", "pid", (int)s->record.pid, "create_us", (json_int_t)us, "from", from), -1);
+        ask_ok(a, json_pack("{s:i,s:I,s:s}", "pid", (int)s->record.pid, "create_us", (json_int_t)us, "from", from), -1);
         log_info("sandbox.woken", "sandbox=%s slot=%u pid=%d from=%s create_us=%llu", s->record.id, s->record.slot,
                  s->record.pid, from, (unsigned long long)us);
         if (is_orphan)
@@ -98,7 +96,7 @@ static void on_woken(struct work *w, const json_t *answer, const struct err *why
                 return;
         }
         if (err.kind == ERR_NONE && take_over(s, fds, nfds, &err) == 0 && !s->is_doomed)
-                is_running(w, "checkpoint");
+                is_running(s, TAKE_PTR(w->ask), w->began_us, "checkpoint");
         else if (err.kind == ERR_NONE) {
                 (void)err_set(&err, ERR_CONFLICT, "sandbox %s was killed while it was being made", s->record.id);
                 failed(w, &err);
@@ -108,27 +106,6 @@ static void on_woken(struct work *w, const json_t *answer, const struct err *why
                 close_fd(&fds[--nfds]);
 }
 
-static void on_thawed(struct work *w, const json_t *answer, const struct err *why, int *fds, size_t nfds)
-{
-        struct guest *s = w->guest;
-        struct err err = *why;
-
-        (void)fds, (void)nfds;
-        if (!answer) {
-                guest_go(s, GUEST_BUSY);
-                work_settle(s, TAKE_PTR(w->ask));
-                return;
-        }
-        if (err.kind == ERR_NONE && s->is_dead)
-                (void)err_set(&err, ERR_INTERNAL, "envd ended while waking");
-        if (err.kind == ERR_NONE && s->is_doomed)
-                (void)err_set(&err, ERR_CONFLICT, "sandbox %s was killed while it was being made", s->record.id);
-        if (err.kind == ERR_NONE)
-                is_running(w, "warm");
-        else
-                failed(w, &err);
-}
-
 /* ------------------------------------------------------------- how it begins */
 
 bool wake_can_thaw(const struct guest *s, const struct plan_create *plan)
@@ -136,29 +113,41 @@ bool wake_can_thaw(const struct guest *s, const struct plan_create *plan)
         return plan->is_upper_kept && strcmp(plan->checkpoint, s->still.checkpoint) == 0;
 }
 
+/* It is at rest on disk all the same: what moved for a moment is ended. */
+static int rest_again(struct guest *s, int dir, int r, struct err *err)
+{
+        struct err why = {0};
+
+        cgroups_kill(&s->engine->cgroups, s->record.slot);
+        if (still_write(dir, s->record.id, &s->still, true, &why) < 0)
+                log_error("sandbox.lost", "sandbox=%s error=\"%s\"", s->record.id, why.msg);
+        return err_sys(err, r, "thaw sandbox %s", s->record.id);
+}
+
+/* Nobody has to be told: it never was anything else, and its connections of before were closed by their other ends.  That it
+ * is no longer at rest is written before it moves, and journals keep that order: waiting for the disk as well would only
+ * cost those who wait.  An engine that dies in between leaves a frozen one, which the next thaws (adopt.c). */
 static int thaw(struct guest *s, struct plan_create *plan, struct ask *a, struct err *err)
 {
-        struct work_note note = {.slot = s->record.slot};
-        struct work *w;
+        struct engine *e = s->engine;
+        AUTO_CLOSE int dir = sys_open_dir(e->sandboxes_dir, s->record.id);
+        uint64_t began_us = clock_mono_us();
         int r;
 
-        warm_forget(s);
-        w = work_create(s,
-                        json_pack("{s:s,s:o,s:i,s:i}", "op", "thaw", "plan", plan_encode(plan), "slot",
-                                  (int)s->record.slot, "pid", (int)s->record.pid),
-                        a);
-        if (!w)
-                return err_sys(err, -ENOMEM, "wake sandbox %s", s->record.id);
-        w->on_done = on_thawed;
-        w->job.only_waits = true; /* it is as good as done */
+        if (dir < 0)
+                return err_sys(err, dir, "open directory of sandbox %s", s->record.id);
         r = guest_set_net(s, &plan->net, err);
-        note.net = s->record.net;
-        memcpy(note.checkpoint, plan->checkpoint, sizeof(note.checkpoint));
-        if (r < 0) {
-                work_discard(w);
+        if (r < 0)
                 return r;
-        }
-        return work_start(w, &note, err);
+        warm_forget(s);
+        r = still_remove(dir, false);
+        if (r == 0)
+                r = cgroups_freeze(&e->cgroups, s->record.slot, false);
+        if (r < 0)
+                return rest_again(s, dir, r, err);
+        is_running(s, a, began_us, "warm");
+        slots_flush_later(&e->pool.slots, dir);
+        return 0;
 }
 
 static int take_slot(struct guest *s, struct err *err)

@@ -5,7 +5,6 @@
  *   pause   {id, checkpoint?, durable, slot, pid, uid_base, address, envd}   -> {bytes, frozen_us}
  *           Processes are frozen; afterwards, with still.json in place, they are nobody's any more; or all is as before.
  *   wake    {plan, slot, uid_base, fresh}            from a checkpoint        -> {pid, start_time}, fds: pidfd, netns
- *   thaw    {plan, slot, pid}                        frozen in memory         -> {}
  *   seal    {id, layer}                                                       -> {bytes}
  *   flush   {checkpoint?, layer?}                                             -> {}
  *   settle  {id, slot?, pid?}  wait until no other worker is at it, nor what it started
@@ -50,7 +49,7 @@ struct worker_result {
 };
 
 typedef int worker_op(const struct worker_conf *c, const json_t *job, struct worker_result *ret, struct err *err);
-worker_op worker_pause, worker_wake, worker_thaw, worker_seal, worker_flush, worker_settle;
+worker_op worker_pause, worker_wake, worker_seal, worker_flush, worker_settle;
 
 /* For tests: where <data>/stall/<point> is a pipe, the worker waits there until somebody has opened it for writing and
  * closed it again. */

@@ -65,6 +65,7 @@ struct exchange { /* one request and its answer */
         unsigned client_minor, status, interim_count;
         bool is_api, to_head, is_html, is_upgrade, expects_continue, is_idempotent;
         bool must_be_fresh;  /* a kept connection failed once already */
+        bool has_doubted;    /* its sandbox was not there once already, and control was asked again */
         bool persists;       /* the client's connection goes on after it */
         bool request_ended;  /* all of the request was read from the client and passed on */
         bool request_broken; /* upstream takes no more; its answer may still come */

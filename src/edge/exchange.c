@@ -56,7 +56,7 @@ void exchange_done(struct client *c)
         let_go_of_upstream(x);
         routes_unhook(c);
         x->route_wait = x->dial_wait = WAIT_NOTHING;
-        x->must_be_fresh = false;
+        x->must_be_fresh = x->has_doubted = false;
         x->wait_until_ms = x->started_us = 0;
         x->id[0] = 0;
         x->port = 0;

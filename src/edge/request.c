@@ -190,6 +190,21 @@ static bool find_sandbox(struct client *c, struct str id, struct sandbox **ret)
         return false;
 }
 
+/* It is going to rest, and the engine heard of it before we did: on the way that tells of routes, word of it comes before
+ * an answer. */
+static bool look_again(struct client *c, struct str id, struct sandbox **s)
+{
+        struct exchange *x = &c->x;
+
+        if (x->dial_wait != WAIT_NOT_FOUND || x->has_doubted)
+                return true;
+        x->has_doubted = true;
+        x->dial_wait = WAIT_NOTHING;
+        routes_unhook(c);
+        routes_doubt(c->edge, *s);
+        return find_sandbox(c, id, s);
+}
+
 static bool check_token(struct client *c, const struct http1_head *h, const struct sandbox *s)
 {
         const struct http1_header *given = http1_find(h, "e2b-traffic-access-token");
@@ -287,7 +302,7 @@ static void send_to_sandbox(struct client *c, const struct http1_head *h, struct
         struct exchange *x = &c->x;
         struct sandbox *s;
 
-        if (!find_sandbox(c, to->id, &s))
+        if (!find_sandbox(c, to->id, &s) || !look_again(c, to->id, &s))
                 return;
         if (!check_token(c, h, s) || !check_count(c, s))
                 return;

@@ -158,6 +158,12 @@ enum routes_result routes_get(struct edge *e, struct str id, struct client *c, s
         return ROUTES_WAIT;
 }
 
+void routes_doubt(struct edge *e, struct sandbox *s)
+{
+        if (s->asks == ASKS_NOTHING && e->asking_count < e->limits->asking_max)
+                ask(e, s);
+}
+
 void routes_wait(struct client *c, struct sandbox *s)
 {
         c->x.waits_for = s;

@@ -41,6 +41,8 @@ void routes_done(struct edge *e);
  * WAIT: c is resumed (client_resume) when control has answered; c leaves by routes_forget(). */
 enum routes_result routes_get(struct edge *e, struct str id, struct client *c, struct sandbox **ret);
 void routes_forget(struct client *c);
+/* The engine has none running that s could be: what we know may be old by a moment, so ask before it is used again. */
+void routes_doubt(struct edge *e, struct sandbox *s);
 /* c's exchange is in s from here on: it hears of its end (client_cut). */
 void routes_hook(struct client *c, struct sandbox *s);
 void routes_unhook(struct client *c);

@@ -124,6 +124,25 @@ static void a_storm_of_requests_wakes_once(void)
         CHECK(is_silent(w.routes_ch, 0));
 }
 
+static void the_engine_may_hear_of_its_rest_before_the_edge_does(void)
+{
+        WORLD;
+        AUTO_CLOSE int c = -1;
+        const char *body;
+        long req;
+
+        START;
+        c = client_saying(&w, GET("3000"));
+        CHECK(give_route(&w, BOX_A, NULL, NULL));
+        CHECK(give_error(&w, "not_found"));
+        CHECK(give_sleeper(&w, BOX_A, NULL, true));
+        req = hear_wake(&w, BOX_A, 3000, NULL);
+        CHECK_INT(req, >, 0);
+        CHECK(grant_wake(&w, req, BOX_A));
+        CHECK(serve_one(&w, 3000, GET("3000")));
+        CHECK_INT(hear_status(c, &body), ==, 200);
+}
+
 static void news_that_it_runs_is_as_good_as_the_answer(void)
 {
         WORLD;
@@ -594,6 +613,7 @@ int main(void)
         RUN(going_to_rest_cuts_what_runs_and_drops_what_is_kept);
         RUN(one_that_may_not_be_woken_is_not_found);
         RUN(a_storm_of_requests_wakes_once);
+        RUN(the_engine_may_hear_of_its_rest_before_the_edge_does);
         RUN(news_that_it_runs_is_as_good_as_the_answer);
         RUN(bodies_wait_unread_and_arrive_whole);
         RUN(a_websocket_is_held_and_then_opened);

@@ -134,7 +134,7 @@ test('an envd that is held when it wakes: refused after a while, and nobody else
     await Promise.all(others.map((other) => other.kill()))
   }
   const answer = await held
-  assert.equal(answer.status, 500)
+  assert.equal(answer.status, 504)
   assert.match(answer.json.message, /envd/)
   assert.equal((await api(server, 'GET', `/sandboxes/${id}`)).json.state, 'paused')
 }))

@@ -55,7 +55,7 @@ static void start_done(struct start *st)
         guest_go(s, GUEST_RUNNING);
         s->engine->alive++;
         if (s->was_resting)
-                (void)still_remove(st->dir, false); /* with it, a crash would end its processes: no more than that */
+                (void)still_remove(st->dir); /* with it, a crash would end its processes: no more than that */
         s->was_resting = false;
         s->still = (struct still){0};
         ask_ok(TAKE_PTR(st->ask),

@@ -62,9 +62,7 @@ int still_read(int dir, const char *id, struct still *ret, struct err *err)
         return 0;
 }
 
-int still_remove(int dir, bool is_durable)
+int still_remove(int dir)
 {
-        if (unlinkat(dir, NAME, 0) < 0)
-                return errno == ENOENT ? 0 : -errno;
-        return is_durable && fsync(dir) < 0 ? -errno : 0;
+        return unlinkat(dir, NAME, 0) < 0 && errno != ENOENT ? -errno : 0;
 }

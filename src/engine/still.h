@@ -16,4 +16,5 @@ struct still {
 
 int still_write(int dir /* sandboxes/<id> */, const char *id, const struct still *s, bool is_durable, struct err *err);
 int still_read(int dir, const char *id, struct still *ret, struct err *err); /* ERR_NOT_FOUND: it is not at rest */
-int still_remove(int dir, bool is_durable);                                  /* fine when there is none */
+/* Fine when there is none.  Not waited for on disk: whoever removes it sees to that. */
+int still_remove(int dir);

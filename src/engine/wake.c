@@ -140,7 +140,7 @@ static int thaw(struct guest *s, struct plan_create *plan, struct ask *a, struct
         if (r < 0)
                 return r;
         warm_forget(s);
-        r = still_remove(dir, false);
+        r = still_remove(dir);
         if (r == 0)
                 r = cgroups_freeze(&e->cgroups, s->record.slot, false);
         if (r < 0)

@@ -201,7 +201,7 @@ static void undo(const struct pausing *p)
 {
         int r;
 
-        (void)still_remove(p->dir, false);
+        (void)still_remove(p->dir);
         if (p->still.checkpoint[0])
                 worker_discard(p->conf, p->conf->checkpoints_dir, p->still.checkpoint);
         r = cgroups_freeze(p->conf->cgroups, p->slot, false);

@@ -138,7 +138,7 @@ static int on_before_resume(pid_t pid, void *arg, struct err *err)
         worker_point(w->conf, "restored");
         r = record_write(w->dir, &w->record, err);
         if (r == 0 && w->was_resting) {
-                r = still_remove(w->dir, false);
+                r = still_remove(w->dir);
                 if (r < 0)
                         return err_sys(err, r, "wake sandbox %s", w->plan.id);
         }

@@ -59,3 +59,20 @@ struct leak_count {
 /* Of this rig.  Waits until it is no more than `want` says, a few seconds at most; NULL: at once. */
 struct leak_count rig_count(struct rig *g, const struct leak_count *want);
 bool leak_none(const struct leak_count *after, const struct leak_count *before); /* else it is printed */
+
+/* For the rig_ calls that give NULL for success, or why not. */
+#define CHECK_NONE(why)                                                                                                \
+        do {                                                                                                           \
+                const char *why_ = (why);                                                                              \
+                if (why_)                                                                                              \
+                        printf("# %s\n", why_);                                                                        \
+                CHECK(!why_);                                                                                          \
+        } while (0)
+
+#define CHECK_STARTS(why, with)                                                                                        \
+        do {                                                                                                           \
+                const char *why_ = (why);                                                                              \
+                if (!why_ || strncmp(why_, with, strlen(with)) != 0)                                                   \
+                        printf("# is: %s\n", why_ ? why_ : "(success)");                                               \
+                CHECK(why_ &&strncmp(why_, with, strlen(with)) == 0);                                                  \
+        } while (0)

@@ -19,22 +19,6 @@
 
 static struct rig g;
 
-#define CHECK_NONE(why)                                                                                                \
-        do {                                                                                                           \
-                const char *why_ = (why);                                                                              \
-                if (why_)                                                                                              \
-                        printf("# %s\n", why_);                                                                        \
-                CHECK(!why_);                                                                                          \
-        } while (0)
-
-#define CHECK_STARTS(why, with)                                                                                        \
-        do {                                                                                                           \
-                const char *why_ = (why);                                                                              \
-                if (!why_ || strncmp(why_, with, strlen(with)) != 0)                                                   \
-                        printf("# is: %s\n", why_ ? why_ : "(success)");                                               \
-                CHECK(why_ &&strncmp(why_, with, strlen(with)) == 0);                                                  \
-        } while (0)
-
 static json_t *woken(const char *id, const char *image)
 {
         json_t *plan = rig_plan(id);

@@ -60,8 +60,8 @@ static void says_when_there_is_none(void)
         struct err err = {0};
         struct still s;
 
-        CHECK_INT(still_remove(scratch, true), ==, 0);
-        CHECK_INT(still_remove(scratch, false), ==, 0); /* again is fine */
+        CHECK_INT(still_remove(scratch), ==, 0);
+        CHECK_INT(still_remove(scratch), ==, 0); /* again is fine */
         CHECK(still_read(scratch, ID, &s, &err) < 0);
         CHECK_INT(err.kind, ==, ERR_NOT_FOUND);
 }

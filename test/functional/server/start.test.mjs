@@ -79,7 +79,7 @@ test('a port in use: a clear message', async () => {
     assert.notEqual(code, 0)
     assert.match(log, new RegExp(`127\\.0\\.0\\.1:${port}`))
     assert.match(log, /in use/i)
-    assert.deepEqual(everythingOf(data), [])
+    await until(() => `nothing left of ${data}: ${everythingOf(data)}`, () => everythingOf(data).length === 0)
     fs.rmSync(data, { recursive: true, force: true })
   }
   blocker.close()
@@ -152,7 +152,7 @@ test('--stop-sandboxes ends them with the server', async () => {
     const sandbox = await createRaw(server)
     assert.ok(sandbox.sandboxID)
     assert.equal((await server.stop('SIGTERM')).code, 0)
-    assert.deepEqual(everythingOf(server.data), [])
+    await until(() => `nothing left of ${server.data}: ${everythingOf(server.data)}`, () => everythingOf(server.data).length === 0)
     server = await server.again()
     assert.deepEqual((await api(server, 'GET', '/v2/sandboxes')).json, [])
   } finally {

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/auto.h"
 #include "http.h"
 #include "samples.h"
 

@@ -23,7 +23,6 @@
 #include "cli/kvm.h"
 #include "cli/trust.h"
 #include "engine/criu_find.h"
-#include "engine/probe.h"
 #include "sys/fs.h"
 #include "sys/mnt.h"
 

@@ -9,7 +9,6 @@
 
 #include "control/engine_link.h"
 #include "io/loop.h"
-#include "model/ids.h"
 
 struct lives;
 struct refs;

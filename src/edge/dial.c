@@ -3,7 +3,6 @@
 #include <errno.h>
 
 #include "base/err.h"
-#include "base/log.h"
 #include "edge/client.h"
 #include "edge/edge.h"
 

@@ -11,7 +11,6 @@
 #include "edge/dial.h"
 #include "edge/edge.h"
 #include "edge/request.h"
-#include "edge/rewrite.h"
 #include "edge/routes.h"
 #include "edge/upstream.h"
 

@@ -5,7 +5,6 @@
 #include "edge/h2.h"
 #include "edge/h2_stream.h"
 #include "edge/rewrite.h"
-#include "edge/upstream.h"
 
 #define FIELDS_MAX (HTTP1_HEADERS_MAX + 4)
 

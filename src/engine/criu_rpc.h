@@ -12,7 +12,7 @@
 #define CRIU_RPC_BYTES_MAX (64u << 10)
 
 /* Numbers of CRIU's own protocol (rpc.proto). */
-enum criu_rpc_type { CRIU_RPC_DUMP = 1, CRIU_RPC_RESTORE = 2, CRIU_RPC_NOTIFY = 6, CRIU_RPC_VERSION = 10 };
+enum criu_rpc_type { CRIU_RPC_DUMP = 1, CRIU_RPC_RESTORE = 2, CRIU_RPC_NOTIFY = 6 };
 enum criu_rpc_option {
         CRIU_OPT_IMAGES_DIR_FD = 1,
         CRIU_OPT_PID = 2,

@@ -3,7 +3,6 @@
 #include <stdint.h>
 
 #include "engine/ask.h"
-#include "engine/engine.h"
 
 struct guest;
 

@@ -11,8 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "model/plan.h"
-
 struct err;
 
 struct flatten_count {

@@ -14,6 +14,7 @@
 #include "engine/ask.h"
 #include "engine/flatten.h"
 #include "model/ids.h"
+#include "model/plan.h"
 #include "sys/fs.h"
 #include "sys/scm.h"
 

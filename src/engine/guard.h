@@ -5,7 +5,6 @@
 #pragma once
 
 struct engine;
-struct err;
 
 /* Load the table with the rules of all sandboxes there are, as e->filter, and watch over it.  What fails: e->filter
  * stays NULL, and e->filter_why says why. */

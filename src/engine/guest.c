@@ -251,7 +251,8 @@ static void let_go(struct guest *s)
         s->record.slot = 0;
 }
 
-void guest_bury(struct guest *s)
+/* Its process is dead, or it never had one: undo everything. */
+static void bury(struct guest *s)
 {
         struct engine *e = s->engine;
         struct err err = {0};
@@ -267,7 +268,8 @@ void guest_bury(struct guest *s)
         loop_post(e->loop, &s->free_task);
 }
 
-void guest_lie_down(struct guest *s)
+/* The same, but what is at rest of it stays. */
+static void lie_down(struct guest *s)
 {
         struct engine *e = s->engine;
         AUTO_CLOSE int dir = sys_open_dir(e->sandboxes_dir, s->record.id);
@@ -317,9 +319,9 @@ static void on_death(struct io *io, uint32_t events)
         case GUEST_ENDING: log_info("sandbox.ended", "sandbox=%s", s->record.id); break;
         }
         if (s->state == GUEST_LEAVING)
-                guest_lie_down(s);
+                lie_down(s);
         else
-                guest_bury(s);
+                bury(s);
 }
 
 int guest_watch(struct guest *s, int pidfd)
@@ -351,7 +353,7 @@ void guest_leave(struct guest *s)
         if (s->death.fd >= 0)
                 end_process(s);
         if (!s->death.loop)
-                guest_lie_down(s); /* dead already, or never alive */
+                lie_down(s); /* dead already, or never alive */
 }
 
 void guest_end(struct guest *s)
@@ -365,7 +367,7 @@ void guest_end(struct guest *s)
         if (s->death.fd >= 0)
                 end_process(s);
         if (!s->death.loop)
-                guest_bury(s); /* it never had a process, or one that is dead or cannot be watched */
+                bury(s); /* it never had a process, or one that is dead or cannot be watched */
 }
 
 void guest_fail(struct guest *s, const struct err *err)
@@ -375,7 +377,7 @@ void guest_fail(struct guest *s, const struct err *err)
         if (!s->was_resting)
                 guest_end(s);
         else if (s->state == GUEST_WAITING)
-                guest_lie_down(s);
+                lie_down(s);
         else
                 guest_leave(s);
 }

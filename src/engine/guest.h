@@ -13,7 +13,7 @@
  * start, or that died: when it is over, the disk says what is (adopt.h).
  *
  * Making one is a row of steps (start.c), so is its way to rest and back (rest.c, wake.c); ending one undoes whatever was
- * done, in reverse, whichever way it came about (guest_bury). */
+ * done, in reverse, whichever way it came about (bury in guest.c). */
 #pragma once
 #include <stdint.h>
 #include <sys/types.h>
@@ -73,11 +73,7 @@ void guest_kill(struct guest *s, struct ask *a);
 /* Making it failed: undo, then answer with err whoever asked for it. */
 void guest_fail(struct guest *s, const struct err *err);
 int guest_set_net(struct guest *s, struct plan_net *net /* taken on success */, struct err *err);
-int guest_save(struct guest *s, struct err *err); /* its record, after a change */
-/* Its process is dead, or it never had one: undo everything. */
-void guest_bury(struct guest *s);
-/* The same, but what is at rest of it stays. */
-void guest_lie_down(struct guest *s);
+int guest_save(struct guest *s, struct err *err);          /* its record, after a change */
 void guest_leave(struct guest *s);                         /* it is at rest: end its processes, if there are any */
 void guest_end(struct guest *s);                           /* without an answer */
 void guest_tell(const struct guest *s, const char *event); /* a fact: exited, settled */

@@ -12,7 +12,6 @@
 #include "engine/devfs.h"
 #include "engine/helper.h"
 #include "engine/syscalls.h"
-#include "sys/fs.h"
 #include "sys/mnt.h"
 #include "sys/netlink.h"
 #include "sys/proc.h"

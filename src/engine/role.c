@@ -23,7 +23,6 @@
 #include "engine/shelf.h"
 #include "engine/warm.h"
 #include "engine/worker_envd.h"
-#include "engine/guest.h"
 #include "sys/fs.h"
 
 #define BIT(cap) (1ull << (cap))

@@ -35,7 +35,7 @@ void rootfs_init(struct rootfs *r)
         r->later_count = 0;
 }
 
-void rootfs_done(struct rootfs *r)
+static void rootfs_done(struct rootfs *r)
 {
         close_fd(&r->mount);
         while (r->later_count > 0)

@@ -17,7 +17,6 @@ struct rootfs {
 };
 
 void rootfs_init(struct rootfs *r);
-void rootfs_done(struct rootfs *r);
 
 struct rootfs_dirs {
         int layers, sealed; /* where layers are */

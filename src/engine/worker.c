@@ -13,7 +13,6 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "engine/devfs.h"
-#include "sys/proc.h"
 #include "sys/scm.h"
 #include "wire/crc32c.h"
 

@@ -3,7 +3,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/str.h"
 #include "envd/settings.h"
 #include "wire/http1.h"
 

@@ -10,7 +10,6 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
-#include "base/buf.h"
 #include "base/err.h"
 #include "envd/furnish.h"
 #include "envd/settings.h"

@@ -6,6 +6,7 @@
 #include "envd/field.h"
 #include "http/server.h"
 #include "model/envd_init.h"
+#include "model/ids.h"
 
 void control_health(struct envd *e, struct http_request *rq)
 {

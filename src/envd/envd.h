@@ -11,8 +11,6 @@
 struct http_server;
 struct loop;
 
-#define ENVD_VERSION "0.6.13" /* of the wire contract we implement */
-
 struct envd {
         struct loop *loop;          /* owned */
         struct http_server *server; /* owned */

@@ -16,6 +16,7 @@
 #include "http/server.h"
 #include "io/listener.h"
 #include "io/loop.h"
+#include "model/ids.h"
 #include "version.h"
 
 #define CONNS_MAX 4096

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <sys/xattr.h>
 
-#include "base/buf.h"
-
 #define PREFIX "user.e2b."
 #define PREFIX_LEN (sizeof(PREFIX) - 1)
 #define HEADER_PREFIX "x-metadata-"

@@ -13,9 +13,7 @@
 #include <sys/types.h>
 
 #include "base/list.h"
-#include "base/str.h"
 #include "envd/ended.h"
-#include "envd/output.h"
 #include "envd/replay.h"
 #include "io/loop.h"
 

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "base/buf.h"
 #include "envd/envd.h"
 #include "envd/field.h"
 #include "envd/fs_rpc.h"

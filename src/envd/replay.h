@@ -11,7 +11,6 @@
 #include <sys/types.h>
 
 #include "base/list.h"
-#include "base/str.h"
 #include "envd/output.h"
 
 #define REPLAY_MAX (1u << 20)       /* of one process, a few bytes for each record included */

@@ -466,8 +466,3 @@ int channel_create(struct loop *l, int fd, const struct channel_ops *ops, void *
         *ret = ch;
         return 0;
 }
-
-int channel_fd(const struct channel *ch)
-{
-        return ch->io.fd;
-}

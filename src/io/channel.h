@@ -31,4 +31,3 @@ struct channel *channel_free(struct channel *ch);
 /* Steals the reference to msg, also on failure.  fds are duplicated by the kernel when sent; when they must wait in the
  * queue they are dup'd, so the caller keeps its own in any case.  0; -EPIPE closed; -ENOBUFS queue full; -E2BIG. */
 int channel_send(struct channel *ch, json_t *msg, const int *fds, size_t nfds);
-int channel_fd(const struct channel *ch); /* for SO_PEERCRED */

@@ -7,7 +7,6 @@
 
 #include "base/auto.h"
 #include "base/err.h"
-#include "model/conf.h"
 #include "serve/base_template.h"
 #include "serve/datadir.h"
 #include "serve/options.h"

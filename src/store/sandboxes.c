@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/log.h"
 #include "store/db.h"
 
 static void text(sqlite3_stmt *q, int at, const char *s) /* NULL and "" bind NULL */

@@ -16,7 +16,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/auto.h"
 #include "base/str.h"
 #include "sys/fs.h"
 

@@ -294,6 +294,11 @@ bool h2c_wait_end(struct h2c *c, int32_t id)
         return WAIT_UNTIL(c, h2c_of(c, id)->is_closed);
 }
 
+bool h2c_is_reset(struct h2c *c, int32_t id)
+{
+        return h2c_wait_end(c, id) && !h2c_of(c, id)->is_ended && h2c_of(c, id)->error == NGHTTP2_INTERNAL_ERROR;
+}
+
 bool h2c_wait_body(struct h2c *c, int32_t id, size_t n)
 {
         struct h2_heard *st = h2c_of(c, id);

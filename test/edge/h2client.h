@@ -8,6 +8,11 @@
 
 #include "harness.h"
 
+#define TLS_WORLD                                                                                                      \
+        WORLD;                                                                                                         \
+        w.https = -2;                                                                                                  \
+        START
+
 #define H2_STREAMS 4096
 
 struct h2_heard {          /* of one stream */
@@ -62,8 +67,9 @@ void h2c_frame(struct h2c *c, unsigned type, unsigned flags, int32_t id, const v
 bool h2c_push(struct h2c *c); /* all that was said is with the kernel */
 
 struct h2_heard *h2c_of(struct h2c *c, int32_t id);
-bool h2c_wait_head(struct h2c *c, int32_t id);           /* the final one */
-bool h2c_wait_end(struct h2c *c, int32_t id);            /* closed, whichever way */
+bool h2c_wait_head(struct h2c *c, int32_t id); /* the final one */
+bool h2c_wait_end(struct h2c *c, int32_t id);  /* closed, whichever way */
+bool h2c_is_reset(struct h2c *c, int32_t id);  /* waits for the end: an error, not as if it were a proper one */
 bool h2c_wait_body(struct h2c *c, int32_t id, size_t n); /* that much of it */
 bool h2c_wait_dead(struct h2c *c);
 bool h2c_wait_goaway(struct h2c *c, unsigned count);

@@ -96,6 +96,14 @@ ssize_t hear_head(int fd, char *out, size_t size)
         return -1;
 }
 
+bool has_line(const char *head, const char *line)
+{
+        char text[512];
+
+        (void)snprintf(text, sizeof(text), "\r\n%s\r\n", line);
+        return strcasestr(head, text) != NULL;
+}
+
 bool hears(int fd, const char *text)
 {
         size_t n = strlen(text);

@@ -48,10 +48,11 @@ int say(int fd, const char *text);
 int say_bytes(int fd, const void *p, size_t n);
 /* Up to the end of a head: its length, the rest of what came stays unread.  -1. */
 ssize_t hear_head(int fd, char *out, size_t size);
-ssize_t hear_bytes(int fd, void *out, size_t n); /* exactly n; fewer when the peer ends; -1 */
-bool hears(int fd, const char *text);            /* exactly these bytes come next */
-enum end { END_CLEAN, END_RESET, END_NONE };     /* NONE: it is still open and silent */
-enum end hear_end(int fd);                       /* skips what is sent before */
+ssize_t hear_bytes(int fd, void *out, size_t n);   /* exactly n; fewer when the peer ends; -1 */
+bool has_line(const char *head, const char *line); /* one whole line of a head, in any case */
+bool hears(int fd, const char *text);              /* exactly these bytes come next */
+enum end { END_CLEAN, END_RESET, END_NONE };       /* NONE: it is still open and silent */
+enum end hear_end(int fd);                         /* skips what is sent before */
 bool is_silent(int fd, int ms);
 
 /* Clients. */
@@ -59,9 +60,13 @@ int dial_client(const struct world *w); /* plain */
 int dial_port(uint16_t port);
 /* A whole answer to what was said: status, head in out, body behind it (length or chunked, decoded); -1. */
 int hear_answer(int fd, char *out, size_t size, const char **ret_body);
+#define WEBSOCKET "Connection: Upgrade\r\nUpgrade: websocket\r\n" /* more of a request */
+#define SWITCH "HTTP/1.1 101 Switching Protocols\r\n" WEBSOCKET "\r\n"
+#define OK_EMPTY "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 #define REQUEST(method, path, host, more) method " " path " HTTP/1.1\r\nHost: " host "\r\n" more "\r\n"
 #define HOST_A(port) port "-" BOX_A ".box.test"
 #define HOST_B(port) port "-" BOX_B ".box.test"
+#define NOT_FOUND_A "{\"sandboxId\":\"" BOX_A "\",\"message\":\"The sandbox was not found\",\"code\":502}"
 
 /* Control's side.  Each takes the next message and answers it; false: another message, or none, came. */
 bool give_route(struct world *w, const char *id, const char *token, const char *mask);

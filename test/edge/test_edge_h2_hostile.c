@@ -7,12 +7,6 @@
 #include "base/auto.h"
 #include "tap.h"
 
-#define OK_EMPTY "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
-#define TLS_WORLD                                                                                                      \
-        WORLD;                                                                                                         \
-        w.https = -2;                                                                                                  \
-        START
-
 static char large[64 << 10];
 
 /* The connection still works: a request that needs nobody is answered. */

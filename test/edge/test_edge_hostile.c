@@ -7,7 +7,6 @@
 #include "base/str.h"
 #include "tap.h"
 
-#define OK_EMPTY "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 #define CLOSED_3000                                                                                                    \
         "{\"sandboxId\":\"" BOX_A "\",\"message\":\"The sandbox is running but port is not open\",\"port\":3000,"      \
         "\"code\":502}"

@@ -9,11 +9,6 @@
 #include "base/str.h"
 #include "tap.h"
 
-#define OK_EMPTY "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
-#define NOT_FOUND_A "{\"sandboxId\":\"" BOX_A "\",\"message\":\"The sandbox was not found\",\"code\":502}"
-#define SWITCH "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
-#define WEBSOCKET "Connection: Upgrade\r\nUpgrade: websocket\r\n"
-
 static char answer[65536];
 
 static int ask(int c, const char *request, const char **ret_body)

@@ -10,7 +10,6 @@
 #include "edge/shortcut.h"
 #include "tap.h"
 
-#define OK_EMPTY "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 #define LONG_BYTES (20u << 20)
 
 static char long_byte(size_t i)

@@ -4,10 +4,7 @@
 #include <sys/socket.h>
 
 #include "base/auto.h"
-#include "base/str.h"
 #include "tap.h"
-
-#define OK_EMPTY "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
 static void forwards_api_requests_and_reuses_the_connection(void)
 {

@@ -7,10 +7,6 @@
 #include "base/str.h"
 #include "tap.h"
 
-#define OK_EMPTY "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
-#define NOT_FOUND_A "{\"sandboxId\":\"" BOX_A "\",\"message\":\"The sandbox was not found\",\"code\":502}"
-#define WEBSOCKET "Connection: Upgrade\r\nUpgrade: websocket\r\n"
-#define SWITCH "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
 #define GET(port) REQUEST("GET", "/", HOST_A(port), "")
 #define GET_WITH(port, token) REQUEST("GET", "/", HOST_A(port), "X-Access-Token: " token "\r\n")
 #define STORM 200

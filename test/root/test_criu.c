@@ -13,14 +13,12 @@
 
 #include "base/auto.h"
 #include "base/err.h"
-#include "base/str.h"
 #include "engine/criu.h"
 #include "engine/criu_find.h"
 #include "engine/criu_tree.h"
 #include "rig.h"
 #include "sys/fs.h"
 #include "sys/mnt.h"
-#include "sys/proc.h"
 
 static struct criu_place place;
 static struct criu_tool tool;

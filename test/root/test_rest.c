@@ -6,7 +6,6 @@
 #include <tap.h>
 #include <unistd.h>
 
-#include "base/auto.h"
 #include "base/err.h"
 #include "engine/destroy.h"
 #include "rig.h"

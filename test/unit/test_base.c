@@ -1,7 +1,6 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/list.h"
 #include "base/map.h"
 #include "base/str.h"
 

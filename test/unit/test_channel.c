@@ -9,7 +9,6 @@
 #include <sys/uio.h>
 
 #include "base/buf.h"
-#include "base/str.h"
 #include "io/channel.h"
 
 static struct loop *loop;

@@ -35,7 +35,6 @@ struct server {
         struct stream s;
         struct buf buf;
         ssize_t end; /* how reading ended; 1: not yet */
-        bool reads, sends_only;
         size_t most_per_read;
         unsigned calls;
         uint64_t to_send;

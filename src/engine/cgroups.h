@@ -13,6 +13,7 @@
 struct err;
 
 enum cgroup_control { CGROUP_MEMORY, CGROUP_PIDS, CGROUP_CPU, CGROUP_FREEZER, CGROUP_CONTROLS };
+extern const char *const cgroup_control_names[CGROUP_CONTROLS];
 
 struct cgroups {
         int v2;                      /* parent's directory fd, -1: no v2 hierarchy */
@@ -28,6 +29,10 @@ void cgroups_done(struct cgroups *c);
 int cgroups_remove_parent(const char *parent); /* when empty */
 bool cgroups_is_used(const char *parent);      /* does any slot below it have a process? */
 unsigned cgroups_fds(const struct cgroups *c, int out[CGROUPS_FDS_MAX]);
+/* Call fn for every slot that has a directory. */
+void cgroups_each(const struct cgroups *c, void (*fn)(unsigned slot, void *arg), void *arg);
+
+/* ---- one slot (cgroup_slot.c) ---- */
 
 /* All of a slot's directories, with limits.  *ret_v2 (may come back -1) is the one to be born in.  On failure nothing
  * is left. */
@@ -57,5 +62,3 @@ struct cgroup_usage {
         uint64_t memory_bytes, memory_limit, cpu_us, pids;
 };
 int cgroups_usage(const struct cgroups *c, unsigned slot, struct cgroup_usage *ret, struct err *err);
-/* Call fn for every slot that has a directory. */
-void cgroups_each(const struct cgroups *c, void (*fn)(unsigned slot, void *arg), void *arg);

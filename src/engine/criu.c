@@ -9,12 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/err.h"
-#include "engine/criu_log.h"
+#include "engine/criu_failure.h"
 #include "engine/criu_rpc.h"
 #include "engine/criu_worker.h"
 #include "sys/fs.h"
@@ -24,10 +23,8 @@
 #define DUMP_LOG "dump.log"
 #define RESTORE_LOG "restore.log"
 #define STATS "stats-dump"
-#define LOG_BYTES_MAX (16u << 20)
 #define GHOST_BYTES_MAX                                                                                                \
         (1u << 30) /* deleted files that somebody still has open are part of the image up to this size */
-#define DISK_FULL_BYTES (1u << 20) /* less than this free: whatever CRIU says, that is the reason */
 #define SCAN_PATHS_MAX 64
 #define RESTORE_MS 30000u
 #define RESTORE_BYTES_PER_MS (10u << 10) /* 10 MB/s */
@@ -57,88 +54,6 @@ static int check_path(const char *path, struct err *err)
         if (path[0] != '/' || strcmp(path, "/run") == 0 || strncmp(path, "/run/", 5) == 0)
                 return err_set(err, ERR_INVALID, "CRIU cannot reach '%s': not an absolute path, or below /run", path);
         return 0;
-}
-
-/* ------------------------------------------------------------- why it failed */
-
-static int read_log(int dir, const char *name, struct buf *out)
-{
-        AUTO_CLOSE int fd = sys_open_beneath(dir, name, O_RDONLY, 0);
-        ssize_t n = fd < 0 ? fd : 1;
-
-        while (n > 0)
-                n = buf_fill(out, fd, 1u << 16);
-        return n < 0 && n != -E2BIG ? (int)n : 0; /* what is there is better than nothing */
-}
-
-static bool is_full(int dir)
-{
-        struct statvfs st;
-
-        return fstatvfs(dir, &st) == 0 && (uint64_t)st.f_bavail * st.f_frsize < DISK_FULL_BYTES;
-}
-
-/* The log quotes what the sandbox chose, so a number in it may be any process's. */
-static bool is_inside(pid_t pid, pid_t init)
-{
-        char path[2][40], link[2][64];
-
-        for (int i = 0; i < 2; i++) {
-                ssize_t n;
-
-                (void)snprintf(path[i], sizeof(path[i]), "/proc/%d/ns/pid", (int)(i ? init : pid));
-                n = readlink(path[i], link[i], sizeof(link[i]) - 1);
-                if (n < 0)
-                        return false;
-                link[i][n] = '\0';
-        }
-        return strcmp(link[0], link[1]) == 0;
-}
-
-/* "pid 7 (node): " as it is called inside; empty when it is not known or gone. */
-static void name_culprit(pid_t pid, pid_t init, char out[CRIU_COMM_MAX + 32])
-{
-        char path[32], status[4096], comm[64], name[CRIU_COMM_MAX];
-        pid_t inner = 0;
-        ssize_t n;
-
-        out[0] = '\0';
-        if (pid <= 0 || !is_inside(pid, init))
-                return;
-        (void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-        n = sys_read_at(AT_FDCWD, path, status, sizeof(status));
-        if (n > 0)
-                inner = criu_log_inner_pid((struct str){status, (size_t)n});
-        (void)snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
-        n = sys_read_at(AT_FDCWD, path, comm, sizeof(comm));
-        if (inner == 0 || n <= 0)
-                return;
-        criu_log_printable((struct str){comm, (size_t)n - 1}, name, sizeof(name));
-        (void)snprintf(out, CRIU_COMM_MAX + 32, "pid %d (%s): ", (int)inner, name);
-}
-
-struct failure {
-        bool is_full;
-        char reason[CRIU_REASON_MAX];
-        char culprit[CRIU_COMM_MAX + 32];
-};
-
-/* init: of what was dumped; 0: nobody is to be named. */
-static void explain(int dir, const char *log_name, struct str said, pid_t init, struct failure *f)
-{
-        AUTO_BUF struct buf log = BUF_INIT(LOG_BYTES_MAX);
-        struct str all;
-
-        *f = (struct failure){0};
-        (void)read_log(dir, log_name, &log); /* where there is none, what was said has to do */
-        all = (struct str){log.len ? (const char *)buf_at(&log) : "", log.len};
-        f->is_full = criu_log_is_disk_full(said) || criu_log_is_disk_full(all) || is_full(dir);
-        if (said.n)
-                criu_log_clean(said, f->reason);
-        else if (!criu_log_error(all, f->reason))
-                (void)snprintf(f->reason, sizeof(f->reason), "CRIU does not say why");
-        if (init > 0)
-                name_culprit(criu_log_culprit(all), init, f->culprit);
 }
 
 /* ------------------------------------------------------------- dump */
@@ -218,7 +133,7 @@ static int empty_dir(int dir)
 
 /* One try.  1: done; 0: CRIU could not, *f says why; negative: there was no talking to it. */
 static int dump_once(const struct criu_tool *t, const struct criu_dump *d, unsigned log_level, int dir,
-                     struct failure *f, struct err *err)
+                     struct criu_failure *f, struct err *err)
 {
         AUTO_BUF struct buf options = BUF_INIT(CRIU_RPC_BYTES_MAX), message = BUF_INIT(CRIU_RPC_BYTES_MAX);
         AUTO_BUF struct buf in = BUF_INIT(CRIU_RPC_BYTES_MAX);
@@ -243,7 +158,7 @@ static int dump_once(const struct criu_tool *t, const struct criu_dump *d, unsig
                 return r;
         if (a.type == CRIU_RPC_DUMP && a.is_success)
                 return 1;
-        explain(dir, DUMP_LOG, a.error, d->pid, f);
+        criu_failure_explain(dir, DUMP_LOG, a.error, d->pid, f);
         return 0;
 }
 
@@ -259,7 +174,7 @@ static int read_stats(int dir, struct criu_stats *ret, struct err *err)
 int criu_dump(const struct criu_tool *t, const struct criu_dump *d, struct criu_stats *ret, struct err *err)
 {
         AUTO_CLOSE int dir = -1;
-        struct failure f;
+        struct criu_failure f;
         int r = check_path(d->images, err);
 
         if (r < 0)
@@ -337,7 +252,7 @@ static int on_notify(struct restoring *s, const struct criu_rpc_answer *a, struc
 static int converse(struct restoring *s, int work, struct err *err)
 {
         struct criu_rpc_answer a;
-        struct failure f;
+        struct criu_failure f;
         int r;
 
         do {
@@ -353,7 +268,7 @@ static int converse(struct restoring *s, int work, struct err *err)
                 s->pid = a.pid;
         if (a.type == CRIU_RPC_RESTORE && a.is_success && a.pid > 0)
                 return 0;
-        explain(work, RESTORE_LOG, a.error, 0, &f);
+        criu_failure_explain(work, RESTORE_LOG, a.error, 0, &f);
         return err_set(err, f.is_full ? ERR_LIMIT : ERR_INVALID, "restore: %s%s", f.is_full ? "disk full: " : "",
                        f.reason);
 }

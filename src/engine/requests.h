@@ -1,8 +1,16 @@
-/* requests.h - the engine's two sockets: who may connect, what may be asked, who answers. */
+/* requests.h - what may be asked of the engine, and who answers: a table for each of its sockets. */
 #pragma once
+#include <jansson.h>
+
 #include "engine/engine.h"
 
+struct ask;
 struct err;
 
-int requests_start(struct engine *e, struct err *err);
-void requests_stop(struct engine *e);
+struct request_op {
+        const char *name;
+        /* Answers a, now or later, and returns 0; or leaves it alone and sets *err. */
+        int (*run)(struct engine *e, const json_t *msg, struct ask *a, struct err *err);
+};
+
+extern const struct request_op control_ops[], edge_ops[]; /* end with a NULL name */

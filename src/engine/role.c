@@ -19,7 +19,7 @@
 #include "engine/leftovers.h"
 #include "engine/machine.h"
 #include "engine/probe.h"
-#include "engine/requests.h"
+#include "engine/peers.h"
 #include "engine/shelf.h"
 #include "engine/warm.h"
 #include "engine/worker_envd.h"
@@ -269,12 +269,12 @@ static int start(struct engine *e, struct err *err)
         if (r < 0)
                 return err_sys(err, r, "watch signals");
         r = watch_supervisor(e, err);
-        return r < 0 ? r : requests_start(e, err);
+        return r < 0 ? r : peers_start(e, err);
 }
 
 static void stop(struct engine *e)
 {
-        requests_stop(e);
+        peers_stop(e);
         guard_stop(e);
         flattener_stop(&e->flattener);
         warm_stop(e);

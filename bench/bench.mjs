@@ -398,7 +398,7 @@ async function main() {
     if (has('nginx')) await step('http2', () => measureHttp2({ ...data, execute, here }))
     await step('tunnels', () => measureTunnels(data))
     await step('others', () => measureOthers(server, life))
-    await step('pause', () => measurePause({ programs, layer: baseLayer(server)[0], quick, result, rows }))
+    await step('pause', () => measurePause({ measure, programs, layer: baseLayer(server)[0], quick, result, rows }))
     await step('many', () => measureMany(server))
   } finally {
     await server.cleanUp()

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "calls.h"
 #include "http.h"
 #include "samples.h"
 
@@ -28,65 +29,11 @@ static struct {
         char headers[2048];
 } opt = {.rounds = 100, .clients = 8, .seconds = 5, .mbytes = 100};
 
-struct sandbox {
-        char id[64], headers[512];
-};
-
 static void print(json_t *o)
 {
         (void)json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(8));
         (void)putchar('\n');
         json_decref(o);
-}
-
-/* ---- the calls ---- */
-
-static void create(struct http *h, struct sandbox *ret)
-{
-        static const char body[] = "{\"templateID\":\"base\",\"timeout\":3600}";
-        const char *id, *token;
-        char headers[256];
-
-        (void)snprintf(headers, sizeof(headers), "X-API-Key: %s\r\nContent-Type: application/json\r\n", opt.key);
-        http_exchange(h, "POST", "/v2/sandboxes", headers, body, sizeof(body) - 1);
-        if (h->status != 201)
-                errx(1, "create: %u %.*s", h->status, (int)h->body.len, (const char *)buf_at(&h->body));
-        json_t *o = json_loadb((const char *)buf_at(&h->body), h->body.len, 0, NULL);
-        if (json_unpack(o, "{ss ss}", "sandboxID", &id, "envdAccessToken", &token) < 0)
-                errx(1, "create: unexpected answer");
-        (void)snprintf(ret->id, sizeof(ret->id), "%s", id);
-        (void)snprintf(ret->headers, sizeof(ret->headers),
-                       "E2b-Sandbox-Id: %s\r\nE2b-Sandbox-Port: 49983\r\nX-Access-Token: %s\r\n", id, token);
-        json_decref(o);
-}
-
-static void kill_sandbox(struct http *h, const char *id)
-{
-        char headers[256], path[128];
-
-        (void)snprintf(headers, sizeof(headers), "X-API-Key: %s\r\n", opt.key);
-        (void)snprintf(path, sizeof(path), "/sandboxes/%s", id);
-        http_exchange(h, "DELETE", path, headers, NULL, 0);
-        if (h->status != 204)
-                errx(1, "kill: %u %.*s", h->status, (int)h->body.len, (const char *)buf_at(&h->body));
-}
-
-/* Run a command to its end; h->marked_us is when its first output came. */
-static void run(struct http *h, const struct sandbox *s, const char *command, const char *argument)
-{
-        char body[512], headers[700];
-        json_t *o = json_pack("{s{sss[s]} sb}", "process", "cmd", command, "args", argument, "stdin", 0);
-        size_t n = json_dumpb(o, body + 5, sizeof(body) - 5, JSON_COMPACT);
-
-        json_decref(o);
-        memset(body, 0, 5);
-        body[3] = (char)(n >> 8);
-        body[4] = (char)n;
-        h->mark = "\"data\"";
-        (void)snprintf(headers, sizeof(headers), "%sContent-Type: application/connect+json\r\n", s->headers);
-        http_exchange(h, "POST", "/process.Process/Start", headers, body, n + 5);
-        if (h->status != 200 || !memmem(buf_at(&h->body), h->body.len, "exit status 0", 13))
-                errx(1, "run %s: %u %.*s", command, h->status, (int)h->body.len, (const char *)buf_at(&h->body));
 }
 
 /* ---- the modes ---- */
@@ -102,14 +49,14 @@ static void mode_life(void)
                 double t[5];
 
                 t[0] = now_us();
-                create(&h, &s);
+                call_create(&h, opt.key, &s);
                 t[1] = now_us();
-                run(&h, &s, "/bin/echo", "hello");
+                call_run(&h, &s, "/bin/echo", "hello");
                 t[2] = now_us();
                 double output = h.marked_us;
-                run(&h, &s, "/bin/true", "");
+                call_run(&h, &s, "/bin/true", "");
                 t[3] = now_us();
-                kill_sandbox(&h, s.id);
+                call_kill(&h, opt.key, s.id);
                 t[4] = now_us();
                 if (i < WARM_UPS)
                         continue;
@@ -130,15 +77,15 @@ static void mode_exec(void)
         struct http h;
 
         http_open(&h, (uint16_t)opt.port);
-        create(&h, &s);
+        call_create(&h, opt.key, &s);
         for (unsigned i = 0; i < opt.rounds + WARM_UPS; i++) {
                 double t = now_us();
 
-                run(&h, &s, "/bin/true", "");
+                call_run(&h, &s, "/bin/true", "");
                 if (i >= WARM_UPS)
                         samples_add(&exec, now_us() - t);
         }
-        kill_sandbox(&h, s.id);
+        call_kill(&h, opt.key, s.id);
         http_close(&h);
         print(json_pack("{so}", "exec", samples_json(&exec)));
 }
@@ -183,7 +130,7 @@ static void *create_one(void *arg)
 
         pthread_barrier_wait(&together);
         t = now_us();
-        create(&w->http, &w->sandbox);
+        call_create(&w->http, opt.key, &w->sandbox);
         w->took_us = now_us() - t;
         return NULL;
 }
@@ -197,7 +144,7 @@ static void mode_parallel(void)
         http_open(&h, (uint16_t)opt.port);
         for (unsigned i = 0; i < opt.clients; i++) {
                 samples_add(&each, workers[i].took_us);
-                kill_sandbox(&h, workers[i].sandbox.id);
+                call_kill(&h, opt.key, workers[i].sandbox.id);
         }
         http_close(&h);
         print(json_pack("{sf so}", "wall", wall, "each", samples_json(&each)));
@@ -209,9 +156,9 @@ static void *live(void *arg)
 
         pthread_barrier_wait(&together);
         while (now_us() < stop_at_us) {
-                create(&w->http, &w->sandbox);
-                run(&w->http, &w->sandbox, "/bin/true", "");
-                kill_sandbox(&w->http, w->sandbox.id);
+                call_create(&w->http, opt.key, &w->sandbox);
+                call_run(&w->http, &w->sandbox, "/bin/true", "");
+                call_kill(&w->http, opt.key, w->sandbox.id);
                 w->done++;
         }
         return NULL;
@@ -248,7 +195,7 @@ static void mode_many(void)
         for (unsigned i = 0; i < opt.rounds; i++) {
                 double t = now_us();
 
-                create(&h, &s);
+                call_create(&h, opt.key, &s);
                 samples_add(&each, now_us() - t);
                 (void)fprintf(out, "%s\n", s.id);
         }
@@ -274,7 +221,7 @@ static void *kill_some(void *arg)
                 pthread_mutex_unlock(&id_lock);
                 if (!is_there)
                         return NULL;
-                kill_sandbox(&w->http, id);
+                call_kill(&w->http, opt.key, id);
                 w->done++;
         }
 }
@@ -303,7 +250,7 @@ static void mode_files(void)
                 err(1, "memory");
         memset(bytes, 'x', size);
         http_open(&h, (uint16_t)opt.port);
-        create(&h, &s);
+        call_create(&h, opt.key, &s);
         (void)snprintf(headers, sizeof(headers), "%sContent-Type: application/octet-stream\r\n", s.headers);
         for (unsigned i = 0; i < opt.rounds; i++) {
                 double t = now_us();
@@ -320,7 +267,7 @@ static void mode_files(void)
                 samples_add(&down, now_us() - t);
                 h.is_counting = false;
         }
-        kill_sandbox(&h, s.id);
+        call_kill(&h, opt.key, s.id);
         http_close(&h);
         print(json_pack("{sI so so}", "mbytes", (json_int_t)opt.mbytes, "upload", samples_json(&up), "download",
                         samples_json(&down)));

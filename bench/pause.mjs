@@ -58,8 +58,8 @@ const start = (server, sandbox, script) =>
 const command = (server, sandbox) => must(start(server, sandbox, 'exit 0'), 200, 'command')
 const write = (server, sandbox, file, body) => must(envd(server, sandbox, 'POST', `/files?path=${file}`, { body, headers: { 'Content-Type': 'application/octet-stream' } }), 200, file)
 const port = (server, sandbox, number) => api(server, 'GET', '/', { key: null, headers: { 'E2b-Sandbox-Id': sandbox.sandboxID, 'E2b-Sandbox-Port': String(number) } })
+
 const pause = (server, sandbox) => must(api(server, 'POST', `/sandboxes/${sandbox.sandboxID}/pause`, { body: {} }), 204, 'pause')
-const resume = (server, sandbox) => must(api(server, 'POST', `/v2/sandboxes/${sandbox.sandboxID}/connect`, { body: { timeout: 3600 } }), 201, 'resume')
 
 /** A sandbox in which this answers on the port; its stream is dropped, the program stays. */
 async function withProgram(server, { file, text, run, on, templateID = 'base' }) {
@@ -71,21 +71,9 @@ async function withProgram(server, { file, text, run, on, templateID = 'base' })
 }
 const python = (server, mbytes) => withProgram(server, { templateID: mbytes > 500 ? roomy : 'base', file: '/tmp/server.py', text: pythonServer(mbytes), run: 'exec python3 /tmp/server.py', on: 8000 })
 
-/** Pause and resume n times over: {pause, resume} with all samples. */
-async function cycle(server, sandbox, n) {
-  const times = { pause: [], resume: [] }
-  for (let i = -1; i < n; i++) {
-    let t = performance.now()
-    await pause(server, sandbox)
-    const paused = since(t)
-    t = performance.now()
-    await resume(server, sandbox)
-    await command(server, sandbox)
-    const resumed = since(t)
-    if (i < 0) continue
-    times.pause.push(paused)
-    times.resume.push(resumed)
-  }
+/** Pause and resume n times over, by a raw client: percentiles of pause, resume, and of the same requests without a pause. */
+async function cycle(server, sandbox, n, measure) {
+  const times = await measure('cycle', ['-p', String(server.port), '-k', server.key, '-i', sandbox.sandboxID, '-t', sandbox.envdAccessToken, '-n', String(n)])
   if ((await port(server, sandbox, 8000)).status !== 200) throw new Error('the server inside is lost')
   return times
 }
@@ -107,12 +95,12 @@ function writeFloor(mbytes, synced) {
   return median(times)
 }
 
-async function measureCycle(server, { floor, quick, result, rows }) {
+async function measureCycle(server, { measure, floor, quick, result, rows }) {
   const n = quick ? 3 : 9
   const sandbox = await python(server, 50)
-  const times = await cycle(server, sandbox, n)
+  const times = await cycle(server, sandbox, n, measure)
   await killRaw(server, sandbox.sandboxID)
-  const p50 = { pause: median(times.pause), resume: median(times.resume) }
+  const p50 = { pause: times.pause.p50, resume: times.resume.p50 }
   const written = writeFloor(57, true)
   result.small = { ...times, written }
   rows.push(
@@ -123,15 +111,15 @@ async function measureCycle(server, { floor, quick, result, rows }) {
   )
 }
 
-async function measureLarge(server, { quick, result, rows }) {
+async function measureLarge(server, { measure, quick, result, rows }) {
   const mbytes = quick ? 256 : 1024
   const sandbox = await python(server, mbytes)
-  const times = await cycle(server, sandbox, quick ? 1 : 3)
+  const times = await cycle(server, sandbox, quick ? 1 : 3, measure)
   await killRaw(server, sandbox.sandboxID)
   result.large = { mbytes, ...times }
   rows.push(
-    row(`pause, ${mbytes} MiB touched`, median(times.pause), 'us', { floor: writeFloor(mbytes, true), floorName: 'written + fsync', atMost: ms(2000) }),
-    row(`resume → first command, ${mbytes} MiB`, median(times.resume), 'us'),
+    row(`pause, ${mbytes} MiB touched`, times.pause.p50, 'us', { floor: writeFloor(mbytes, true), floorName: 'written + fsync', atMost: ms(2000) }),
+    row(`resume → first command, ${mbytes} MiB`, times.resume.p50, 'us'),
   )
 }
 
@@ -193,19 +181,12 @@ async function measureSnapshot(server, { quick, result, rows }) {
   rows.push(row('create from snapshot → node server answers', median(times), 'us', { atMost: ms(150) }))
 }
 
-async function measureWarm(server, { quick, result, rows }) {
+async function measureWarm(server, { measure, quick, result, rows }) {
   const sandbox = await python(server, 50)
-  const times = await cycle(server, sandbox, quick ? 3 : 9)
-  const running = []
-  for (let i = -1; i < (quick ? 3 : 9); i++) {
-    const t = performance.now()
-    await must(api(server, 'POST', `/v2/sandboxes/${sandbox.sandboxID}/connect`, { body: { timeout: 3600 } }), 200, 'connect')
-    await command(server, sandbox)
-    if (i >= 0) running.push(since(t))
-  }
+  const times = await cycle(server, sandbox, quick ? 5 : 25, measure)
   await killRaw(server, sandbox.sandboxID)
-  result.warm = { ...times, running }
-  rows.push(row('resume from the warm tier → first command', median(times.resume), 'us', { floor: median(running), floorName: 'the same two requests, running', atMost: ms(5) }))
+  result.warm = times
+  rows.push(row('resume from the warm tier → first command', times.resume.p50, 'us', { floor: times.running.p50, floorName: 'the same two requests, running', atMost: ms(5) }))
 }
 
 const available = () => Number(/MemAvailable:\s+(\d+)/.exec(fs.readFileSync('/proc/meminfo', 'utf8'))[1])
@@ -250,7 +231,7 @@ async function measureAtRest({ quick, result, rows }) {
   })
 }
 
-export async function measurePause({ programs, layer, quick, result, rows }) {
+export async function measurePause({ measure, programs, layer, quick, result, rows }) {
   const figures = (result.figures.pause = {})
   const n = quick ? 3 : 9
   const floor = measureCriu({ programs, layer, mbytes: 50, n })
@@ -262,7 +243,7 @@ export async function measurePause({ programs, layer, quick, result, rows }) {
     row('podman container checkpoint, same python', podman.dump, 'us', { floor: podman.dump && floor.synced, floorName: 'plain criu dump + fsync', note: podman.error }),
     row('podman container restore', podman.restore, 'us', { floor: podman.restore && floor.restore, floorName: 'plain criu restore', note: podman.error }),
   )
-  const part = { floor, quick, result: figures, rows }
+  const part = { measure, floor, quick, result: figures, rows }
   /** One that fails does not take the others with it. */
   const attempt = async (name, body) => {
     try {
@@ -272,8 +253,8 @@ export async function measurePause({ programs, layer, quick, result, rows }) {
     }
   }
   await withRoomyTemplate(() => withServer({ warm_mb: 0 }, async (server) => {
-    for (const [name, measure] of Object.entries({ 'pause and resume': measureCycle, 'a large memory': measureLarge, fork: measureFork, snapshot: measureSnapshot }))
-      await attempt(name, () => measure(server, part))
+    for (const [name, take] of Object.entries({ 'pause and resume': measureCycle, 'a large memory': measureLarge, fork: measureFork, snapshot: measureSnapshot }))
+      await attempt(name, () => take(server, part))
   }))
   await attempt('warm tier', () => withServer({ warm_mb: 4096 }, (server) => measureWarm(server, part)))
   await attempt('many at rest', () => measureAtRest(part))

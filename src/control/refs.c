@@ -9,7 +9,8 @@
 #include "model/ids.h"
 
 #define DROP_TIMEOUT_MS 60000
-#define DROP_MAX 256 /* names in one message */
+#define DROP_MAX 256     /* names in one message */
+#define DROP_AFTER_MS 50 /* whoever let go of it has more to do, most often for somebody who waits */
 
 struct ref {
         struct list node; /* in `unused` */
@@ -45,6 +46,12 @@ static int hold_one(struct refs *r, const char *name)
         return 0;
 }
 
+static void drop_later(struct refs *r)
+{
+        if (!timer_is_armed(&r->go))
+                timer_set(r->loop, &r->go, DROP_AFTER_MS);
+}
+
 static void release_one(struct refs *r, const char *name)
 {
         struct ref *ref = is_ours(name) ? map_get(&r->by_name, str_of(name)) : NULL;
@@ -52,7 +59,7 @@ static void release_one(struct refs *r, const char *name)
         if (!ref || --ref->holds)
                 return;
         list_push_back(&r->unused, &ref->node);
-        loop_post(r->loop, &r->go);
+        drop_later(r);
 }
 
 int refs_hold(struct refs *r, const char *checkpoint, const json_t *layers)
@@ -108,7 +115,7 @@ static void on_dropped(struct engine_call *c, const json_t *answer, const struct
         if (err) /* what is left is found by the next sweep */
                 log_warn("refs.drop", "failed=\"%s\"", err->msg);
         if (!list_is_empty(&r->unused))
-                loop_post(r->loop, &r->go);
+                drop_later(r);
 }
 
 static void send_drop(struct refs *r, json_t *checkpoints, json_t *layers)
@@ -143,7 +150,7 @@ static void on_flushed(struct durable_waiter *w, int result)
         }
 }
 
-static void on_go(struct task *t)
+static void on_go(struct timer *t)
 {
         struct refs *r = CONTAINER_OF(t, struct refs, go);
 
@@ -176,7 +183,7 @@ void refs_init(struct refs *r, struct loop *loop, struct engine_link *engine, st
         *r = (struct refs){.loop = loop,
                            .engine = engine,
                            .durable = durable,
-                           .go.run = on_go,
+                           .go.on = on_go,
                            .flushed.on = on_flushed,
                            .drop.on = on_dropped};
         list_init(&r->unused);
@@ -188,7 +195,7 @@ void refs_done(struct refs *r)
                 return;
         engine_call_cancel(&r->drop);
         durable_cancel(&r->flushed);
-        loop_unpost(&r->go);
+        timer_clear(&r->go);
         MAP_EACH (slot, &r->by_name)
                 free(slot->value);
         map_done(&r->by_name);

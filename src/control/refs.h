@@ -18,7 +18,7 @@ struct refs {
         struct durable *durable;
         struct map by_name; /* -> struct ref, owned */
         struct list unused; /* those with no hold, to be dropped */
-        struct task go;
+        struct timer go;
         struct durable_waiter flushed;
         struct engine_call drop;
 };

@@ -82,7 +82,7 @@ static void try_pause(struct exchange *x)
                 return;
         default: break;
         }
-        x->wish.is_begun = l->sandbox.state == SANDBOX_PAUSING;
+        x->wish.is_begun = l->sandbox.state == SANDBOX_PAUSING && l->regret.kind == ERR_NONE;
         wait_for(x, l, on_pause);
 }
 

@@ -52,6 +52,7 @@ bool life_is_unknown(struct life *l, const struct err *err);
 void life_on_created(struct life *l, const struct err *err); /* STARTING: life_start.c */
 void life_on_paused(struct life *l, const struct err *err);  /* PAUSING: life_rest.c */
 void life_on_resumed(struct life *l, const struct err *err); /* RESUMING */
+void life_on_deaf(struct life *l, const json_t *deaf);       /* the same: it runs, and its envd does not answer */
 void life_on_imaged(struct life *l, const struct err *err);  /* SNAPSHOTTING: life_image.c */
 void life_on_shifted(struct life *l, const struct err *err); /* SHIFTING */
 void life_on_rolled(struct life *l, const struct err *err);  /* ROLLING_BACK: life_rollback.c */

@@ -1,7 +1,9 @@
 /* Pausing and resuming.
  *
  *   pause   row PAUSING, with the checkpoint to be → edges → engine → row PAUSED → on disk → those who wait
- *   resume  row RESUMING → engine → row RUNNING, without checkpoint → edges, those who wait → the checkpoint is dropped */
+ *   resume  row RESUMING → engine → row RUNNING, without checkpoint → edges, those who wait → the checkpoint is dropped
+ *
+ * A resume whose sandbox runs without its envd answering ends as a pause: what has run is what is kept. */
 #include <errno.h>
 
 #include "base/err.h"
@@ -106,19 +108,36 @@ static void run_on(struct life *l, const struct err *err)
         life_settle(l, err);
 }
 
-/* One that was to be paused at its end and whose memory cannot be kept: its files can. */
+static bool must_rest(const struct life *l, const struct err *err)
+{
+        if (l->regret.kind != ERR_NONE)
+                return true;
+        return l->is_expiring && (err->kind == ERR_CONFLICT || err->kind == ERR_UNAVAILABLE);
+}
+
+/* Whose memory cannot be kept and that is to be paused all the same, since its time is up or it cannot be used: its files
+ * can. */
 static bool keep_files_only(struct life *l, const struct err *err)
 {
-        struct err why;
+        struct err why = l->regret;
 
-        if (!l->is_expiring || !l->sandbox.checkpoint[0] || (err->kind != ERR_CONFLICT && err->kind != ERR_UNAVAILABLE))
+        if (!l->sandbox.checkpoint[0] || !must_rest(l, err))
                 return false;
+        if (why.kind != ERR_NONE)
+                (void)err_set(&l->regret, why.kind, "%.100s; only its files are kept: %.100s", why.msg, err->msg);
         log_warn("sandbox.pause", "sandbox=%s failed=\"%s\", keeping its files only", l->sandbox.id, err->msg);
         life_go(l, SANDBOX_RUNNING);
         if (life_pause(l, false, &why) == 0)
                 return true;
         life_go(l, SANDBOX_PAUSING);
         return false;
+}
+
+static void settle_paused(struct life *l, const struct err *err)
+{
+        const struct err regret = l->regret;
+
+        life_settle(l, err || regret.kind == ERR_NONE ? err : &regret);
 }
 
 void life_on_paused(struct life *l, const struct err *err)
@@ -131,7 +150,7 @@ void life_on_paused(struct life *l, const struct err *err)
                         log_info("sandbox.paused", "sandbox=%s memory=%d", l->sandbox.id,
                                  l->sandbox.checkpoint[0] != 0);
                 life_show(l);
-                life_settle(l, err);
+                settle_paused(l, err);
         } else if (!err) {
                 rest(l);
         } else if (err->kind == ERR_NOT_FOUND) {
@@ -227,4 +246,21 @@ void life_on_resumed(struct life *l, const struct err *err)
                 life_now_running(l, now, now + timeout_ns);
                 life_settle(l, NULL);
         }
+}
+
+void life_on_deaf(struct life *l, const json_t *deaf)
+{
+        const char *kind = json_string_value(json_object_get(deaf, "kind"));
+        const char *msg = json_string_value(json_object_get(deaf, "message"));
+        int64_t started_ns = l->sandbox.started_ns;
+        struct err err;
+
+        (void)err_set(&l->regret, err_kind_from_name(kind ? kind : ""), "%s", msg ? msg : "its envd does not answer");
+        log_warn("sandbox.resume", "sandbox=%s failed=\"%s\", pausing it as it is now", l->sandbox.id, l->regret.msg);
+        life_go(l, SANDBOX_RUNNING);
+        l->sandbox.started_ns = l->was_started_ns;
+        if (life_pause(l, true, &err) == 0)
+                return;
+        life_now_running(l, started_ns, l->sandbox.end_ns);
+        life_settle(l, &err);
 }

@@ -38,8 +38,13 @@ static void on_step(struct life *l, const struct err *err)
 
 static void on_call(struct engine_call *c, const json_t *answer, const struct err *err)
 {
-        (void)answer; /* none says more than "ok" that concerns us */
-        on_step(CONTAINER_OF(c, struct life, call), err);
+        struct life *l = CONTAINER_OF(c, struct life, call);
+        const json_t *deaf = json_object_get(answer, "deaf"); /* else none says more than "ok" that concerns us */
+
+        if (deaf && l->sandbox.state == SANDBOX_RESUMING)
+                life_on_deaf(l, deaf);
+        else
+                on_step(l, err);
 }
 
 static void on_synced(struct durable_waiter *w, int result)
@@ -243,6 +248,7 @@ void life_settle(struct life *l, const struct err *err)
 {
         l->step = STEP_NONE;
         l->is_expiring = l->is_retried = false;
+        l->regret = (struct err){0};
         life_tell(l, l->sandbox.state, err);
 }
 

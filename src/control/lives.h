@@ -13,6 +13,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "base/list.h"
 #include "base/map.h"
 #include "control/durable.h"
@@ -21,7 +22,6 @@
 #include "model/deadlines.h"
 #include "model/sandbox.h"
 
-struct err;
 struct feed;
 struct image_taker;
 struct keys;
@@ -66,6 +66,8 @@ struct life {
         bool with_memory;                   /* RESUMING: from the checkpoint */
         bool is_expiring;                   /* PAUSING: because its time was up */
         bool is_retried;                    /* SNAPSHOTTING: beginning it again failed once */
+        bool is_busy;                       /* counted in lives.busy */
+        struct err regret;                  /* PAUSING: it is the end of a resume that failed so; ERR_NONE: it is not */
         int64_t was_started_ns, was_end_ns; /* RESUMING: what to show when it fails */
         bool is_unwritten; /* its row is not what it should be: to be written again, at the latest before it is begun */
         /* names held for it in refs: those of its row */

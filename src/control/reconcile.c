@@ -91,14 +91,18 @@ static bool same_checkpoint(const struct life *l, const json_t *entry)
         return strcmp(checkpoint ? checkpoint : "", l->sandbox.checkpoint) == 0;
 }
 
-/* PAUSED, and at rest at the engine.  Sealed meanwhile: a copy of it was taken.  Neither the row's upper directory nor
+/* PAUSED, and at rest at the engine.  Without its memory: that was given up when it could not be resumed.  Sealed
+ * meanwhile: a copy of it was taken.  Neither the row's upper directory nor
  * its checkpoint: what was there before it was rolled back. */
 static void compare_rest(struct life *l, const json_t *entry)
 {
         const char *sealed = sealed_of(entry);
 
         if (l->sandbox.upper_kept) {
-                if (sealed)
+                if (!same_checkpoint(l, entry)) {
+                        take_rest(l, entry);
+                        life_show(l);
+                } else if (sealed)
                         life_apply_sealed(l, sealed);
         } else if (!(sealed && has_layer(l, sealed)) || !same_checkpoint(l, entry)) {
                 life_go(l, SANDBOX_SHIFTING);
@@ -213,9 +217,10 @@ static void put_right(struct life *l, const json_t *entry)
                 return;
         if (l->sandbox.state == SANDBOX_ROLLING_BACK)
                 life_end_first(l);
-        else if (found == FOUND_BUSY)
+        else if (found == FOUND_BUSY) {
+                l->is_busy = true;
                 l->lives->busy++;
-        else if (l->sandbox.state == SANDBOX_SHIFTING)
+        } else if (l->sandbox.state == SANDBOX_SHIFTING)
                 end_shift(l, entry);
         else if (found == FOUND_RUNNING)
                 on_running(l);
@@ -250,6 +255,8 @@ static void sweep(struct lives *ls, const json_t *answer)
 void lives_reconcile(struct lives *ls, const json_t *answer)
 {
         ls->busy = 0;
+        LIST_EACH (node, &ls->all)
+                LIST_ENTRY(node, struct life, node)->is_busy = false;
         mark_listed(ls, json_object_get(answer, "sandboxes"));
         LIST_EACH (node, &ls->all) {
                 struct life *l = LIST_ENTRY(node, struct life, node);
@@ -272,10 +279,13 @@ void lives_settled(struct lives *ls, const json_t *fact)
 {
         const char *id = json_string_value(json_object_get(fact, "id"));
         struct life *l = lives_find(ls, id ? id : "");
+        bool was_busy = l && l->is_busy;
 
+        if (was_busy)
+                l->is_busy = false;
         if (l && l->sandbox.state != SANDBOX_KILLING)
                 put_right(l, fact);
-        if (ls->busy == 0 || --ls->busy > 0 || engine_call_is_started(&ls->list))
+        if (!was_busy || --ls->busy > 0 || engine_call_is_started(&ls->list))
                 return;
         ls->list.on = on_list_again;
         engine_call(ls->o.engine, &ls->list, json_pack("{s:s}", "op", "list"), LIST_TIMEOUT_MS);

@@ -229,6 +229,19 @@ struct restoring {
         bool is_refused; /* by a hook, which has set err */
 };
 
+/* CRIU would let them run all the same, whatever it hears.  It dies with them: that one of them is traced by it does not
+ * hold up their init then. */
+static void end_all(const struct restoring *s)
+{
+        const int *group = s->what->cgroup;
+
+        if (group && *group >= 0 && sys_write_at(*group, "cgroup.kill", "1") == 0)
+                return;
+        if (s->pid > 0)
+                (void)kill(s->pid, SIGKILL);
+        (void)kill(-s->worker.pid, SIGKILL); /* its group: it is a leader */
+}
+
 static int on_notify(struct restoring *s, const struct criu_rpc_answer *a, struct err *err)
 {
         AUTO_BUF struct buf reply = BUF_INIT(64);
@@ -241,8 +254,10 @@ static int on_notify(struct restoring *s, const struct criu_rpc_answer *a, struc
                 r = c->on_namespaces(s->pid, c->arg, err);
         else if (str_is(a->script, "pre-resume") && c->on_before_resume)
                 r = c->on_before_resume(s->pid, c->arg, err);
-        if (r < 0)
+        if (r < 0) {
                 s->is_refused = true;
+                end_all(s);
+        }
         if (criu_rpc_notified(&reply, r >= 0) < 0)
                 return err_set(err, ERR_LIMIT, "out of memory");
         return criu_worker_send(&s->worker, &reply, s->is_refused ? NULL : err);

@@ -86,6 +86,9 @@ static int find_resting(struct engine *e, const struct plan_create *plan, struct
         if (plan->is_upper_kept && s->still.sealed[0])
                 return err_set(err, ERR_NOT_FOUND, "the files of sandbox %s are sealed as layer %s", plan->id,
                                s->still.sealed);
+        if (plan->is_upper_kept && plan->checkpoint[0] && strcmp(plan->checkpoint, s->still.checkpoint) != 0)
+                return err_set(err, ERR_INVALID, "checkpoint damaged: it is not of the files that sandbox %s has now",
+                               plan->id);
         if (!plan->is_upper_kept && !s->still.sealed[0])
                 return err_set(err, ERR_CONFLICT, "sandbox %s is at rest with files of its own", plan->id);
         *ret = s;

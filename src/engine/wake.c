@@ -14,7 +14,8 @@
 
 /* ------------------------------------------------------------- how it ends */
 
-static void is_running(struct guest *s, struct ask *a, uint64_t began_us, const char *from)
+/* deaf: borrowed; why its envd did not answer, NULL: it did. */
+static void is_running(struct guest *s, struct ask *a, uint64_t began_us, const char *from, json_t *deaf)
 {
         uint64_t us = clock_mono_us() - began_us;
         bool is_orphan = !a->client;
@@ -23,9 +24,12 @@ static void is_running(struct guest *s, struct ask *a, uint64_t began_us, const 
         s->engine->alive++;
         s->still = (struct still){0};
         s->was_resting = false;
-        ask_ok(a, json_pack("{s:i,s:I,s:s}", "pid", (int)s->record.pid, "create_us", (json_int_t)us, "from", from), -1);
-        log_info("sandbox.woken", "sandbox=%s slot=%u pid=%d from=%s create_us=%llu", s->record.id, s->record.slot,
-                 s->record.pid, from, (unsigned long long)us);
+        ask_ok(a,
+               json_pack("{s:i,s:I,s:s,s:O*}", "pid", (int)s->record.pid, "create_us", (json_int_t)us, "from", from,
+                         "deaf", deaf),
+               -1);
+        log_info("sandbox.woken", "sandbox=%s slot=%u pid=%d from=%s create_us=%llu%s", s->record.id, s->record.slot,
+                 s->record.pid, from, (unsigned long long)us, deaf ? " deaf=1" : "");
         if (is_orphan)
                 guest_tell(s, "settled");
 }
@@ -46,13 +50,28 @@ static int take_over(struct guest *s, int *fds, size_t nfds, struct err *err)
         s->record = r;
         s->netns = TAKE_FD(fds[1]);
         x = guest_watch(s, TAKE_FD(fds[0]));
+        if (x < 0)
+                close_fd(&s->death.fd);
         return x < 0 ? err_sys(err, x, "watch process") : 0;
+}
+
+/* As its worker left it: with its memory, unless its processes ran already. */
+static bool has_lost_memory(struct guest *s)
+{
+        AUTO_CLOSE int dir = sys_open_dir(s->engine->sandboxes_dir, s->record.id);
+        struct err err = {0};
+        struct still now;
+
+        if (!s->still.checkpoint[0] || dir < 0 || still_read(dir, s->record.id, &now, &err) < 0 || now.checkpoint[0])
+                return false;
+        s->still = now;
+        return true;
 }
 
 static void failed(struct work *w, const struct err *err)
 {
         struct guest *s = w->guest;
-        bool is_orphan = w->ask && !w->ask->client;
+        bool is_orphan = w->ask && !w->ask->client, is_news;
 
         log_warn("sandbox.failed", "sandbox=%s error=\"%s\"", s->record.id, err->msg);
         guest_answer_at_end(s, TAKE_PTR(w->ask), err);
@@ -62,9 +81,10 @@ static void failed(struct work *w, const struct err *err)
                 guest_end(s);
                 return;
         }
+        is_news = has_lost_memory(s) || is_orphan;
         guest_leave(s);
-        if (is_orphan)
-                guest_tell(s, "settled");
+        if (is_news)
+                guest_tell(s, "settled"); /* after the answer */
 }
 
 /* The same sandbox as before, and written down as running: its worker is not needed any more. */
@@ -83,25 +103,32 @@ static bool runs_already(const struct guest *s)
         return is_it;
 }
 
+/* It may be anything between at rest and running: the disk knows. */
+static void see_what_there_is(struct work *w)
+{
+        guest_go(w->guest, GUEST_BUSY);
+        work_settle(w->guest, TAKE_PTR(w->ask));
+}
+
 static void on_woken(struct work *w, const json_t *answer, const struct err *why, int *fds, size_t nfds)
 {
         struct guest *s = w->guest;
         struct err err = *why;
 
-        if (!answer) { /* what it began may be anything between here and running */
+        if (!answer) {
                 if (!runs_already(s))
                         cgroups_kill(&s->engine->cgroups, s->record.slot);
-                guest_go(s, GUEST_BUSY);
-                work_settle(s, TAKE_PTR(w->ask));
-                return;
-        }
-        if (err.kind == ERR_NONE && take_over(s, fds, nfds, &err) == 0 && !s->is_doomed)
-                is_running(s, TAKE_PTR(w->ask), w->began_us, "checkpoint");
-        else if (err.kind == ERR_NONE) {
+                see_what_there_is(w);
+        } else if (err.kind != ERR_NONE) {
+                failed(w, &err);
+        } else if (take_over(s, fds, nfds, &err) < 0) {
+                log_warn("sandbox.left", "sandbox=%s error=\"%s\", looking again", s->record.id, err.msg);
+                see_what_there_is(w);
+        } else if (s->is_doomed) {
                 (void)err_set(&err, ERR_CONFLICT, "sandbox %s was killed while it was being made", s->record.id);
                 failed(w, &err);
         } else
-                failed(w, &err);
+                is_running(s, TAKE_PTR(w->ask), w->began_us, "checkpoint", json_object_get(answer, "deaf"));
         while (nfds > 0)
                 close_fd(&fds[--nfds]);
 }
@@ -145,7 +172,7 @@ static int thaw(struct guest *s, struct plan_create *plan, struct ask *a, struct
                 r = cgroups_freeze(&e->cgroups, s->record.slot, false);
         if (r < 0)
                 return rest_again(s, dir, r, err);
-        is_running(s, a, began_us, "warm");
+        is_running(s, a, began_us, "warm", NULL);
         slots_flush_later(&e->pool.slots, dir);
         return 0;
 }

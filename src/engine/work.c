@@ -116,8 +116,8 @@ static void on_settled(struct work *w, const json_t *answer, const struct err *e
 
         (void)answer, (void)err, (void)fds, (void)nfds;
         (void)err_set(&lost, ERR_INTERNAL, "the process that worked on sandbox %s died", s->record.id);
+        ask_fail(TAKE_PTR(w->ask), &lost); /* first: what became of it goes out as a fact, and that is the last word */
         adopt_settle(s);
-        ask_fail(TAKE_PTR(w->ask), &lost); /* what became of it goes out as a fact */
 }
 
 void work_settle(struct guest *s, struct ask *a)

@@ -4,7 +4,8 @@
  * A job is a JSON object with "op"; ids in it were checked by the engine.
  *   pause   {id, checkpoint?, durable, slot, pid, uid_base, address, envd}   -> {bytes, frozen_us}
  *           Processes are frozen; afterwards, with still.json in place, they are nobody's any more; or all is as before.
- *   wake    {plan, slot, uid_base, fresh}            from a checkpoint        -> {pid, start_time}, fds: pidfd, netns
+ *   wake    {plan, slot, uid_base, fresh}            from a checkpoint        -> {deaf?}, fds: pidfd, netns
+ *           deaf, an error: it runs, on the files it had kept, but its envd does not answer.
  *   seal    {id, layer}                                                       -> {bytes}
  *   flush   {checkpoint?, layer?}                                             -> {}
  *   settle  {id, slot?, pid?}  wait until no other worker is at it, nor what it started

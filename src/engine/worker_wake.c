@@ -16,6 +16,7 @@
 #include "engine/still.h"
 #include "engine/worker.h"
 #include "engine/worker_envd.h"
+#include "engine/worker_files.h"
 #include "engine/worker_place.h"
 #include "sys/fs.h"
 #include "sys/netlink.h"
@@ -32,8 +33,9 @@ struct waking {
         struct record record; /* as it will be */
         struct still still;   /* as it is at rest; so it shall be again if this fails */
         bool was_resting;
-        bool is_fresh; /* fresh.h */
-        int dir;       /* sandboxes/<id> */
+        bool is_fresh;  /* fresh.h */
+        bool has_moved; /* its processes run, or may have run */
+        int dir;        /* sandboxes/<id> */
         int host_netns, host_netlink;
         struct checkpoint *checkpoint;
         struct place place;
@@ -142,6 +144,7 @@ static int on_before_resume(pid_t pid, void *arg, struct err *err)
                 if (r < 0)
                         return err_sys(err, r, "wake sandbox %s", w->plan.id);
         }
+        w->has_moved = r == 0;
         return r;
 }
 
@@ -243,18 +246,49 @@ static void end_it(pid_t pid)
                 log_error("sandbox.left", "pid=%d", pid);
 }
 
-/* At rest as before; or, where it was not, the engine removes what there is. */
-static void undo(struct waking *w, pid_t pid)
+/* Its processes have run on the files it keeps, and may have changed them: the image of before is not of these files. */
+static bool is_spent(const struct waking *w)
 {
-        struct err err = {0};
+        return w->has_moved && w->was_resting && w->plan.is_upper_kept;
+}
+
+/* At rest as before, with its memory where that still fits; or, where it was not, the engine removes what there is. */
+static void undo(struct waking *w, pid_t pid, struct err *err)
+{
+        struct err why = {0}, first = *err;
 
         if (w->is_verifying)
                 (void)pthread_join(w->verifier, NULL);
         if (pid > 0)
                 end_it(pid);
-        if (w->was_resting && still_write(w->dir, w->plan.id, &w->still, true, &err) < 0)
-                log_error("sandbox.lost", "sandbox=%s error=\"%s\"", w->plan.id, err.msg);
+        if (is_spent(w)) {
+                w->still.checkpoint[0] = '\0';
+                (void)err_set(err, first.kind, "%.160s; its processes had begun to run: only its files are kept",
+                              first.msg);
+        }
+        if (w->was_resting && !w->plan.is_upper_kept)
+                worker_discard(w->conf, w->dir, "u"); /* it may have been written to */
+        if (w->was_resting && still_write(w->dir, w->plan.id, &w->still, true, &why) < 0)
+                log_error("sandbox.lost", "sandbox=%s error=\"%s\"", w->plan.id, why.msg);
         (void)record_remove(w->dir);
+}
+
+/* What runs is handed over, and whether or not anybody heard it say so. */
+static int hand_over(struct waking *w, pid_t pid, const struct err *deaf, struct worker_result *ret, struct err *err)
+{
+        int fd = sys_pidfd_open(pid);
+
+        if (fd >= 0 && sys_pidfd_is_dead(fd))
+                close_fd(&fd), fd = -ESRCH;
+        if (fd < 0)
+                return deaf ? fd : err_sys(err, fd, "watch process");
+        ret->fds[0] = fd;
+        ret->fds[1] = w->netns;
+        ret->nfds = 2;
+        ret->flush = w->was_resting ? w->dir : 0;
+        if (deaf)
+                ret->body = json_pack("{s:{s:s,s:s}}", "deaf", "kind", err_kind_name(deaf->kind), "message", deaf->msg);
+        return 0;
 }
 
 enum step { STEP_CHECK, STEP_PLACE, STEP_GROUPS, STEP_RESTORE, STEP_INIT, STEPS };
@@ -305,15 +339,14 @@ static int wake(struct waking *w, struct worker_result *ret, struct err *err)
         }
         if (r == 0) {
                 log_steps(w, at);
-                ret->fds[0] = sys_pidfd_open(pid);
-                ret->fds[1] = w->netns;
-                ret->nfds = 2;
-                ret->flush = w->was_resting ? w->dir : 0;
-                if (ret->fds[0] < 0)
-                        r = err_sys(err, ret->fds[0], "watch process");
+                r = hand_over(w, pid, NULL, ret, err);
+        } else if (pid > 0 && is_spent(w)) { /* who asked puts it to rest as it is now */
+                r = hand_over(w, pid, err, ret, NULL);
+                if (r == 0)
+                        *err = (struct err){0};
         }
         if (r < 0)
-                undo(w, pid);
+                undo(w, pid, err);
         place_clear(&w->place, w->conf, w->dir);
         return r;
 }

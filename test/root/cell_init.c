@@ -461,6 +461,19 @@ static void do_hold(const char *mib) /* a process that stays, with that much mem
                 (void)pause();
 }
 
+static void do_ticker(const char *path) /* a process that stays, and writes a byte whenever it can */
+{
+        int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+
+        (void)dup3(fd, 0, 0);
+        (void)close_range(3, ~0u, 0);
+        say_result(fd);
+        (void)close(1);
+        while (write(0, ".", 1) == 1)
+                (void)usleep(50);
+        _exit(1);
+}
+
 static void do_queue(void) /* a message queue that stays until it is taken away: no dump can hold one */
 {
         say_result(mq_open("/queue", O_CREAT | O_RDWR, 0600, NULL));
@@ -497,6 +510,8 @@ static void run_command(char *line)
                 do_datagrams(rest);
         else if (strcmp(name, "listen6") == 0)
                 do_listen6(rest);
+        else if (strcmp(name, "ticker") == 0)
+                do_ticker(rest);
         else if (strcmp(name, "count") == 0)
                 do_count();
         else if (strcmp(name, "append") == 0)

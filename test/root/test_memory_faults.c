@@ -1,6 +1,7 @@
 /* Whoever dies while a sandbox is paused or woken: it runs on, or rests, and nothing stays behind. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -15,6 +16,7 @@
 #define B "ibbbbbbbbbbbbbbbbbbbb"
 #define LAYER "u-aaaaaaaaaaaaaaaaaaaa"
 #define IMAGE "caaaaaaaaaaaaaaaaaaaa"
+#define LATER "cbbbbbbbbbbbbbbbbbbbb"
 
 static struct rig g;
 
@@ -183,10 +185,10 @@ static void a_pause_whose_worker_dies_never_was(void)
                 fd = reach(points[i]);
                 CHECK_INT(kill(rig_worker(&g), SIGKILL), ==, 0);
                 (void)close(fd);
-                CHECK_STR(fact(), "settled running");
                 answer = rig_receive(&g);
                 CHECK(json_object_get(answer, "error"));
                 json_decref(answer);
+                CHECK_STR(fact(), "settled running"); /* the last word */
                 CHECK_STR(rig_state(&g, A), "running");
                 CHECK(is_itself());
                 CHECK_NONE(rig_pause(&g, A, IMAGE)); /* and it can be paused */
@@ -204,8 +206,8 @@ static void a_pause_whose_worker_dies_late_is_done(void)
         fd = reach("kept");
         CHECK_INT(kill(rig_worker(&g), SIGKILL), ==, 0);
         (void)close(fd);
-        CHECK_STR(fact(), "settled paused");
         json_decref(rig_receive(&g));
+        CHECK_STR(fact(), "settled paused");
         CHECK_NONE(rig_create(&g, woken(A)));
         CHECK(is_itself());
         CHECK_NONE(end());
@@ -225,8 +227,8 @@ static void waking_whose_worker_dies_can_be_tried_again(void)
                 fd = reach(points[i]);
                 CHECK_INT(kill(rig_worker(&g), SIGKILL), ==, 0);
                 (void)close(fd);
-                CHECK_STR(fact(), "settled paused");
                 json_decref(rig_receive(&g));
+                CHECK_STR(fact(), "settled paused");
                 CHECK_STR(rig_state(&g, A), "paused");
                 CHECK_NONE(rig_create(&g, woken(A)));
                 CHECK(is_itself());
@@ -245,8 +247,8 @@ static void waking_whose_worker_dies_late_is_done(void)
         fd = reach("resumed");
         CHECK_INT(kill(rig_worker(&g), SIGKILL), ==, 0);
         (void)close(fd);
-        CHECK_STR(fact(), "settled running");
         json_decref(rig_receive(&g));
+        CHECK_STR(fact(), "settled running");
         CHECK(is_itself());
         CHECK_NONE(end());
 }
@@ -277,8 +279,8 @@ static void a_copy_that_does_not_know_itself_is_ended(void)
                         while (rig_state(&g, B))
                                 continue; /* the fact may have come before we listened */
                 } else {
-                        CHECK_STR(fact(), "exited ");
                         json_decref(rig_receive(&g));
+                        CHECK_STR(fact(), "exited ");
                         CHECK(!rig_state(&g, B));
                 }
                 CHECK_NONE(rig_kill(&g, A));
@@ -411,7 +413,8 @@ static void what_nobody_hears_becomes_a_fact(void)
 
 /* ------------------------------------------------------------- bad images, no room */
 
-static bool damage(const char *name_start) /* one byte of the first image with such a name */
+/* One byte of the first image with such a name that has at least so many bytes. */
+static bool damage(const char *name_start, off_t least)
 {
         char dir[160], path[420];
         struct dirent *e;
@@ -421,12 +424,15 @@ static bool damage(const char *name_start) /* one byte of the first image with s
         (void)snprintf(dir, sizeof(dir), "%s/data/checkpoints/" IMAGE "/images", g.dir);
         d = opendir(dir);
         while (d && !is_done && (e = readdir(d))) {
-                if (strncmp(e->d_name, name_start, strlen(name_start)) != 0)
-                        continue;
-                (void)snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
-                int fd = open(path, O_RDWR | O_CLOEXEC);
+                struct stat st;
                 char byte = 0;
+                int fd;
 
+                (void)snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
+                if (strncmp(e->d_name, name_start, strlen(name_start)) != 0 || stat(path, &st) < 0 ||
+                    st.st_size < least)
+                        continue;
+                fd = open(path, O_RDWR | O_CLOEXEC);
                 is_done = fd >= 0 && pread(fd, &byte, 1, 40) == 1 && (byte ^= 1, pwrite(fd, &byte, 1, 40) == 1);
                 (void)close(fd);
         }
@@ -444,7 +450,7 @@ static void a_damaged_image_is_told_and_the_files_are_there(void)
                 CHECK(begin());
                 CHECK_STR(rig_run(&g, A, "hog 4"), "fits");
                 CHECK_NONE(rig_pause(&g, A, IMAGE));
-                CHECK(damage(names[i]));
+                CHECK(damage(names[i], 0));
                 CHECK_STARTS(rig_create(&g, woken(A)), "invalid: checkpoint damaged: ");
                 CHECK_STR(rig_state(&g, A), "paused");
                 plan = woken(A);
@@ -461,18 +467,102 @@ static void a_damaged_image_is_told_and_the_files_are_there(void)
         CHECK_NONE(end());
 }
 
-static void an_envd_that_refuses_leaves_it_at_rest(void)
+static off_t size_of(const char *file) /* of its upper directory */
 {
-        json_t *plan;
+        char path[160];
+        struct stat st;
+
+        (void)snprintf(path, sizeof(path), "%s/data/sandboxes/" A "/u%s", g.dir, file);
+        return stat(path, &st) < 0 ? -1 : st.st_size;
+}
+
+static void nothing_runs_from_a_damaged_image(void)
+{
+        off_t before;
+
+        CHECK(begin());
+        CHECK_STR(rig_run(&g, A, "hold 16"), "ok"); /* so much is checked beside CRIU's reading it */
+        CHECK_STR(rig_run(&g, A, "ticker /tmp/ticks"), "ok");
+        while (size_of("/tmp/ticks") < 3)
+                continue;
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        before = size_of("/tmp/ticks");
+        CHECK(damage("pages-", 8 << 20));
+        for (int i = 0; i < 5; i++)
+                CHECK_STARTS(rig_create(&g, woken(A)), "invalid: checkpoint damaged: ");
+        CHECK_INT(size_of("/tmp/ticks"), ==, before);
+        CHECK_NONE(end());
+}
+
+static pid_t init_of(const char *id)
+{
+        char path[160];
+        json_t *cell;
+        pid_t pid;
+
+        (void)snprintf(path, sizeof(path), "%s/data/sandboxes/%s/cell.json", g.dir, id);
+        cell = json_load_file(path, 0, NULL);
+        pid = (pid_t)json_integer_value(json_object_get(cell, "pid"));
+        json_decref(cell);
+        return pid > 1 ? pid : INT_MAX; /* never everybody */
+}
+
+static json_t *refused(void) /* by its envd, when it is told that it was woken */
+{
+        json_t *plan = woken(A);
+
+        (void)json_object_set_new(json_object_get(plan, "init"), "hostname", json_string("test-refuse"));
+        return plan;
+}
+
+/* What ran may have changed its files: the image of before would not fit them. */
+static void one_whose_envd_does_not_answer_rests_as_it_is_then(void)
+{
+        json_t *plan, *answer;
 
         CHECK(begin());
         CHECK_NONE(rig_pause(&g, A, IMAGE));
-        plan = woken(A);
-        (void)json_object_set_new(json_object_get(plan, "init"), "hostname", json_string("test-refuse"));
-        CHECK_STARTS(rig_create(&g, plan), "internal: envd refused");
+        answer = rig_call(&g, json_pack("{s:s,s:o}", "op", "create", "plan", refused()));
+        CHECK(json_is_true(json_object_get(answer, "ok")));
+        CHECK_STARTS(json_string_value(json_object_get(json_object_get(answer, "deaf"), "message")), "envd refused");
+        json_decref(answer);
+        CHECK_STR(rig_state(&g, A), "running");
+        CHECK_STR(rig_run(&g, A, "append two "), "ok"); /* what its processes did meanwhile */
+        CHECK_NONE(rig_pause(&g, A, LATER));
+        CHECK_STARTS(rig_create(&g, woken(A)), "invalid: checkpoint damaged: it is not of the files");
         CHECK_STR(rig_state(&g, A), "paused");
-        CHECK_NONE(rig_create(&g, woken(A)));
-        CHECK(is_itself());
+        plan = woken(A);
+        (void)json_object_set_new(plan, "checkpoint", json_string(LATER));
+        CHECK_NONE(rig_create(&g, plan));
+        CHECK_STR(rig_run(&g, A, "append three"), "ok");
+        CHECK_STR(rig_run(&g, A, "read /tmp/kept"), "one two three");
+        CHECK_NONE(end());
+        CHECK_NONE(rig_drop(&g, LATER, NULL));
+}
+
+/* There is nothing left that could be kept but files. */
+static void one_that_dies_when_it_wakes_keeps_its_files(void)
+{
+        json_t *plan, *answer;
+        int fd;
+
+        CHECK(begin());
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        stall("resumed");
+        send_wake();
+        fd = reach("resumed");
+        CHECK_INT(kill(init_of(A), SIGKILL), ==, 0);
+        (void)close(fd);
+        answer = rig_receive(&g);
+        CHECK(strstr(json_string_value(json_object_get(json_object_get(answer, "error"), "message")),
+                     "only its files are kept"));
+        json_decref(answer);
+        CHECK_STR(fact(), "settled paused");
+        CHECK_STARTS(rig_create(&g, woken(A)), "invalid: checkpoint damaged: it is not of the files");
+        plan = woken(A);
+        (void)json_object_del(plan, "checkpoint");
+        CHECK_NONE(rig_create(&g, plan));
+        CHECK_STR(rig_run(&g, A, "read /tmp/kept"), "one ");
         CHECK_NONE(end());
 }
 
@@ -576,7 +666,9 @@ int main(void)
         RUN_CLEAN(one_being_woken_can_be_killed);
         RUN_CLEAN(what_nobody_hears_becomes_a_fact);
         RUN_CLEAN(a_damaged_image_is_told_and_the_files_are_there);
-        RUN_CLEAN(an_envd_that_refuses_leaves_it_at_rest);
+        RUN_CLEAN(nothing_runs_from_a_damaged_image);
+        RUN_CLEAN(one_whose_envd_does_not_answer_rests_as_it_is_then);
+        RUN_CLEAN(one_that_dies_when_it_wakes_keeps_its_files);
         RUN_CLEAN(what_cannot_be_dumped_runs_on);
         RUN(a_full_disk_lets_it_run_on);
         put_the_disk_back();

@@ -97,6 +97,7 @@ static struct fake_engine {
         const char *fail_kind, *fail_message;
         json_t *alive;                /* id -> true, or {"state","checkpoint","sealed","layers"} */
         json_t *checkpoints, *layers; /* names that are on its disk */
+        const char *deaf;             /* how it is with envds of those it wakes with memory; NULL: they answer */
         const char *broken;           /* what control should not have done */
         json_t *plan;                 /* the last one */
         json_t *held;                 /* the last message that was held */
@@ -196,6 +197,10 @@ static json_t *engine_create(const json_t *plan)
                 return engine_refusal("not_found", "no such checkpoint");
         if (!engine_has_layers(json_object_get(plan, "layers")))
                 return engine_refusal("not_found", "no such layer");
+        if (keeps && rests && checkpoint &&
+            !json_equal(json_object_get(plan, "checkpoint"),
+                        json_object_get(json_object_get(engine.alive, id), "checkpoint")))
+                return engine_refusal("invalid", "checkpoint damaged: of other files");
         if (keeps && (!rests || sealed))
                 return engine_refusal("not_found", "no such upper directory");
         if (!rests && json_object_get(engine.alive, id))
@@ -205,6 +210,9 @@ static json_t *engine_create(const json_t *plan)
         (void)json_object_set_new(
                 engine.alive, id,
                 json_pack("{s:s,s:O}", "state", "running", "layers", json_object_get(plan, "layers")));
+        if (engine.deaf && keeps && checkpoint)
+                return json_pack("{s:b,s:i,s:{s:s,s:s}}", "ok", 1, "pid", 1, "deaf", "kind", "timeout", "message",
+                                 engine.deaf);
         return json_pack("{s:b,s:i,s:i}", "ok", 1, "pid", 1, "create_us", 1);
 }
 
@@ -220,6 +228,7 @@ static json_t *engine_pause(const json_t *msg, const char *id)
                 entry = json_object_get(engine.alive, id);
         }
         (void)json_object_set_new(entry, "state", json_string("paused"));
+        (void)json_object_del(entry, "checkpoint");
         if (checkpoint) {
                 (void)json_object_set_new(entry, "checkpoint", json_string(checkpoint));
                 (void)json_object_set_new(engine.checkpoints, checkpoint, json_true());

@@ -343,6 +343,147 @@ static void a_failed_resume_stays_paused(void)
         CHECK_INT(connect_to(id, "{\"memory\":false}"), ==, 201);
 }
 
+/* ---- a resume after which nobody inside answers ---- */
+
+static bool engine_is_holding(void *arg)
+{
+        (void)arg;
+        return engine.held;
+}
+
+static bool one_image(void *arg)
+{
+        (void)arg;
+        return json_object_size(engine.checkpoints) == 1;
+}
+
+/* What has run is what is kept. */
+static void one_that_does_not_answer_is_paused_as_it_is_then(void)
+{
+        char id[SANDBOX_ID_MAX], first[CHECKPOINT_ID_MAX];
+
+        CHECK(create(BASE, id));
+        rig.now_ns += 5 * S_NS;
+        CHECK_INT(pause_it(id), ==, 204);
+        (void)snprintf(first, sizeof(first), "%s", json_object_iter_key(json_object_iter(engine.checkpoints)));
+        rig.now_ns += 5 * S_NS;
+        engine.deaf = "hear from envd: timed out";
+        CHECK_INT(connect_to(id, "{}"), ==, 504);
+        CHECK(is_error(504, "Failed to place sandbox: hear from envd: timed out"));
+        CHECK_STR(shown(id, "state"), "paused");
+        CHECK_STR(text_at("startedAt"), "2026-09-21T14:13:20.000000Z");
+        CHECK_INT(row_state(id), ==, SANDBOX_PAUSED);
+        CHECK_STR(state_at_engine(id), "paused");
+        CHECK(run_until(one_image, NULL) && !json_object_get(engine.checkpoints, first));
+        CHECK_INT(team_count(), ==, 0);
+        engine.deaf = NULL;
+        CHECK_INT(connect_to(id, "{}"), ==, 201); /* from the newer image, or the engine would have refused */
+        CHECK_STR(shown(id, "state"), "running");
+}
+
+static void one_that_does_not_answer_and_cannot_be_saved_keeps_its_files(void)
+{
+        struct client c;
+        char id[SANDBOX_ID_MAX];
+
+        CHECK(create(BASE, id));
+        CHECK_INT(pause_it(id), ==, 204);
+        engine.deaf = "hear from envd: timed out";
+        engine.fails = "pause";
+        engine.fail_kind = "limit";
+        engine.fail_message = "disk full";
+        engine.holds = "pause";
+        start(&c, "POST", path_of(id, "/resume"), "{}");
+        CHECK(until(id, SANDBOX_PAUSING) && run_until(engine_is_holding, NULL));
+        engine_release();
+        engine.holds = "pause"; /* the second one */
+        run_rounds(50);
+        CHECK(engine.held && json_is_null(json_object_get(engine.held, "checkpoint")));
+        engine.fails = NULL;
+        engine_release();
+        CHECK(run_until(client_is_done, &c));
+        CHECK_INT(c.status, ==, 504);
+        CHECK(strstr(json_string_value(json_object_get(c.json, "message")),
+                     "hear from envd: timed out; only its files are kept: disk full"));
+        client_close(&c);
+        CHECK_STR(shown(id, "state"), "paused");
+        CHECK(run_until(nothing_is_left, NULL));
+        CHECK_INT(connect_to(id, "{}"), ==, 201);
+        CHECK(!json_object_get(engine.plan, "checkpoint"));
+}
+
+static void a_pause_meanwhile_finds_it_paused(void)
+{
+        struct client c, other;
+        char id[SANDBOX_ID_MAX];
+
+        CHECK(create(BASE, id));
+        CHECK_INT(pause_it(id), ==, 204);
+        engine.deaf = "hear from envd: timed out";
+        engine.holds = "pause";
+        start(&c, "POST", path_of(id, "/resume"), "{}");
+        CHECK(until(id, SANDBOX_PAUSING));
+        start(&other, "POST", path_of(id, "/pause"), "{}");
+        run_rounds(50);
+        engine_release();
+        CHECK(run_until(client_is_done, &c));
+        CHECK_INT(c.status, ==, 504);
+        CHECK(run_until(client_is_done, &other));
+        CHECK_INT(other.status, ==, 409);
+        client_close(&c);
+        client_close(&other);
+}
+
+/* Its processes ran and died: the engine says so after its answer. */
+static void memory_that_is_given_up_is_forgotten(void)
+{
+        char id[SANDBOX_ID_MAX];
+
+        CHECK(create(BASE, id));
+        CHECK_INT(pause_it(id), ==, 204);
+        engine.fails_create = true;
+        engine.fail_kind = "internal";
+        engine.fail_message = "envd hung up; only its files are kept";
+        CHECK_INT(connect_to(id, "{}"), ==, 500);
+        CHECK_INT(json_object_size(engine.checkpoints), ==, 1);
+        (void)json_object_del(json_object_get(engine.alive, id), "checkpoint");
+        (void)channel_send(engine.channel, json_pack("{s:s,s:s,s:s}", "event", "settled", "id", id, "state", "paused"),
+                           NULL, 0);
+        CHECK(run_until(nothing_is_left, NULL));
+        engine.fails_create = false;
+        CHECK_INT(connect_to(id, "{}"), ==, 201);
+        CHECK(!json_object_get(engine.plan, "checkpoint"));
+}
+
+/* A worker of the engine's that dies late: an error, and then the fact. */
+static void the_last_word_is_the_fact(void)
+{
+        char id[SANDBOX_ID_MAX];
+
+        CHECK(create(BASE, id));
+        CHECK_INT(pause_it(id), ==, 204);
+        engine.fails_create = true;
+        engine.fail_kind = "internal";
+        engine.fail_message = "its worker died";
+        CHECK_INT(connect_to(id, "{}"), ==, 500);
+        (void)json_object_set_new(json_object_get(engine.alive, id), "state", json_string("running"));
+        (void)channel_send(engine.channel, json_pack("{s:s,s:s,s:s}", "event", "settled", "id", id, "state", "running"),
+                           NULL, 0);
+        CHECK(until(id, SANDBOX_RUNNING));
+        CHECK_INT(connect_to(id, "{}"), ==, 200);
+        engine.fails_create = false;
+        engine.fails = "pause";
+        CHECK_INT(pause_it(id), ==, 500);
+        CHECK_INT(state_of(id), ==, SANDBOX_RUNNING);
+        engine.fails = NULL;
+        (void)json_object_set_new(json_object_get(engine.alive, id), "state", json_string("paused"));
+        (void)json_object_del(json_object_get(engine.alive, id), "checkpoint");
+        (void)channel_send(engine.channel, json_pack("{s:s,s:s,s:s}", "event", "settled", "id", id, "state", "paused"),
+                           NULL, 0);
+        CHECK(until(id, SANDBOX_PAUSED));
+        CHECK_INT(connect_to(id, "{}"), ==, 201);
+}
+
 static void running_ones_are_counted_at_resume(void)
 {
         char a[SANDBOX_ID_MAX], b[SANDBOX_ID_MAX];
@@ -676,6 +817,11 @@ int main(void)
         RUN_IN_RIG(a_kill_while_resuming_waits_for_it);
         RUN_IN_RIG(what_cannot_be_saved_is_an_error_and_runs_on);
         RUN_IN_RIG(a_failed_resume_stays_paused);
+        RUN_IN_RIG(one_that_does_not_answer_is_paused_as_it_is_then);
+        RUN_IN_RIG(one_that_does_not_answer_and_cannot_be_saved_keeps_its_files);
+        RUN_IN_RIG(a_pause_meanwhile_finds_it_paused);
+        RUN_IN_RIG(memory_that_is_given_up_is_forgotten);
+        RUN_IN_RIG(the_last_word_is_the_fact);
         RUN_IN_RIG(running_ones_are_counted_at_resume);
         RUN_IN_RIG(the_deprecated_resume_works);
         RUN_IN_RIG(at_its_end_it_is_paused_if_it_wants);

@@ -7,7 +7,7 @@ import test from 'node:test'
 
 import { cellProcesses, instanceName, returned, settled, stillOf } from '../lib/census.mjs'
 import { hold } from '../lib/inside.mjs'
-import { isAlive } from '../lib/proc.mjs'
+import { isAlive, processes } from '../lib/proc.mjs'
 import { api, createRaw, killRaw } from '../lib/raw.mjs'
 import { Server, temporaryDir } from '../lib/server.mjs'
 import { clientEnvironment } from '../lib/suite.mjs'
@@ -210,6 +210,44 @@ for (const role of ['engine', 'control', 'edge'])
     await until('nothing kept', () => ['checkpoints', 'sealed', 'sandboxes'].every((d) => fs.readdirSync(held.server.file(d)).length === 0), 20_000)
     await returned(held.server, before, { kept: { edge: 40, control: 40, engine: 40 } })
   }))
+
+/** Holds the next worker at this point; -> kill(), which waits for it to be there, and ends it. */
+function trap(server, point) {
+  const fifo = server.file(`stall/${point}`)
+  fs.mkdirSync(path.dirname(fifo), { recursive: true })
+  assert.equal(spawnSync('mkfifo', [fifo]).status, 0)
+  return async () => {
+    const held = await fs.promises.open(fifo, 'w')
+    fs.rmSync(fifo)
+    const at = (pid) => { try { return fs.readdirSync(`/proc/${pid}/fd`).some((fd) => fs.readlinkSync(`/proc/${pid}/fd/${fd}`).startsWith(fifo)) } catch { return false } }
+    const workers = processes().filter((p) => p.pid !== process.pid && at(p.pid))
+    assert.equal(workers.length, 1)
+    process.kill(workers[0].pid, 'SIGKILL')
+    await held.close()
+  }
+}
+
+test('kill -9 of the worker that pauses or resumes: what the API says of the sandbox is so', withServer(cold, async ({ server }) => {
+  const before = await settled(server)
+  const points = { pause: { frozen: 'running', dumped: 'running', kept: 'paused' }, resume: { placed: 'paused', restored: 'paused', resumed: 'running' } }
+  for (const [what, list] of Object.entries(points)) for (const [point, state] of Object.entries(list)) {
+    const { sandbox, ask } = await counting()
+    const id = sandbox.sandboxId
+    if (what === 'resume') await sandbox.pause()
+    const killIt = trap(server, point)
+    const under = post(server, id, what)
+    await killIt()
+    assert.equal((await under).status, 500, `${what} ${point}`)
+    await until(`${state} after ${point}`, async () => (await stateOf(server, id)) === state)
+    const again = await Sandbox.connect(id, { timeoutMs: 300_000 })
+    await ask(again)
+    assert.equal(await again.pause(), true)
+    await again.connect()
+    await ask(again)
+    await again.kill()
+  }
+  await returned(server, before)
+}))
 
 test('kill -9 of everything during a pause', withServer(cold, async (held) => {
   for (const delay of [10, 60]) {

@@ -5,11 +5,12 @@ import fs from 'node:fs'
 import path from 'node:path'
 import test, { after } from 'node:test'
 
-import { leakless as counted } from '../lib/census.mjs'
+import { leakless as counted, stillOf } from '../lib/census.mjs'
 import { startReady } from '../lib/inside.mjs'
 import { api } from '../lib/raw.mjs'
 import { Server, temporaryDir } from '../lib/server.mjs'
 import { clientEnvironment } from '../lib/suite.mjs'
+import { until } from '../lib/wait.mjs'
 
 const server = await Server.start({ settings: { warm_mb: 0 } })
 after(() => server.cleanUp())
@@ -114,7 +115,7 @@ test('a process that is traced is named at once, and goes on', withSandbox(async
   assert.equal((await sandbox.commands.run('echo on')).stdout, 'on\n')
 }))
 
-test('an envd that is held when it wakes: refused after a while, and nobody else notices', withSandbox(async (sandbox) => {
+test('an envd that is held when it wakes: refused after a while, and nobody else notices; its files are kept', withSandbox(async (sandbox) => {
   // It notices by its clocks that it was away, and then stops its init for ever.
   await startTrap(sandbox, ['import ctypes, time', 'c = ctypes.CDLL(None)', 'away = lambda: time.time() - time.monotonic()', 'was = away()',
     'print("ready")', 'while away() - was < 0.3: time.sleep(0.0002)', 'c.ptrace(16, 1, 0, 0)', 'time.sleep(1000)'])
@@ -135,6 +136,43 @@ test('an envd that is held when it wakes: refused after a while, and nobody else
   }
   const answer = await held
   assert.equal(answer.status, 504)
-  assert.match(answer.json.message, /envd/)
+  assert.match(answer.json.message, /envd.*only its files are kept: pid 1 .* another process traces it/) // no image of before on files of now
   assert.equal((await api(server, 'GET', `/sandboxes/${id}`)).json.state, 'paused')
+  assert.equal(stillOf(server, id).checkpoint, null)
+  await until('the image is given up', () => fs.readdirSync(server.file('checkpoints')).length === 0)
+  assert.equal((await post(id, 'resume')).status, 201)
+  assert.equal((await sandbox.commands.run('pgrep -c python3 || true')).stdout, '0\n')
+}))
+
+test('an envd that does not answer when it wakes: what ran meanwhile is what is kept, files and memory', withSandbox(async (sandbox) => {
+  const id = sandbox.sandboxId
+  const inside = (name) => server.file(`sandboxes/${id}/u/tmp/${name}`)
+  // Makes a loop of the next instruction of its init, and what it was of it when it was woken the second time.
+  await sandbox.files.write('/tmp/loop.py', [
+    'import ctypes, os, time', 'c = ctypes.CDLL(None, use_errno=True)', 'c.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]',
+    'regs = (ctypes.c_ulonglong * 27)()', 'm = open("/proc/1/mem", "r+b", buffering=0)',
+    'def put(what):', '  assert c.ptrace(16, 1, None, None) == 0, ctypes.get_errno()', '  os.waitpid(1, 0x40000000)',
+    '  assert c.ptrace(12, 1, None, ctypes.cast(regs, ctypes.c_void_p)) == 0', '  m.seek(regs[16])', '  was = m.read(2)', '  m.seek(regs[16])', '  m.write(what)',
+    '  c.ptrace(17, 1, None, None)', '  return was',
+    'away = lambda: time.time() - time.monotonic()', 'def sleep_through():', '  was = away()', '  while away() - was < 0.3: time.sleep(0.005)',
+    'wakes = 0', 'was = put(b"\\xeb\\xfe")', 'open("/tmp/held", "w").close()',
+    'sleep_through()', 'wakes += 1', 'open("/tmp/wakes", "w").write(str(wakes))',
+    'sleep_through()', 'wakes += 1', 'put(was)', 'open("/tmp/wakes", "w").write(str(wakes))', 'time.sleep(1000)',
+  ].join('\n'), { user: 'root' })
+  await sandbox.commands.run('setsid python3 /tmp/loop.py > /tmp/loop.log 2>&1 < /dev/null & echo', { user: 'root' })
+  await until('it is held', () => fs.existsSync(inside('held')))
+  assert.equal((await post(id, 'pause')).status, 204)
+  const first = stillOf(server, id).checkpoint
+  await new Promise((done) => setTimeout(done, 600)) // how long it was away
+  const failed = await post(id, 'resume')
+  assert.equal(failed.status, 504)
+  assert.match(failed.json.message, /envd/)
+  assert.equal((await api(server, 'GET', `/sandboxes/${id}`)).json.state, 'paused')
+  assert.equal(fs.readFileSync(inside('wakes'), 'utf8'), '1')
+  assert.match(stillOf(server, id).checkpoint, /^c/)
+  assert.notEqual(stillOf(server, id).checkpoint, first)
+  await until('the image of before is given up', () => !fs.existsSync(server.file(`checkpoints/${first}`)))
+  await new Promise((done) => setTimeout(done, 600))
+  assert.equal((await post(id, 'resume')).status, 201)
+  await until('it has noticed', async () => (await sandbox.files.read('/tmp/wakes')) === '2') // it remembered the first
 }))

@@ -1,6 +1,5 @@
 #include "engine/adopt.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -251,15 +250,12 @@ static void discard(struct engine *e, const char *name)
 
 int adopt_all(struct engine *e, struct err *err)
 {
-        int fd = openat(e->sandboxes_dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *d = fd < 0 ? NULL : fdopendir(fd);
+        AUTO_DIR DIR *d = sys_list(e->sandboxes_dir);
         struct dirent *entry;
 
-        if (!d) {
-                close_fd(&fd);
+        if (!d)
                 return err_sys(err, -errno, "read sandboxes directory");
-        }
-        while ((entry = readdir(d))) {
+        while ((entry = sys_list_next(d))) {
                 struct err why = {0};
 
                 if (entry->d_name[0] == '.')
@@ -271,6 +267,5 @@ int adopt_all(struct engine *e, struct err *err)
                 log_info("sandbox.discarded", "name=%.64s reason=\"%s\"", entry->d_name, why.msg);
                 discard(e, entry->d_name); /* if it is still there */
         }
-        (void)closedir(d);
         return 0;
 }

@@ -1,6 +1,5 @@
 #include "engine/cgroups.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -200,20 +199,13 @@ int cgroups_remove_parent(const char *parent)
 
 static void each_dir(int parent, void (*fn)(unsigned slot, void *arg), void *arg)
 {
-        int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *d = fd < 0 ? NULL : fdopendir(fd);
+        AUTO_DIR DIR *d = sys_list(parent);
         struct dirent *e;
         uint32_t slot;
 
-        if (!d) {
-                if (fd >= 0)
-                        (void)close(fd);
-                return;
-        }
-        while ((e = readdir(d)))
+        while (d && (e = sys_list_next(d)))
                 if (e->d_type == DT_DIR && parse_u32(str_of(e->d_name), 0, UINT32_MAX, &slot) == 0)
                         fn(slot, arg);
-        (void)closedir(d);
 }
 
 void cgroups_each(const struct cgroups *c, void (*fn)(unsigned slot, void *arg), void *arg)

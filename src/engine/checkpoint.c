@@ -1,6 +1,5 @@
 #include "engine/checkpoint.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -132,18 +131,14 @@ static int flush_dir(int dir, struct err *err)
 
 static int collect(int images, struct manifest *m, struct err *err)
 {
-        AUTO_CLOSE int again = openat(images, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *d = again < 0 ? NULL : fdopendir(again);
+        AUTO_DIR DIR *d = sys_list(images);
         struct dirent *e;
         struct stat st;
         int r = 0;
 
         if (!d)
                 return err_sys(err, -errno, "read the images' directory");
-        again = -1;
-        while (r == 0 && (e = readdir(d))) {
-                if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-                        continue;
+        while (r == 0 && (e = sys_list_next(d))) {
                 if (fstatat(images, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
                         r = err_sys(err, -errno, "image '%s'", e->d_name);
                 else if (!S_ISREG(st.st_mode))
@@ -151,7 +146,6 @@ static int collect(int images, struct manifest *m, struct err *err)
                 else
                         r = manifest_add(m, e->d_name, err);
         }
-        (void)closedir(d);
         return r;
 }
 

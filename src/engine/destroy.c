@@ -1,6 +1,5 @@
 #include "engine/destroy.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -45,18 +44,11 @@ static void end_one(int sandboxes, const char *id, const struct ending *e)
 
 static void each_entry(int dir, void (*fn)(int dir, const char *name, void *arg), void *arg)
 {
-        int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *d = fd < 0 ? NULL : fdopendir(fd);
+        AUTO_DIR DIR *d = sys_list(dir);
         struct dirent *e;
 
-        if (!d) {
-                close_fd(&fd);
-                return;
-        }
-        while ((e = readdir(d)))
-                if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-                        fn(dir, e->d_name, arg);
-        (void)closedir(d);
+        while (d && (e = sys_list_next(d)))
+                fn(dir, e->d_name, arg);
 }
 
 static void end_entry(int dir, const char *name, void *arg)

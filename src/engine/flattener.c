@@ -1,6 +1,5 @@
 #include "engine/flattener.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -71,16 +70,12 @@ static int merge(int dir, const char *const *layers, size_t n, const char *into,
 
 static void remove_unfinished(int dir)
 {
-        int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *d = fd < 0 ? NULL : fdopendir(fd);
+        AUTO_DIR DIR *d = sys_list(dir);
         struct dirent *e;
 
-        if (!d)
-                return;
-        while ((e = readdir(d)))
+        while (d && (e = sys_list_next(d)))
                 if (strncmp(e->d_name, UNFINISHED, strlen(UNFINISHED)) == 0 && sys_remove_tree(dir, e->d_name) < 0)
                         log_warn("flatten.left", "layer=%s, until the next start", e->d_name);
-        (void)closedir(d);
 }
 
 static _Noreturn void run_flattener(int dir, int sock)

@@ -1,6 +1,5 @@
 #include "engine/janitor.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -113,21 +112,16 @@ int janitor_fork(const struct cgroups *cg, const struct instance *in, int *ret_s
 
 static void sweep(int trash)
 {
-        int fd = openat(trash, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
-        DIR *d = fd < 0 ? NULL : fdopendir(fd);
+        AUTO_DIR DIR *d = sys_list(trash);
         struct dirent *e;
+        int r;
 
-        if (!d)
-                return;
-        while ((e = readdir(d))) {
-                if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-                        continue;
+        while (d && (e = sys_list_next(d))) {
                 r = sys_remove_tree(trash, e->d_name);
                 if (r < 0)
                         log_warn("trash.stuck", "name=%s error=\"%s\", trying again with the next one", e->d_name,
                                  strerror(-r));
         }
-        (void)closedir(d);
 }
 
 /* Whoever threw something away has more to do, most often for somebody who waits. */

@@ -1,6 +1,5 @@
 #include "engine/shelf.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,18 +15,11 @@
 
 static void each_name(int dir, void (*fn)(const char *name, void *arg), void *arg)
 {
-        int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *d = fd < 0 ? NULL : fdopendir(fd);
+        AUTO_DIR DIR *d = sys_list(dir);
         struct dirent *e;
 
-        if (!d) {
-                close_fd(&fd);
-                return;
-        }
-        while ((e = readdir(d)))
-                if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-                        fn(e->d_name, arg);
-        (void)closedir(d);
+        while (d && (e = sys_list_next(d)))
+                fn(e->d_name, arg);
 }
 
 struct listing {

@@ -142,10 +142,38 @@ static bool is_dot(const char *name)
         return name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
 }
 
-static void close_dir_p(DIR **d)
+void sys_list_end_p(DIR **d)
 {
         if (*d)
                 (void)closedir(*d);
+}
+
+/* Takes fd. */
+static DIR *list_fd(int fd)
+{
+        DIR *d = fd < 0 ? NULL : fdopendir(fd);
+        int e = errno;
+
+        if (fd >= 0 && !d) {
+                (void)close(fd);
+                errno = e;
+        }
+        return d;
+}
+
+DIR *sys_list(int dir)
+{
+        return list_fd(openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
+struct dirent *sys_list_next(DIR *d)
+{
+        struct dirent *e;
+
+        do {
+                e = readdir(d);
+        } while (e && is_dot(e->d_name));
+        return e;
 }
 
 /* Too deep to go on from here: hang it beside the tree's root, where the caller's loop finds it. */
@@ -159,22 +187,13 @@ static int move_up(int top, int dir, const char *name)
 
 static int remove_below(int top, int dir, const char *name, unsigned depth)
 {
-        AUTO(close_dir_p) DIR *d = NULL;
+        int fd = sys_open_beneath(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0), r;
+        AUTO_DIR DIR *d = list_fd(fd);
         struct dirent *e;
-        int fd, r;
 
-        fd = sys_open_beneath(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-        if (fd < 0)
-                return fd;
-        d = fdopendir(fd);
-        if (!d) {
-                r = -errno;
-                (void)close(fd);
-                return r;
-        }
-        while ((e = readdir(d))) {
-                if (is_dot(e->d_name))
-                        continue;
+        if (!d)
+                return fd < 0 ? fd : -errno;
+        while ((e = sys_list_next(d))) {
                 if (e->d_type != DT_DIR && unlinkat(fd, e->d_name, 0) == 0)
                         continue;
                 if (e->d_type != DT_DIR && errno != EISDIR)
@@ -194,23 +213,18 @@ static int remove_moved_up(int top)
         bool found;
 
         do {
-                AUTO(close_dir_p) DIR *d = NULL;
+                AUTO_DIR DIR *d = sys_list(top);
                 struct dirent *e;
-                int fd = openat(top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
+                int r;
 
-                if (fd < 0)
+                if (!d)
                         return -errno;
-                d = fdopendir(fd);
-                if (!d) {
-                        (void)close(fd);
-                        return -ENOMEM;
-                }
                 found = false;
-                while ((e = readdir(d))) {
+                while ((e = sys_list_next(d))) {
                         if (strncmp(e->d_name, "deeper-", 7) != 0)
                                 continue;
                         found = true;
-                        r = remove_below(top, fd, e->d_name, 0);
+                        r = remove_below(top, top, e->d_name, 0);
                         if (r < 0)
                                 return r;
                 }

@@ -2,6 +2,7 @@
  *
  * Everything returns >= 0 or a negative errno.  Every fd is close-on-exec. */
 #pragma once
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -10,6 +11,12 @@
 int sys_open_beneath(int dir, const char *path, int flags, mode_t mode);
 int sys_open_dir(int dir, const char *path);              /* O_DIRECTORY, below `dir` as above */
 int sys_make_dir(int dir, const char *name, mode_t mode); /* exact mode whatever the umask; fine when it exists */
+
+/* What is in `dir`, from the first entry on; NULL: errno says why.  sys_list_next() leaves "." and ".." out. */
+DIR *sys_list(int dir);
+struct dirent *sys_list_next(DIR *d);
+void sys_list_end_p(DIR **d); /* for AUTO_DIR */
+#define AUTO_DIR __attribute__((cleanup(sys_list_end_p)))
 
 /* Ask the file system to place each new directory in `dir` apart from the others (ext4's top directory flag): it would
  * else look for free inodes where thousands were just given back, and must not take those at once.  -ENOTTY and the

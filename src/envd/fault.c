@@ -31,12 +31,18 @@ static void set_text(struct fault *f, enum connect_code code, int sys, const cha
         *f = (struct fault){.code = code, .sys = sys, .text = text};
 }
 
+int fault_vset(struct fault *f, enum connect_code code, const char *fmt, va_list ap)
+{
+        set_text(f, code, 0, fmt, ap);
+        return -1;
+}
+
 int fault_set(struct fault *f, enum connect_code code, const char *fmt, ...)
 {
         va_list ap;
 
         va_start(ap, fmt);
-        set_text(f, code, 0, fmt, ap);
+        (void)fault_vset(f, code, fmt, ap);
         va_end(ap);
         return -1;
 }

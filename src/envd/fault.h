@@ -3,6 +3,7 @@
  * struct err cuts its text at 240 bytes; these texts carry whole paths. */
 #pragma once
 #include <jansson.h>
+#include <stdarg.h>
 
 #include "base/auto.h"
 #include "base/str.h"
@@ -20,6 +21,7 @@ void fault_done(struct fault *f);
 const char *fault_text(const struct fault *f);
 /* Set *f (dropping what it held) and return -1, so that `return fault_set(...)` reads well. */
 int fault_set(struct fault *f, enum connect_code code, const char *fmt, ...) PRINTF(3, 4);
+int fault_vset(struct fault *f, enum connect_code code, const char *fmt, va_list ap) PRINTF(3, 0);
 /* The same with an errno (positive) kept; the text is "<what>: <errno_text>". */
 int fault_sys(struct fault *f, enum connect_code code, int sys, const char *fmt, ...) PRINTF(4, 5);
 

@@ -33,10 +33,14 @@ static int read_entry(const struct rpc *rpc, const char *path, json_t **ret, str
         return 0;
 }
 
-static void finish(struct rpc *rpc, int r, json_t *out, const struct fault *f)
+/* Do it, and answer with what came of it. */
+static void serve(struct rpc *rpc, int (*run)(struct rpc *rpc, json_t **ret, struct fault *f))
 {
-        if (r < 0)
-                rpc_fail(rpc, f);
+        AUTO_FAULT struct fault f = {0};
+        json_t *out = NULL;
+
+        if (run(rpc, &out, &f) < 0)
+                rpc_fail(rpc, &f);
         else
                 rpc_reply(rpc, out);
 }
@@ -54,11 +58,7 @@ static int do_stat(struct rpc *rpc, json_t **ret, struct fault *f)
 
 void fs_rpc_stat(struct rpc *rpc)
 {
-        AUTO_FAULT struct fault f = {0};
-        json_t *out = NULL;
-        int r = do_stat(rpc, &out, &f);
-
-        finish(rpc, r, out, &f);
+        serve(rpc, do_stat);
 }
 
 static int do_make_dir(struct rpc *rpc, json_t **ret, struct fault *f)
@@ -85,11 +85,7 @@ static int do_make_dir(struct rpc *rpc, json_t **ret, struct fault *f)
 
 void fs_rpc_make_dir(struct rpc *rpc)
 {
-        AUTO_FAULT struct fault f = {0};
-        json_t *out = NULL;
-        int r = do_make_dir(rpc, &out, &f);
-
-        finish(rpc, r, out, &f);
+        serve(rpc, do_make_dir);
 }
 
 static int do_move(struct rpc *rpc, json_t **ret, struct fault *f)
@@ -113,9 +109,5 @@ static int do_move(struct rpc *rpc, json_t **ret, struct fault *f)
 
 void fs_rpc_move(struct rpc *rpc)
 {
-        AUTO_FAULT struct fault f = {0};
-        json_t *out = NULL;
-        int r = do_move(rpc, &out, &f);
-
-        finish(rpc, r, out, &f);
+        serve(rpc, do_move);
 }

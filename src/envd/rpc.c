@@ -115,24 +115,22 @@ void rpc_fail(struct rpc *rpc, const struct fault *f)
 
 void rpc_failf(struct rpc *rpc, enum connect_code code, const char *fmt, ...)
 {
-        AUTO_FAULT struct fault f = {.code = code};
+        AUTO_FAULT struct fault f = {0};
         va_list ap;
 
         va_start(ap, fmt);
-        if (vasprintf(&f.text, fmt, ap) < 0)
-                f.text = NULL;
+        (void)fault_vset(&f, code, fmt, ap);
         va_end(ap);
         rpc_fail(rpc, &f);
 }
 
 void rpc_refuse(struct http_request *rq, enum connect_code code, const char *fmt, ...)
 {
-        AUTO_FAULT struct fault f = {.code = code};
+        AUTO_FAULT struct fault f = {0};
         va_list ap;
 
         va_start(ap, fmt);
-        if (vasprintf(&f.text, fmt, ap) < 0)
-                f.text = NULL;
+        (void)fault_vset(&f, code, fmt, ap);
         va_end(ap);
         if (str_starts(http1_value(rq->head, "Content-Type"), "application/connect+"))
                 fail_stream(rq, false, &f);

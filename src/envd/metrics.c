@@ -62,6 +62,21 @@ static uint64_t stat_field(struct str text, int nth)
         return parse_u64(field, 0, UINT64_MAX, &v) < 0 ? 0 : v;
 }
 
+/* What nobody else shares, of /proc/PID/statm: size resident shared...  Both counts from here: the one in /proc/PID/stat
+ * is taken another way, and may be the smaller. */
+static uint64_t own_pages(struct str text)
+{
+        struct str field = {0};
+        uint64_t v[3] = {0};
+
+        for (int i = 0; i < 3; i++) {
+                (void)str_cut(&text, ' ', &field);
+                if (parse_u64(field, 0, UINT64_MAX, &v[i]) < 0)
+                        return 0;
+        }
+        return v[1] > v[2] ? v[1] - v[2] : 0;
+}
+
 static void add_process(const char *pid, struct usage *sum)
 {
         AUTO_BUF struct buf b = BUF_INIT(4096);
@@ -74,17 +89,8 @@ static void add_process(const char *pid, struct usage *sum)
         for (int nth = 12; nth <= 15; nth++) /* utime, stime, and those of its children that have ended */
                 ticks += stat_field(text, nth);
         sum->cpu_us += ticks * (1000000 / (uint64_t)sysconf(_SC_CLK_TCK));
-        sum->memory_bytes += stat_field(text, 22) * (uint64_t)sysconf(_SC_PAGESIZE);
-        (void)snprintf(path, sizeof(path), "/proc/%.20s/statm", pid); /* size resident shared ... */
-        text = slurp(path, &b);
-        for (int i = 0; i < 3; i++) {
-                struct str field;
-                uint64_t shared;
-
-                (void)str_cut(&text, ' ', &field);
-                if (i == 2 && parse_u64(field, 0, UINT64_MAX, &shared) == 0)
-                        sum->memory_bytes -= shared * (uint64_t)sysconf(_SC_PAGESIZE);
-        }
+        (void)snprintf(path, sizeof(path), "/proc/%.20s/statm", pid);
+        sum->memory_bytes += own_pages(slurp(path, &b)) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 static struct usage usage_of_processes(void)

@@ -118,7 +118,8 @@ static int set_fds(const struct spawn *sp)
 {
         int fds[3] = {sp->stdin_fd, sp->stdout_fd, sp->stderr_fd};
 
-        if (sp->is_terminal && (setsid() < 0 || ioctl(sp->stdin_fd, TIOCSCTTY, 0) < 0))
+        /* A group of its own in any case: `kill 0` in one command is no business of the others. */
+        if (sp->is_terminal ? setsid() < 0 || ioctl(sp->stdin_fd, TIOCSCTTY, 0) < 0 : setpgid(0, 0) < 0)
                 return -errno;
         for (int i = 0; i < 3; i++) /* the caller's fds are above 2: nothing is overwritten that is needed later */
                 if (dup2(fds[i], i) < 0)

@@ -154,3 +154,12 @@ test('a launcher that leaves a server behind ends when the server lets go of its
   assert.equal(stdout, 'launched\n')
   assert.equal((await sandbox.commands.run('pgrep -xc sleep')).stdout, '1\n')
 }))
+
+test('a command that signals its group reaches what it started, and no other command', withSandbox(async (sandbox) => {
+  const other = await sandbox.commands.run('cat; echo unharmed', { background: true, stdin: true })
+  await assert.rejects(sandbox.commands.run('trap "kill 0" EXIT; sleep 1234 & exit 0'), (e) => e instanceof CommandExitError && e.error === 'signal: terminated')
+  await assert.rejects(sandbox.commands.run('kill -KILL 0', { user: 'root' }), (e) => e.error === 'signal: killed')
+  await assert.rejects(sandbox.commands.run('pgrep -x sleep'), CommandExitError)
+  await sandbox.commands.closeStdin(other.pid)
+  assert.equal((await other.wait()).stdout, 'unharmed\n')
+}))

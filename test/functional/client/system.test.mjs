@@ -2,9 +2,10 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 
+import { envd } from '../lib/raw.mjs'
 import { suite } from '../lib/suite.mjs'
 
-const { withSandbox } = await suite()
+const { server, withSandbox } = await suite()
 const base = 'b4se0debian0trixie00'
 
 /** Runs commands; output(text) is what one prints, and it has to succeed without a word on stderr. */
@@ -116,6 +117,21 @@ test('devices, shared memory, terminals of programs, extended attributes, nothin
   assert.equal(await output('find /dev -type b; ls /dev/mem /dev/kmsg /dev/fuse 2>/dev/null | wc -l'), '0\n')
   assert.match(await output('ps -o comm= -p 1'), /envd/)
 }))
+
+test('the daemon tells programs inside the variables, and what the sandbox uses', withSandbox(async (sandbox) => {
+  const ask = async (path) => JSON.parse(await inside(sandbox)(`curl -sf -H "X-Access-Token: ${sandbox.envdAccessToken ?? ''}" localhost:49983${path}`))
+  assert.deepEqual(await ask('/envs'), { E2B_SANDBOX: 'true', E2B_SANDBOX_ID: sandbox.sandboxId, E2B_TEMPLATE_ID: base, MINE: 'yes' })
+  // from outside, so that nothing but the daemon runs
+  const idle = (await envd(server, { sandboxID: sandbox.sandboxId, envdAccessToken: sandbox.envdAccessToken ?? '' }, 'GET', '/metrics')).json
+  assert.ok(idle.mem_used >= 0 && idle.mem_used < idle.mem_total && idle.mem_used_mib < idle.mem_total_mib, JSON.stringify(idle))
+  let arrived
+  const there = new Promise((done) => (arrived = done))
+  const held = await sandbox.commands.run('python3 -c "x = bytearray(b\'1\') * (64 << 20); print(1, flush=True); input()"', { background: true, stdin: true, onStdout: arrived })
+  await there
+  const busy = await ask('/metrics')
+  await held.kill()
+  assert.ok(busy.mem_used - idle.mem_used >= 64 << 20 && busy.mem_used_mib === Math.floor(busy.mem_used / 2 ** 20), JSON.stringify(busy))
+}, { envs: { MINE: 'yes' } }))
 
 test('a terminal has the same surroundings', withSandbox(async (sandbox) => {
   let screen = ''

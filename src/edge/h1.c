@@ -275,13 +275,28 @@ static bool fill(struct h1 *h)
         return true;
 }
 
-/* The first bytes are there, so TLS has settled the protocol.  true: it is another's connection now. */
+/* Which protocol: TLS has settled it, without TLS the first line does.  That is no request of HTTP/1.1, and until it is
+ * whole it is left to wait as if it were one. */
+static bool is_h2(struct h1 *h)
+{
+        static const char preface[] = "PRI * HTTP/2.0\r\n";
+        size_t n = sizeof(preface) - 1, have = h->c.in.len < n ? h->c.in.len : n;
+
+        h->is_settled = true;
+        if (stream_is_tls(&h->conn.stream))
+                return str_is(stream_alpn(&h->conn.stream), "h2");
+        if (memcmp(block_at(&h->c.in), preface, have) != 0)
+                return false;
+        h->is_settled = have == n;
+        return have == n;
+}
+
+/* true: it is another's connection now. */
 static bool settle(struct h1 *h)
 {
         struct client *c = &h->c;
 
-        h->is_settled = true;
-        if (!str_is(stream_alpn(&h->conn.stream), "h2"))
+        if (!is_h2(h))
                 return false;
         h2_take_over(c->edge, &h->conn.stream, block_at(&c->in), c->in.len);
         client_close(c);

@@ -35,7 +35,7 @@ static void refuses_what_could_be_read_in_two_ways(void)
                 {"GET http://127.0.0.1/ HTTP/1.1\r\nHost: localhost\r\n\r\n", 400},
                 {"CONNECT localhost:443 HTTP/1.1\r\nHost: localhost\r\n\r\n", 400},
                 {"GET / HTTP/2.0\r\nHost: localhost\r\n\r\n", 505},
-                {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505},
+                {"PRI * HTTP/2.1\r\n\r\nSM\r\n\r\n", 505},
                 {"\x16\x03\x01\x02", 400},
         };
         WORLD;
@@ -57,6 +57,28 @@ static void refuses_what_could_be_read_in_two_ways(void)
                 CHECK_INT(hear_end(c), ==, END_CLEAN);
         }
         CHECK(is_silent(w.api, 20)); /* none of it went anywhere */
+}
+
+static void http2_begins_with_the_connection_or_not_at_all(void)
+{
+        static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
+        WORLD;
+        char head[4096];
+        const char *body;
+
+        START;
+        for (int is_pipelined = 0; is_pipelined < 2; is_pipelined++) {
+                AUTO_CLOSE int c = dial_client(&w);
+
+                CHECK_INT(say(c, REQUEST("GET", "/init", HOST_A("49983"), "")), ==, 0);
+                if (!is_pipelined)
+                        CHECK_INT(hear_answer(c, head, sizeof(head), &body), ==, 404);
+                CHECK_INT(say_bytes(c, preface, sizeof(preface) - 1), ==, 0);
+                if (is_pipelined)
+                        CHECK_INT(hear_answer(c, head, sizeof(head), &body), ==, 404);
+                CHECK_INT(hear_answer(c, head, sizeof(head), &body), ==, 505);
+                CHECK_INT(hear_end(c), ==, END_CLEAN);
+        }
 }
 
 static void a_broken_body_never_smuggles_a_request(void)
@@ -446,6 +468,7 @@ static void more_clients_than_allowed_are_refused(void)
 int main(void)
 {
         RUN(refuses_what_could_be_read_in_two_ways);
+        RUN(http2_begins_with_the_connection_or_not_at_all);
         RUN(a_broken_body_never_smuggles_a_request);
         RUN(refuses_heads_without_end);
         RUN(a_slow_head_times_out);

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import fs from 'node:fs'
 import http2 from 'node:http2'
+import net from 'node:net'
 import tls from 'node:tls'
 import test from 'node:test'
 
@@ -53,6 +54,30 @@ test('the client chooses: h2 or http/1.1', leakless(async () => {
     assert.equal(socket.alpnProtocol, protocol)
     socket.destroy()
   }
+}))
+
+test('without TLS: a client that begins with the preface of HTTP/2 is spoken to in it, however it arrives', withSandbox(async (sandbox) => {
+  const session = http2.connect(`http://127.0.0.1:${server.port}`)
+  const x = start(session, sandbox, 'echo in the clear')
+  const none = call(session, sandbox, '/', { method: 'GET', port: 3000 })
+  await Promise.all([x.closed, none.closed])
+  assert.deepEqual([x.status, x.how, outputOf(x)], [200, 'end', 'in the clear\n'])
+  assert.deepEqual([none.status, JSON.parse(none.text).port], [502, 3000])
+  session.destroy()
+
+  const first = async (pieces) => {
+    const socket = net.connect({ port: server.port, host: '127.0.0.1', noDelay: true })
+    const heard = once(socket, 'data')
+    for (const piece of pieces) await new Promise((done) => socket.write(piece, 'latin1', done))
+    const [bytes] = await heard
+    socket.destroy()
+    return bytes
+  }
+  const preface = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n' + '\x00'.repeat(3) + '\x04' + '\x00'.repeat(5)
+  assert.equal((await first(preface.split('')))[3], 4, 'a SETTINGS frame')
+  assert.equal((await first([preface]))[3], 4)
+  for (const near of ['PRI * HTTP/2.1\r\n\r\n', 'PRI / HTTP/2.0\r\n\r\n', 'PRIX / HTTP/1.1\r\n\r\n']) assert.match(String(await first(near.split(''))), /^HTTP\/1\.1 (400|505) /)
+  assert.match(String(await first('PROPFIND /health HTTP/1.1\r\nHost: x\r\n\r\n'.split(''))), /^HTTP\/1\.1 4\d\d /)
 }))
 
 test('one origin, several sandboxes, one connection', leakless(async () => {

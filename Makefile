@@ -4,50 +4,47 @@ PREFIX = /usr/local
 MESON  = meson setup $(BUILD) --prefix=$(PREFIX)
 
 .PHONY: all build run test check clang asan fuzz bench format install clean help
-all: build
+all: build ## the same as build
 
-build: $(BUILD)/build.ninja
+build: $(BUILD)/build.ninja ## the programs and their tests, in build/ (the default)
 	@ninja -C $(BUILD) --quiet
 
-run: build
+run: build ## serve from here, in the foreground; makes the template first, where there is none
 	@exec tools/run
 
-test: build $(BUILD)/.tools-test
+test: build $(BUILD)/.tools-test ## every test; as root, about a quarter of an hour
 	@exec tools/test
 
-# Unit tests, lints and fuzz corpora: seconds, no root.
-check: build $(BUILD)/.tools-test
+check: build $(BUILD)/.tools-test ## unit tests, lints and fuzz corpora: seconds, no root
 	@meson test -C $(BUILD) --no-rebuild --print-errorlogs --suite unit --suite lint --suite fuzz
 
-# The other compiler: free of warnings, too.
-clang: $(BUILD)/.tools-build $(BUILD)/.tools-test
+clang: $(BUILD)/.tools-build $(BUILD)/.tools-test ## build with the other compiler, in build-clang/
 	@test -f $(BUILD)-clang/build.ninja || CC=clang meson setup $(BUILD)-clang >/dev/null
 	@ninja -C $(BUILD)-clang --quiet
 
-asan: $(BUILD)/.tools-build $(BUILD)/.tools-test
+asan: $(BUILD)/.tools-build $(BUILD)/.tools-test ## unit tests and fuzz corpora with sanitizers, in build-asan/
 	@test -f $(BUILD)-asan/build.ninja || CC=clang meson setup $(BUILD)-asan -Db_sanitize=address,undefined -Db_lundef=false -Dwerror=false
 	@meson test -C $(BUILD)-asan --print-errorlogs --suite unit --suite fuzz
 
-# The libFuzzer programs: $(BUILD)-fuzz/test/fuzz/fuzz_<codec> test/corpus/<codec>
-fuzz: $(BUILD)/.tools-build $(BUILD)/.tools-test
+fuzz: $(BUILD)/.tools-build $(BUILD)/.tools-test ## the libFuzzer programs: build-fuzz/test/fuzz/fuzz_NAME test/corpus/NAME
 	@test -f $(BUILD)-fuzz/build.ninja || CC=clang meson setup $(BUILD)-fuzz -Dfuzz=true
 	@ninja -C $(BUILD)-fuzz --quiet
 
-bench: build $(BUILD)/.tools-test
+bench: build $(BUILD)/.tools-test ## measure: figures with their floors; as root
 	@exec tools/bench
 
-format:
+format: ## clang-format, in place
 	@tools/check-format -i
 
-install: build
+install: build ## below PREFIX (/usr/local); DESTDIR is honoured
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)
 	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --quiet
 
-clean:
+clean: ## remove the build directories; data/ stays
 	rm -rf $(BUILD) $(BUILD)-clang $(BUILD)-asan $(BUILD)-fuzz
 
-help:
-	@sed -n 's/^\([a-z][a-z]*\):.*/make \1/p' Makefile
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' Makefile | while read -r name what; do printf '  make %-8s %s\n' "$$name" "$$what"; done
 
 $(BUILD)/build.ninja: $(BUILD)/.tools-build
 	@test -f $@ || $(MESON) >$(BUILD)/setup.log || { cat $(BUILD)/setup.log; exit 1; }

@@ -91,7 +91,7 @@ static const struct command_entry {
         {"trust", trust_main, trust_usage, "let this system trust the server's certificates"},
         {"template", template_main, template_usage, "make the base template"},
         {"criu", criu_main, criu_usage, "fetch the program behind pausing with memory"},
-        {"down", down_main, down_usage, "end a server and all its sandboxes"},
+        {"down", down_main, down_usage, "end a server and its running sandboxes"},
         {"version", version_main, "usage: sandglass version [--json]\n", "print the version"},
         {"help", help_main, "usage: sandglass help [COMMAND]\n", "explain a command"},
         {"role", role_main, "", NULL},

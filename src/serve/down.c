@@ -17,7 +17,8 @@
 #define STOP_MS 60000 /* three kinds of roles, ten seconds each at most, and a margin */
 
 const char down_usage[] = "usage: sandglass down [--data DIR]\n"
-                          "End the server of that data directory and every sandbox it has.  Files stay.\n";
+                          "End the server of that data directory and every sandbox that runs.  Paused ones, snapshots "
+                          "and templates stay.\n";
 
 static int end_server(const struct conf *c, struct err *err)
 {

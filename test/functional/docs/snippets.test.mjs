@@ -84,10 +84,3 @@ for (const page of fs.readdirSync(docs).filter((name) => name.endsWith('.md')).s
       const { stdout } = sandglass(['ps', '--json', '--data', server.data])
       assert.deepEqual(JSON.parse(stdout), [], 'a sandbox was left behind')
     })
-
-test('every link of the pages leads to something', () => {
-  const pages = fs.readdirSync(docs).filter((name) => name.endsWith('.md'))
-  for (const page of [...pages.map((name) => path.join(docs, name)), path.join(docs, '../README.md')])
-    for (const [, target] of fs.readFileSync(page, 'utf8').matchAll(/\]\(([^)#\s]+)[^)]*\)/g))
-      if (!/^[a-z]+:/.test(target)) assert.ok(fs.existsSync(path.resolve(path.dirname(page), target)), `${page}: ${target}`)
-})

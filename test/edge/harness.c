@@ -637,6 +637,18 @@ void world_end(struct world *w)
                 remove_places(w);
 }
 
+int open_tunnel(struct world *w, int c)
+{
+        int up;
+
+        if (say(c, REQUEST("GET", "/ws", HOST_A("6080"), WEBSOCKET)) < 0)
+                return -1;
+        up = give_both(w, BOX_A, 6080);
+        return hears(up, REQUEST("GET", "/ws", HOST_A("6080"), WEBSOCKET)) && say(up, SWITCH) == 0 && hears(c, SWITCH)
+                       ? up
+                       : -1;
+}
+
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define SANITIZED 1

@@ -91,3 +91,5 @@ bool give_error(struct world *w, const char *kind);
 bool serve_until_heard(struct world *w, int c);
 /* The usual beginning: client said a request to a sandbox nobody knows yet. */
 int give_both(struct world *w, const char *id, int port);
+/* A WebSocket of client c to port 6080 of BOX_A, which nobody knows yet; the other end, or -1. */
+int open_tunnel(struct world *w, int c);

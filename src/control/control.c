@@ -9,6 +9,7 @@
 #include "control/plans.h"
 #include "control/router.h"
 #include "control/show.h"
+#include "control/signers.h"
 #include "control/waking.h"
 #include "http/server.h"
 #include "model/conf.h"
@@ -155,7 +156,13 @@ static int start_http(struct control *c, struct err *err)
         return r < 0 ? err_sys(err, r, "HTTP server") : 0;
 }
 
-static const struct feed_ops feed_ops = {.find = find_route, .wake = on_wake, .forget = on_forget};
+static const char *find_signer(const char *query, const char *operation, void *arg)
+{
+        return signers_find(arg, query, operation);
+}
+
+static const struct feed_ops feed_ops = {
+        .find = find_route, .signer = find_signer, .wake = on_wake, .forget = on_forget};
 
 int control_init(struct control *c, const struct conf *conf, struct loop *loop, int64_t (*now_ns)(void),
                  struct err *err)

@@ -64,6 +64,16 @@ static void answer_route(struct edge *e, const char *id, json_t *req)
                         : refusal(req, ERR_NOT_FOUND, "no such sandbox"));
 }
 
+static void answer_signed(struct edge *e, const json_t *msg, json_t *req)
+{
+        const char *query = json_string_value(json_object_get(msg, "query"));
+        const char *operation = json_string_value(json_object_get(msg, "operation"));
+        const char *id = query && operation ? e->feed->ops->signer(query, operation, e->feed->arg) : NULL;
+
+        answer(e, id ? json_pack("{s:O*,s:b,s:s}", "req", req, "ok", 1, "id", id)
+                     : refusal(req, ERR_NOT_FOUND, "nobody signed it"));
+}
+
 void feed_wake_answer(struct feed_wake *w, json_t *route, const struct err *err)
 {
         struct edge *e = w->edge;
@@ -104,8 +114,10 @@ static void on_message(struct channel *ch, json_t *msg, int *fds, size_t nfds, v
                 answer_route(e, id, req);
         else if (op && id && strcmp(op, "wake") == 0)
                 take_wake(e, msg, req);
+        else if (op && strcmp(op, "signed") == 0)
+                answer_signed(e, msg, req);
         else
-                answer(e, refusal(req, ERR_INVALID, "expected op 'route' or 'wake' with an id"));
+                answer(e, refusal(req, ERR_INVALID, "expected op 'signed', or 'route' or 'wake' with an id"));
 }
 
 int feed_accept(struct feed *f, int fd)

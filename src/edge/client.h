@@ -55,10 +55,11 @@ struct exchange { /* one request and its answer */
         struct upstream *upstream; /* owned */
         struct sandbox *sandbox;   /* borrowed; set while hooked into its `live` */
         struct list in_sandbox;    /* in sandbox->live */
-        struct list wait;          /* in sandbox->waiters or edge->dials */
+        struct list wait;          /* in sandbox->waiters, edge->dials or edge->signed_urls */
         struct sandbox *waits_for; /* while in sandbox->waiters */
         uint64_t wake_key;         /* while in there to wake it: tells credentials apart */
         uint64_t dial_req;         /* while in edge->dials */
+        uint64_t signed_req;       /* while in edge->signed_urls */
         enum wait_result route_wait, dial_wait;
         char id[SANDBOX_ID_MAX];
         uint16_t port;

@@ -3,6 +3,7 @@
  * conn.h     a client's connection, h1.h or h2.h                           client.h    who asks: the machine of a request
  * request.h  where a request goes                                          exchange.h  one request and its answer
  * routes.h   which sandboxes there are                                     wake.h      those at rest
+ * signed.h   whose a signed URL is
  * dial.h     sockets into sandboxes                                        upstream.h  connections kept for reuse
  * tunnel.h   after 101 */
 #pragma once
@@ -49,6 +50,10 @@ struct edge {
         size_t waiter_count; /* clients that wait for one of either */
         const char *refusal; /* what control said, while those it concerns are told */
         uint64_t last_req;
+
+        struct list signed_urls; /* signed.h: clients that wait for whose theirs is */
+        size_t signed_count;
+        struct budget unsigned_urls; /* that were nobody's */
 
         struct link dial_link; /* dial.h */
         struct list dials;     /* waiting clients */

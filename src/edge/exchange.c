@@ -12,6 +12,7 @@
 #include "edge/edge.h"
 #include "edge/request.h"
 #include "edge/routes.h"
+#include "edge/signed.h"
 #include "edge/upstream.h"
 
 /* ---- ending ---- */
@@ -52,6 +53,7 @@ void exchange_done(struct client *c)
         x->method[0] = 0;
         routes_forget(c);
         dial_forget(c);
+        signed_forget(c);
         let_go_of_upstream(x);
         routes_unhook(c);
         x->route_wait = x->dial_wait = WAIT_NOTHING;

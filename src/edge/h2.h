@@ -11,15 +11,11 @@
 #include "edge/block.h"
 #include "edge/conn.h"
 #include "edge/h2_head.h"
+#include "edge/limits.h"
 #include "io/loop.h"
 
 struct edge;
 struct h2_setup; /* what all connections share */
-
-struct budget { /* so many at once, and so many more each second */
-        unsigned used;
-        uint64_t since_ms;
-};
 
 struct h2 {
         struct conn conn;

@@ -19,24 +19,12 @@ struct h2_setup {
 
 /* ---- what is too much ---- */
 
-/* false: more than so many at once and so many each second. */
-static bool spend(struct budget *b, unsigned burst, unsigned per_second)
-{
-        uint64_t now = clock_mono_ms(), back = (now - b->since_ms) * per_second / 1000;
-
-        if (back) {
-                b->used = back < b->used ? b->used - (unsigned)back : 0;
-                b->since_ms = now;
-        }
-        return ++b->used <= burst;
-}
-
 /* Opening and resetting streams costs us more than the client. */
 static void count_reset(struct h2 *h)
 {
         const struct edge_limits *l = h->conn.edge->limits;
 
-        if (!spend(&h->resets, l->h2_resets_burst, l->h2_resets_per_s))
+        if (!budget_spend(&h->resets, l->h2_resets_burst, l->h2_resets_per_s))
                 h2_terminate(h, NGHTTP2_ENHANCE_YOUR_CALM, "too many resets");
 }
 
@@ -45,7 +33,7 @@ static void count_chatter(struct h2 *h)
 {
         const struct edge_limits *l = h->conn.edge->limits;
 
-        if (!spend(&h->chatter, l->h2_chatter_burst, l->h2_chatter_per_s))
+        if (!budget_spend(&h->chatter, l->h2_chatter_burst, l->h2_chatter_per_s))
                 h2_terminate(h, NGHTTP2_ENHANCE_YOUR_CALM, "too many frames to no end");
 }
 

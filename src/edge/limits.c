@@ -1,5 +1,7 @@
 #include "edge/limits.h"
 
+#include "base/clock.h"
+
 const struct edge_limits edge_limits_default = {
         .head_timeout_ms = 10000,
         .idle_timeout_ms = 620000,
@@ -20,6 +22,9 @@ const struct edge_limits edge_limits_default = {
         .wakes_max = 1024,
         .wake_waiters_max = 4096,
         .waiters_max = 16384,
+        .signed_max = 64,
+        .unsigned_burst = 50,
+        .unsigned_per_s = 20,
         .dials_max = 4096,
         .interim_max = 16,
         .drain_bytes_max = 256u << 10,
@@ -32,3 +37,25 @@ const struct edge_limits edge_limits_default = {
         .h2_chatter_burst = 1000,
         .h2_chatter_per_s = 200,
 };
+
+static void give_back(struct budget *b, unsigned per_second)
+{
+        uint64_t now = clock_mono_ms(), back = (now - b->since_ms) * per_second / 1000;
+
+        if (!back)
+                return;
+        b->used = back < b->used ? b->used - (unsigned)back : 0;
+        b->since_ms = now;
+}
+
+bool budget_spend(struct budget *b, unsigned burst, unsigned per_second)
+{
+        give_back(b, per_second);
+        return ++b->used <= burst;
+}
+
+bool budget_is_left(struct budget *b, unsigned burst, unsigned per_second)
+{
+        give_back(b, per_second);
+        return b->used < burst;
+}

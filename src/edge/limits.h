@@ -1,30 +1,34 @@
 /* limits.h - how long the edge waits and how much it holds: all of it in one table. */
 #pragma once
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct edge_limits {
-        unsigned head_timeout_ms;  /* from the first byte to the whole head */
-        unsigned idle_timeout_ms;  /* between requests */
-        unsigned wait_timeout_ms;  /* for control or engine to come back */
-        unsigned wake_timeout_ms;  /* for a sandbox at rest to run, the end of its pausing included */
-        unsigned dial_timeout_ms;  /* for a socket into a sandbox */
-        unsigned drain_timeout_ms; /* for what a client still sends after its answer */
-        unsigned half_timeout_ms;  /* for bytes through a tunnel that one end has closed */
-        unsigned stop_timeout_ms;  /* for running exchanges when the role ends */
-        unsigned idle_ours_ms;     /* an idle connection to envd or control is kept; they wait longer */
-        unsigned idle_users_ms;    /* ... to a user's server, which may serve one connection at a time */
-        size_t clients_max;        /* connections; fewer when the process may not have as many fds */
-        size_t idle_total_max;     /* upstream connections kept, all together */
-        size_t idle_sandbox_max;   /* of one sandbox */
-        size_t idle_api_max;       /* to control */
-        size_t routes_max;         /* sandboxes remembered */
-        size_t asking_max;         /* routes asked for at a time */
-        size_t wakes_max;          /* sandboxes being woken at a time */
-        size_t wake_waiters_max;   /* requests that wait for one of them */
-        size_t waiters_max;        /* ... altogether, before nobody else may wait for a wake */
-        size_t dials_max;          /* sockets asked for at a time */
-        unsigned interim_max;      /* 1xx answers to one request */
-        size_t drain_bytes_max;    /* of an unwanted body, before the connection is given up instead */
+        unsigned head_timeout_ms;                /* from the first byte to the whole head */
+        unsigned idle_timeout_ms;                /* between requests */
+        unsigned wait_timeout_ms;                /* for control or engine to come back */
+        unsigned wake_timeout_ms;                /* for a sandbox at rest to run, the end of its pausing included */
+        unsigned dial_timeout_ms;                /* for a socket into a sandbox */
+        unsigned drain_timeout_ms;               /* for what a client still sends after its answer */
+        unsigned half_timeout_ms;                /* for bytes through a tunnel that one end has closed */
+        unsigned stop_timeout_ms;                /* for running exchanges when the role ends */
+        unsigned idle_ours_ms;                   /* an idle connection to envd or control is kept; they wait longer */
+        unsigned idle_users_ms;                  /* ... to a user's server, which may serve one connection at a time */
+        size_t clients_max;                      /* connections; fewer when the process may not have as many fds */
+        size_t idle_total_max;                   /* upstream connections kept, all together */
+        size_t idle_sandbox_max;                 /* of one sandbox */
+        size_t idle_api_max;                     /* to control */
+        size_t routes_max;                       /* sandboxes remembered */
+        size_t asking_max;                       /* routes asked for at a time */
+        size_t wakes_max;                        /* sandboxes being woken at a time */
+        size_t wake_waiters_max;                 /* requests that wait for one of them */
+        size_t waiters_max;                      /* ... altogether, before nobody else may wait for a wake */
+        size_t signed_max;                       /* signed URLs asked for at a time */
+        unsigned unsigned_burst, unsigned_per_s; /* ... that nobody signed */
+        size_t dials_max;                        /* sockets asked for at a time */
+        unsigned interim_max;                    /* 1xx answers to one request */
+        size_t drain_bytes_max;                  /* of an unwanted body, before the connection is given up instead */
         /* of one HTTP/2 connection */
         unsigned h2_streams_max;                   /* at a time */
         unsigned h2_stream_window, h2_conn_window; /* bytes of bodies that upstreams have not taken yet */
@@ -33,5 +37,12 @@ struct edge_limits {
         unsigned h2_chatter_burst,
                 h2_chatter_per_s; /* frames that carry nothing: PING, SETTINGS, PRIORITY, empty DATA */
 };
+
+struct budget { /* so many at once, and so many more each second */
+        unsigned used;
+        uint64_t since_ms;
+};
+bool budget_spend(struct budget *b, unsigned burst, unsigned per_second); /* false: it was too much */
+bool budget_is_left(struct budget *b, unsigned burst, unsigned per_second);
 
 extern const struct edge_limits edge_limits_default;

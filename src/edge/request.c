@@ -11,6 +11,7 @@
 #include "edge/edge.h"
 #include "edge/rewrite.h"
 #include "edge/routes.h"
+#include "edge/signed.h"
 #include "edge/upstream.h"
 #include "edge/wake.h"
 #include "model/route.h"
@@ -324,6 +325,25 @@ static void send_to_sandbox(struct client *c, const struct http1_head *h, struct
 
 /* ---- where to ---- */
 
+/* A signed URL that names no sandbox.  true: x->id is whose it is.  Otherwise it waits or is answered. */
+static bool find_signer(struct client *c, struct str method, struct str query)
+{
+        struct exchange *x = &c->x;
+
+        if (x->id[0])
+                return true;
+        if (x->route_wait == WAIT_NOT_FOUND) {
+                answer_api(c, 401, "invalid signature");
+                return false;
+        }
+        switch (x->route_wait == WAIT_UNAVAILABLE ? ROUTES_FULL : signed_ask(c->edge, c, method, query)) {
+        case ROUTES_WAIT: wait_for(c, CLIENT_ROUTE, c->edge->limits->wait_timeout_ms); break;
+        case ROUTES_CROWDED: answer_api(c, 429, "too many URLs that nobody signed, try again"); break;
+        default: answer_api(c, 503, "the API is not available, try again"); break;
+        }
+        return false;
+}
+
 static void note_request(struct client *c, const struct http1_head *h)
 {
         struct exchange *x = &c->x;
@@ -377,7 +397,17 @@ void request_begin(struct client *c, const struct http1_head *h)
         case ROUTE_REFUSED:
                 request_answer(c, &(struct answer){.kind = ANSWER_TEXT, .status = to.status, .message = to.message});
                 return;
-        case ROUTE_API: send_to_api(c, h, target); return;
+        case ROUTE_API:
+                if (!signed_concerns(h->method, target, &query)) {
+                        send_to_api(c, h, target);
+                        return;
+                }
+                if (!find_signer(c, h->method, query))
+                        return;
+                to = (struct route_target){.kind = ROUTE_SANDBOX, .id = str_of(x->id), .port = ENVD_PORT};
+                x->is_api = false;
+                x->port = ENVD_PORT;
+                break;
         case ROUTE_SANDBOX: break;
         }
         query = target;
@@ -398,6 +428,7 @@ void request_on_wait_over(struct client *c)
         switch (c->state) {
         case CLIENT_ROUTE:
                 routes_forget(c);
+                signed_forget(c);
                 x->route_wait = WAIT_UNAVAILABLE;
                 client_resume(c);
                 break;

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "edge/edge.h"
+#include "edge/signed.h"
 #include "edge/upstream.h"
 #include "edge/wake.h"
 
@@ -260,6 +261,8 @@ static void on_answer(struct edge *e, uint64_t req, const json_t *msg)
                 route_answered(e, s, msg);
         else if ((s = asked_with(&e->waking, req)))
                 wake_answered(e, s, msg);
+        else
+                signed_answered(e, req, msg);
 }
 
 static void on_event(struct edge *e, const char *event, const json_t *msg)
@@ -303,6 +306,7 @@ static void on_up(struct link *k)
                 else
                         ask(e, s);
         }
+        signed_ask_again(e);
 }
 
 int routes_start(struct edge *e)
@@ -310,6 +314,7 @@ int routes_start(struct edge *e)
         list_init(&e->sandbox_lru);
         list_init(&e->asking);
         list_init(&e->waking);
+        list_init(&e->signed_urls);
         e->routes_link.loop = e->loop;
         e->routes_link.name = "control";
         e->routes_link.path = conf_path(e->conf, "run/routes.sock");

@@ -5,7 +5,6 @@
 
 #include "base/buf.h"
 #include "wire/base64.h"
-#include "wire/sha256.h"
 
 bool auth_token_is_valid(const struct settings *s, const struct http1_head *head)
 {
@@ -29,26 +28,18 @@ int auth_basic_user(const struct http1_head *head, char **ret)
         return *ret ? 0 : -ENOMEM;
 }
 
-int auth_signature(const struct auth_signed *q, const char *operation, const char *token, char out[AUTH_SIGNATURE_MAX])
+void auth_signature(const struct auth_signed *q, const char *operation, const char *token, char out[SIGNATURE_MAX])
 {
-        AUTO_BUF struct buf raw = BUF_INIT(256u << 10);
-        uint8_t hash[SHA256_LEN];
-        size_t n;
+        struct sha256 begun;
 
-        if (buf_addf(&raw, "%s:%s:%s:%s", q->path ? q->path : "", operation, q->user ? q->user : "", token) < 0 ||
-            (q->expiration && buf_addf(&raw, ":%s", q->expiration) < 0))
-                return -ENOMEM;
-        sha256(buf_at(&raw), raw.len, hash);
-        memcpy(out, "v1_", 3);
-        n = base64_encode(hash, sizeof(hash), false, out + 3);
-        out[3 + n] = 0;
-        return 0;
+        signature_begin(&begun, q->path, operation, q->user);
+        signature_end(&begun, token, q->expiration, out);
 }
 
 const char *auth_files(const struct settings *s, const struct http1_head *head, const struct auth_signed *q,
                        const char *operation, int64_t now_s)
 {
-        char want[AUTH_SIGNATURE_MAX];
+        char want[SIGNATURE_MAX];
         uint64_t exp;
 
         if (!s->token)
@@ -57,7 +48,8 @@ const char *auth_files(const struct settings *s, const struct http1_head *head, 
                 return auth_token_is_valid(s, head) ? NULL : "access token present in header but does not match";
         if (!q->signature)
                 return "missing signature query parameter";
-        if (auth_signature(q, operation, s->token, want) < 0 || !str_eq_secret(str_of(q->signature), str_of(want)))
+        auth_signature(q, operation, s->token, want);
+        if (!str_eq_secret(str_of(q->signature), str_of(want)))
                 return "invalid signature";
         if (q->expiration && (parse_u64(str_of(q->expiration), 0, INT64_MAX, &exp) < 0 || (int64_t)exp < now_s))
                 return "signature is already expired";

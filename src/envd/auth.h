@@ -5,6 +5,7 @@
 
 #include "envd/settings.h"
 #include "wire/http1.h"
+#include "wire/signature.h"
 
 /* Is the request's X-Access-Token the sandbox's?  Always true when it has none. */
 bool auth_token_is_valid(const struct settings *s, const struct http1_head *head);
@@ -15,9 +16,8 @@ int auth_basic_user(const struct http1_head *head, char **ret);
 struct auth_signed { /* query parameters of /files, decoded; NULL: absent */
         const char *path, *user, *signature, *expiration;
 };
-#define AUTH_SIGNATURE_MAX 64
-/* "v1_..." for an operation ("read", "write").  -ENOMEM. */
-int auth_signature(const struct auth_signed *q, const char *operation, const char *token, char out[AUTH_SIGNATURE_MAX]);
+/* "v1_..." for an operation ("read", "write"). */
+void auth_signature(const struct auth_signed *q, const char *operation, const char *token, char out[SIGNATURE_MAX]);
 /* Check of /files: NULL when it may go on, or the reason for a 401.  The expiration has been checked to be a number. */
 const char *auth_files(const struct settings *s, const struct http1_head *head, const struct auth_signed *q,
                        const char *operation, int64_t now_s);

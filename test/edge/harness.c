@@ -330,6 +330,31 @@ long hear_wake(struct world *w, const char *id, int port, const char *token)
         return fits ? req : -1;
 }
 
+long hear_signed(struct world *w, const char *query, const char *operation)
+{
+        json_t *msg = hear_message(w->routes_ch);
+        const char *op = json_string_value(json_object_get(msg, "op"));
+        const char *got = json_string_value(json_object_get(msg, "query"));
+        const char *what = json_string_value(json_object_get(msg, "operation"));
+        long req = (long)json_integer_value(json_object_get(msg, "req"));
+        bool fits = op && strcmp(op, "signed") == 0 && got && strcmp(got, query) == 0 && what &&
+                    strcmp(what, operation) == 0;
+
+        if (!fits)
+                printf("# message: %s %s %s\n", op ? op : "-", what ? what : "-", got ? got : "-");
+        json_decref(msg);
+        return fits ? req : -1;
+}
+
+bool answer_signed(struct world *w, long req, const char *id)
+{
+        json_t *msg = id ? json_pack("{s:I, s:b, s:s}", "req", (json_int_t)req, "ok", 1, "id", id)
+                         : json_pack("{s:I, s:{s:s, s:s}}", "req", (json_int_t)req, "error", "kind", "not_found",
+                                     "message", "nobody signed it");
+
+        return req >= 0 && say_message(w->routes_ch, msg, -1);
+}
+
 bool grant_wake(struct world *w, long req, const char *id)
 {
         return req >= 0 && say_message(w->routes_ch,

@@ -79,8 +79,11 @@ bool tell_state(struct world *w, const char *id, const char *state, bool wakes);
 long hear_wake(struct world *w, const char *id, int port, const char *token);
 bool grant_wake(struct world *w, long req, const char *id);
 bool refuse_wake(struct world *w, long req, const char *kind, const char *message);
-int accept_api(const struct world *w); /* the edge's next connection to the API */
-bool accept_routes(struct world *w);   /* the edge's channel (first question answered) */
+/* The next message must ask whose URL with this query it is.  Its number; -1. */
+long hear_signed(struct world *w, const char *query, const char *operation);
+bool answer_signed(struct world *w, long req, const char *id); /* NULL: nobody's */
+int accept_api(const struct world *w);                         /* the edge's next connection to the API */
+bool accept_routes(struct world *w);                           /* the edge's channel (first question answered) */
 
 bool accept_dial(struct world *w);
 /* Engine's side: the next dial must be for id:port; answers with a socket and returns its other end. */

@@ -8,12 +8,12 @@
 static void only_the_right_one_may_open(struct settings *s, struct auth_signed q)
 {
         static const struct http1_head none;
-        char right[AUTH_SIGNATURE_MAX], wrong[AUTH_SIGNATURE_MAX];
+        char right[SIGNATURE_MAX], wrong[SIGNATURE_MAX];
         const char *why;
         uint64_t exp;
         bool is_late;
 
-        MUST(auth_signature(&q, "read", s->token, right) == 0);
+        auth_signature(&q, "read", s->token, right);
         why = auth_files(s, &none, &q, "read", NOW);
         MUST(!q.signature || why || strcmp(q.signature, right) == 0);
         q.signature = right;

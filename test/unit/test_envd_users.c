@@ -152,9 +152,9 @@ static void refuses_homes_of_others(void)
 static void signs_as_clients_do(void)
 {
         struct auth_signed q = {.path = "hello.txt", .user = "user"};
-        char out[AUTH_SIGNATURE_MAX];
+        char out[SIGNATURE_MAX];
 
-        CHECK_INT(auth_signature(&q, "read", "0tQG31xiMp0IOQfaz9dcwi72L1CPo8e0", out), ==, 0);
+        auth_signature(&q, "read", "0tQG31xiMp0IOQfaz9dcwi72L1CPo8e0", out);
         CHECK_STR(out, "v1_gUtH/s9YCJWgCizjfUxuWfhFE4QSydOWEIIvfLwDr6E");
 }
 
@@ -163,10 +163,10 @@ static void checks_signatures_in_order(void)
         struct settings s = {.token = (char *)"t"};
         static struct http1_head head;
         struct auth_signed q = {.path = "p", .expiration = "100"};
-        char sig[AUTH_SIGNATURE_MAX];
+        char sig[SIGNATURE_MAX];
 
         CHECK_STR(auth_files(&s, &head, &q, "read", 0), "missing signature query parameter");
-        CHECK_INT(auth_signature(&q, "read", "t", sig), ==, 0);
+        auth_signature(&q, "read", "t", sig);
         q.signature = sig;
         CHECK(auth_files(&s, &head, &q, "read", 100) == NULL); /* the very second is still fine */
         CHECK_STR(auth_files(&s, &head, &q, "read", 101), "signature is already expired");

@@ -10,10 +10,10 @@ const { Sandbox, name, withSandbox } = context
 const refused = (message) => [401, JSON.stringify({ code: 401, message })]
 const both = ({ status, body }) => [status, body]
 
-/** Over plain HTTP the client writes one address for all sandboxes: the request names the sandbox by its host. */
-const open = (method) => (sandbox, url, options) => {
-  const { pathname, search } = new URL(url)
-  return request(context, sandbox, 49983, { method, path: pathname + search, ...options })
+/** As it stands, though over plain HTTP the client writes one address for all sandboxes: the signature tells whose it is. */
+const open = (method) => (sandbox, url, { headers, ...options } = {}) => {
+  const { host, pathname, search, searchParams } = new URL(url)
+  return request(context, sandbox, 49983, { method, path: pathname + search, headers: { ...(searchParams.has('signature') ? { Host: host } : {}), ...headers }, ...options })
 }
 const get = open('GET')
 const post = open('POST')
@@ -72,6 +72,18 @@ test('a tampered signature: 401, and nothing is read or written', withSandbox(as
 test('a right signature of a file that is not there: 404 and its path', withSandbox(async (sandbox) => {
   const answer = await get(sandbox, await sandbox.downloadUrl('demo/test.txt', { useSignatureExpiration: 120_000 }))
   assert.deepEqual(both(answer), [404, JSON.stringify({ code: 404, message: "path '/home/user/demo/test.txt' does not exist" })])
+}))
+
+test('among many sandboxes a signed URL finds its own, and none when that is gone', withSandbox(async (sandbox) => {
+  const others = await Promise.all([Sandbox.create(), Sandbox.create(), Sandbox.create()])
+  const all = [...others, sandbox]
+  await Promise.all(all.map((box) => box.files.write('who.txt', box.sandboxId)))
+  const urls = await Promise.all(all.map((box) => box.downloadUrl('who.txt')))
+  for (const [i, box] of all.entries()) assert.deepEqual(both(await get(box, urls[i])), [200, box.sandboxId])
+  await Promise.all(others.map((box) => box.kill()))
+  const late = await get(others[0], urls[0])
+  assert.deepEqual([late.status, JSON.parse(late.body).message], context.transport === 'http' ? [401, 'invalid signature'] : [502, 'The sandbox was not found'])
+  assert.deepEqual(both(await get(sandbox, urls[3])), [200, sandbox.sandboxId])
 }))
 
 test('a sandbox made open: the older client gets one, the newer one always a token', withSandbox(async (sandbox) => {

@@ -1,7 +1,10 @@
 /* Lives of sandboxes: deadlines, restarts of either side, clients that leave, and what the edges are told. */
 #include "control_life.h"
 
+#include "base/buf.h"
 #include "store/db.h"
+#include "wire/signature.h"
+#include "wire/url.h"
 
 static bool is_gone(void *arg)
 {
@@ -92,6 +95,49 @@ static void routes_carry_token_and_mask(void)
         edge_ask(id);
         CHECK(run_until(edge_has_heard, "\"mask_host\":\"a.b\""));
         CHECK(strstr(edge.log, token));
+        edge.channel = channel_free(edge.channel);
+}
+
+static void edge_ask_signer(const char *query, const char *operation)
+{
+        edge.log[0] = 0;
+        (void)channel_send(
+                edge.channel,
+                json_pack("{s:s,s:i,s:s*,s:s}", "op", "signed", "req", 8, "query", query, "operation", operation), NULL,
+                0);
+}
+
+static void a_signed_url_is_of_the_sandbox_whose_token_it_was_signed_with(void)
+{
+        char ids[3][SANDBOX_ID_MAX], token[65], signature[SIGNATURE_MAX], query[256], found[64];
+        AUTO_BUF struct buf escaped = BUF_INIT(256);
+        struct sha256 begun;
+
+        for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+                CHECK(create(BASE, ids[i]));
+                if (i == 1)
+                        (void)snprintf(token, sizeof(token), "%s", text_at("envdAccessToken"));
+        }
+        CHECK_INT(strlen(token), ==, 64);
+        signature_begin(&begun, "a b", "read", NULL);
+        signature_end(&begun, token, "77", signature);
+        CHECK_INT(url_encode(str_of(signature), &escaped), ==, 0);
+        (void)snprintf(query, sizeof(query), "signature_expiration=77&path=a+b&signature=%.*s", (int)escaped.len,
+                       (const char *)buf_at(&escaped));
+        (void)snprintf(found, sizeof(found), "\"id\":\"%s\",\"ok\":true,\"req\":8", ids[1]);
+        CHECK(edge_start());
+        edge_ask_signer(query, "read");
+        CHECK(run_until(edge_has_heard, found));
+        edge_ask_signer(query, "write");
+        CHECK(run_until(edge_has_heard, "\"kind\":\"not_found\""));
+        edge_ask_signer(query + 1, "read"); /* without its expiration */
+        CHECK(run_until(edge_has_heard, "\"kind\":\"not_found\""));
+        edge_ask_signer("path=a+b", "read");
+        CHECK(run_until(edge_has_heard, "\"kind\":\"not_found\""));
+        edge_ask_signer("path=%zz&signature=x", "read");
+        CHECK(run_until(edge_has_heard, "\"kind\":\"not_found\""));
+        edge_ask_signer(NULL, "read");
+        CHECK(run_until(edge_has_heard, "\"kind\":\"not_found\""));
         edge.channel = channel_free(edge.channel);
 }
 
@@ -494,6 +540,7 @@ int main(void)
 {
         RUN_IN_RIG(edges_are_told_and_may_ask);
         RUN_IN_RIG(routes_carry_token_and_mask);
+        RUN_IN_RIG(a_signed_url_is_of_the_sandbox_whose_token_it_was_signed_with);
         RUN_IN_RIG(nonsense_from_an_edge_is_answered);
         RUN_IN_RIG(a_deadline_ends_it_on_time);
         RUN_IN_RIG(a_short_deadline_needs_no_help);

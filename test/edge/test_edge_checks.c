@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 
 #include "base/auto.h"
-#include "base/str.h"
 #include "tap.h"
 
 static char answer[65536];

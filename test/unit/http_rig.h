@@ -5,7 +5,6 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
-#include "base/buf.h"
 #include "http/server.h"
 
 #include "tap.h"

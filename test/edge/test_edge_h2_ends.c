@@ -219,7 +219,7 @@ static void an_idle_connection_is_told_goodbye(void)
         int32_t id;
 
         w.https = -2;
-        w.limits.idle_timeout_ms = 80;
+        w.limits.idle_timeout_ms = SHORT_MS;
         START;
         c = h2c_open(&w, NULL);
         CHECK(c);
@@ -227,7 +227,7 @@ static void an_idle_connection_is_told_goodbye(void)
         CHECK(h2c_push(c));
         api = accept_api(&w);
         CHECK_INT(hear_head(api, head, sizeof(head)), >, 0);
-        h2c_idle(c, 160);
+        h2c_idle(c, 2 * SHORT_MS);
         CHECK_INT(c->goaways, ==, 0); /* a stream is open */
         CHECK_INT(say(api, OK_EMPTY), ==, 0);
         CHECK(h2c_wait_end(c, id));

@@ -298,7 +298,7 @@ static void slow_heads_and_silence_time_out(void)
         int32_t id;
 
         w.https = -2;
-        w.limits.head_timeout_ms = 80;
+        w.limits.head_timeout_ms = SHORT_MS;
         START;
         c = h2c_open(&w, NULL);
         CHECK(c);
@@ -306,7 +306,7 @@ static void slow_heads_and_silence_time_out(void)
         CHECK(h2c_push(c));
         api = accept_api(&w);
         CHECK_INT(hear_head(api, head, sizeof(head)), >, 0);
-        h2c_idle(c, 160);
+        h2c_idle(c, 2 * SHORT_MS);
         CHECK_INT(c->goaways, ==, 0); /* an answer may take its time */
         CHECK_INT(say(api, OK_EMPTY), ==, 0);
         CHECK(h2c_wait_end(c, id));
@@ -323,7 +323,7 @@ static void a_bad_head_is_not_waited_for(void)
         int32_t id;
 
         w.https = -2;
-        w.limits.head_timeout_ms = 60;
+        w.limits.head_timeout_ms = SHORT_MS;
         START;
         c = h2c_open(&w, &(struct h2c_options){.is_lax = true});
         CHECK(c);
@@ -331,7 +331,7 @@ static void a_bad_head_is_not_waited_for(void)
         CHECK(h2c_wait_end(c, id));
         id = h2c_ask(c, "GET", "localhost", "/", (const char *[]){"x", "a\nb", NULL}, NULL);
         CHECK(h2c_wait_end(c, id));
-        h2c_idle(c, 150);
+        h2c_idle(c, 2 * SHORT_MS);
         CHECK_INT(c->goaways, ==, 0);
         CHECK(is_well(c));
 }

@@ -13,8 +13,6 @@
         w.https = -2;                                                                                                  \
         START
 
-#define SHORT_MS 600 /* a limit to be waited for; a busy machine needs most of it for the handshake */
-
 #define H2_STREAMS 4096
 
 struct h2_heard {          /* of one stream */

@@ -15,6 +15,9 @@
         world_init(&w)
 #define START CHECK_INT(world_start(&w), ==, 0)
 
+/* A limit that a test waits for.  Whatever it does within it has to be done by then on a busy machine, too. */
+#define SHORT_MS 600
+
 #define BOX_A "iaaaaaaaaaaaaaaaaaaaa"
 #define BOX_B "ibbbbbbbbbbbbbbbbbbbb"
 #define DOMAIN "box.test:3443"

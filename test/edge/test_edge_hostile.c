@@ -135,7 +135,7 @@ static void a_slow_head_times_out(void)
         char head[4096];
         const char *body;
 
-        w.limits.head_timeout_ms = 80;
+        w.limits.head_timeout_ms = SHORT_MS;
         START;
         c = dial_client(&w);
         silent = dial_client(&w);
@@ -148,7 +148,7 @@ static void a_slow_head_times_out(void)
         CHECK_INT(say(second, REQUEST("GET", "/", "localhost", "")), ==, 0);
         api = accept_api(&w);
         CHECK_INT(hear_head(api, head, sizeof(head)), >, 0);
-        CHECK(is_silent(second, 150)); /* an answer may take its time */
+        CHECK(is_silent(second, 2 * SHORT_MS)); /* an answer may take its time */
         CHECK_INT(say(api, OK_EMPTY), ==, 0);
         CHECK_INT(hear_answer(second, head, sizeof(head), &body), ==, 200);
         CHECK_INT(say(second, "GET / HT"), ==, 0);

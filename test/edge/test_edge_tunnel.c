@@ -71,8 +71,8 @@ static void silent_tunnels_and_streams_go_on(void)
         AUTO_CLOSE int c = -1, up = -1, s = -1, slow = -1, h = -1, waits = -1;
         char head[4096];
 
-        w.limits.head_timeout_ms = w.limits.idle_timeout_ms = w.limits.wait_timeout_ms = 20;
-        w.limits.dial_timeout_ms = w.limits.drain_timeout_ms = w.limits.idle_users_ms = 20;
+        w.limits.head_timeout_ms = w.limits.idle_timeout_ms = w.limits.wait_timeout_ms = SHORT_MS;
+        w.limits.dial_timeout_ms = w.limits.drain_timeout_ms = w.limits.idle_users_ms = SHORT_MS;
         START;
         c = dial_client(&w);
         up = open_tunnel(&w, c);
@@ -88,7 +88,7 @@ static void silent_tunnels_and_streams_go_on(void)
         waits = give_socket(&w, BOX_A, 3000);
         CHECK_INT(hear_head(waits, head, sizeof(head)), >, 0);
         CHECK(hears(waits, "a"));
-        CHECK(is_silent(c, 150)); /* many times all of them */
+        CHECK(is_silent(c, 2 * SHORT_MS)); /* longer than all of them */
         CHECK(is_silent(s, 1) && is_silent(h, 1));
         CHECK_INT(say(c, "ping"), ==, 0);
         CHECK(hears(up, "ping"));

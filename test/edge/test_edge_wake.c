@@ -290,12 +290,12 @@ static void a_wake_takes_longer_than_a_head_or_an_answer_may(void)
         const char *body;
         long req;
 
-        w.limits.head_timeout_ms = w.limits.wait_timeout_ms = 30;
+        w.limits.head_timeout_ms = w.limits.wait_timeout_ms = SHORT_MS;
         START;
         c = client_saying(&w, GET("3000"));
         CHECK(give_sleeper(&w, BOX_A, NULL, true));
         req = hear_wake(&w, BOX_A, 3000, NULL);
-        CHECK(is_silent(c, 150));
+        CHECK(is_silent(c, 2 * SHORT_MS));
         CHECK(grant_wake(&w, req, BOX_A));
         CHECK(serve_one(&w, 3000, GET("3000")));
         CHECK_INT(hear_status(c, &body), ==, 200);

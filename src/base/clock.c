@@ -25,6 +25,14 @@ int64_t clock_real_ns(void)
         return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+int64_t clock_boot_ns(void)
+{
+        struct timespec t;
+
+        (void)clock_gettime(CLOCK_BOOTTIME, &t);
+        return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
 int64_t clock_real_ms(void)
 {
         return clock_real_ns() / 1000000;

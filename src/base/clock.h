@@ -7,6 +7,7 @@
 uint64_t clock_mono_ms(void);
 uint64_t clock_mono_us(void);
 int64_t clock_real_ns(void); /* since 1970 */
+int64_t clock_boot_ns(void); /* runs on however the former is set, and while the machine sleeps */
 int64_t clock_real_ms(void);
 
 #define CLOCK_TEXT_MAX 40

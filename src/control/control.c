@@ -130,6 +130,7 @@ static int start_lives(struct control *c, struct err *err)
                 .on_long = on_long,
                 .arg = c,
                 .now_ns = c->now_ns,
+                .boot_ns = c->boot_ns,
         };
         int r;
 
@@ -165,11 +166,11 @@ static const struct feed_ops feed_ops = {
         .find = find_route, .signer = find_signer, .wake = on_wake, .forget = on_forget};
 
 int control_init(struct control *c, const struct conf *conf, struct loop *loop, int64_t (*now_ns)(void),
-                 struct err *err)
+                 int64_t (*boot_ns)(void), struct err *err)
 {
         int r;
 
-        *c = (struct control){.conf = conf, .loop = loop, .now_ns = now_ns};
+        *c = (struct control){.conf = conf, .loop = loop, .now_ns = now_ns, .boot_ns = boot_ns};
         r = open_store(c, err);
         if (r == 0)
                 r = open_templates(c, err);

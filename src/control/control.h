@@ -32,11 +32,12 @@ struct control {
         struct lives lives;
         struct chains chains;
         struct http_server *http;
-        int64_t (*now_ns)(void);
+        int64_t (*now_ns)(void);  /* real time */
+        int64_t (*boot_ns)(void); /* a clock that nobody sets */
 };
 
 /* Everything but the listening: with the store open, the engine being connected to, and nothing served yet. */
 int control_init(struct control *c, const struct conf *conf, struct loop *loop, int64_t (*now_ns)(void),
-                 struct err *err);
+                 int64_t (*boot_ns)(void), struct err *err);
 int control_listen(struct control *c, struct err *err); /* on the sockets that conf names */
 void control_done(struct control *c);                   /* also half-initialised */

@@ -108,7 +108,7 @@ void handle_timeout(struct exchange *x)
         if (!l)
                 return;
         life = life_lifetime(l, x->control->conf->timeout_max_s);
-        r = lifetime_set(&life, x->control->now_ns(), timeout_s, &end_ns, &err);
+        r = lifetime_set(&life, lives_real_ns(&x->control->lives), timeout_s, &end_ns, &err);
         if (r == 0)
                 r = life_set_end(l, end_ns, &err);
         if (r < 0)

@@ -21,7 +21,7 @@ void life_over(struct life *l); /* gone, one way or the other: tell those who wa
 void life_show(struct life *l); /* edges learn how it is now */
 int life_set_deadline(struct life *l, int64_t end_ns);
 void lives_tidy_later(struct lives *ls);
-int64_t lives_now(const struct lives *ls); /* as precise as clients see it, so that filters agree */
+int64_t lives_now(struct lives *ls); /* as precise as clients see it, so that filters agree */
 
 /* ---- life_row.c ---- */
 

@@ -175,7 +175,7 @@ void life_expire(struct life *l)
         l->is_expiring = false;
         log_warn("sandbox.pause", "sandbox=%s failed=\"%s\", trying again in %d s", l->sandbox.id, err.msg,
                  EXPIRE_RETRY_S);
-        (void)life_set_deadline(l, l->lives->o.now_ns() + EXPIRE_RETRY_S * S_NS); /* moves only */
+        (void)life_set_deadline(l, lives_real_ns(l->lives) + EXPIRE_RETRY_S * S_NS); /* moves only */
 }
 
 /* ---- resuming ---- */

@@ -84,7 +84,7 @@ int lives_start(struct lives *ls, struct sandbox *s,
         int r;
 
         s->state = SANDBOX_STARTING;
-        s->started_ns = ls->o.now_ns();
+        s->started_ns = lives_real_ns(ls);
         s->end_ns = s->started_ns + (int64_t)s->timeout_s * 1000000000;
         r = ls->o.plan(s, s->checkpoint[0], &plan, ls->o.arg, err);
         if (r == 0)

@@ -12,7 +12,7 @@ static inline struct lifetime life_lifetime(const struct life *l, uint32_t max_s
 static inline int life_extend(struct life *l, int64_t timeout_s, uint32_t max_s, struct err *err)
 {
         struct lifetime life = life_lifetime(l, max_s);
-        int64_t end_ns = lifetime_extend(&life, l->lives->o.now_ns(), timeout_s);
+        int64_t end_ns = lifetime_extend(&life, lives_real_ns(l->lives), timeout_s);
 
         return end_ns == l->sandbox.end_ns ? 0 : life_set_end(l, end_ns, err);
 }

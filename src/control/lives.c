@@ -15,8 +15,10 @@
 
 #define KILL_RETRY_MS_MIN 100
 #define TIDY_MS 1000
-/* The real-time clock may be set: look at it at least this often while anything can expire. */
+/* Look at the real-time clock at least this often while anything can expire.  What it gains or loses between two looks is
+ * how it is kept right, unless it is more than this: then somebody has set it. */
 #define LOOK_MS_MAX 60000
+#define SET_NS_MIN INT64_C(500000000)
 
 /* ---- bookkeeping ---- */
 
@@ -175,9 +177,9 @@ void life_go(struct life *l, enum sandbox_state next)
                 l->team->sandbox_count += (size_t)sandbox_is_counted(&l->sandbox) - (size_t)was_counted;
 }
 
-int64_t lives_now(const struct lives *ls)
+int64_t lives_now(struct lives *ls)
 {
-        return ls->o.now_ns() / 1000 * 1000;
+        return lives_real_ns(ls) / 1000 * 1000;
 }
 
 /* After the last write of a busy time, not in the middle of it: tidying may wait for the disk. */
@@ -262,6 +264,33 @@ void life_over(struct life *l)
 
 /* ---- deadlines ---- */
 
+/* In order as before: all of them are moved alike. */
+static void move_end(struct life *l, int64_t by_ns)
+{
+        struct err err;
+
+        if (!sandbox_is_shown_running(&l->sandbox) && l->sandbox.state != SANDBOX_PAUSING)
+                return;
+        l->sandbox.end_ns += by_ns;
+        l->deadline.at_ns += by_ns;
+        if (store_sandbox_set_end(l->lives->o.store, l->sandbox.id, l->sandbox.end_ns, &err) < 0)
+                log_error("store.update", "sandbox=%s failed=\"%s\"", l->sandbox.id, err.msg);
+}
+
+int64_t lives_real_ns(struct lives *ls)
+{
+        int64_t now = ls->o.now_ns(), began = now - ls->o.boot_ns(), by_ns = began - ls->boot_real_ns;
+
+        ls->boot_real_ns = began;
+        if (by_ns > -SET_NS_MIN && by_ns < SET_NS_MIN)
+                return now;
+        log_warn("clock.set", "by_ms=%lld, moving the ends of sandboxes along", (long long)(by_ns / 1000000));
+        LIST_EACH (node, &ls->all)
+                move_end(LIST_ENTRY(node, struct life, node), by_ns);
+        lives_tidy_later(ls);
+        return now;
+}
+
 static void arm(struct lives *ls)
 {
         const struct deadline *first = deadlines_first(&ls->deadlines);
@@ -271,7 +300,7 @@ static void arm(struct lives *ls)
                 timer_clear(&ls->timer);
                 return;
         }
-        ms = (first->at_ns - ls->o.now_ns() + 999999) / 1000000;
+        ms = (first->at_ns - lives_real_ns(ls) + 999999) / 1000000;
         if (ms < 0)
                 ms = 0;
         timer_set(ls->o.loop, &ls->timer, (uint64_t)(ms < LOOK_MS_MAX ? ms : LOOK_MS_MAX));
@@ -280,9 +309,10 @@ static void arm(struct lives *ls)
 static void on_deadline(struct timer *t)
 {
         struct lives *ls = CONTAINER_OF(t, struct lives, timer);
+        int64_t now = lives_real_ns(ls);
         struct deadline *first;
 
-        while ((first = deadlines_first(&ls->deadlines)) && first->at_ns <= ls->o.now_ns())
+        while ((first = deadlines_first(&ls->deadlines)) && first->at_ns <= now)
                 life_expire(CONTAINER_OF(first, struct life, deadline));
         arm(ls);
 }
@@ -356,6 +386,7 @@ int lives_init(struct lives *ls, const struct lives_options *o, struct err *err)
 
         *ls = (struct lives){.o = *o, .timer.on = on_deadline, .tidy.on = on_tidy};
         list_init(&ls->all);
+        ls->boot_real_ns = o->now_ns() - o->boot_ns();
         r = store_sandbox_each(o->store, take_row, ls, err);
         if (r < 0)
                 return r;

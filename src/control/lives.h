@@ -8,7 +8,8 @@
  *    (its answer, its list after a reconnect, a "settled" fact) decides how the transition ended;
  *  - the edges are told "gone" or "paused" before the engine is told to end or pause it;
  *  - PAUSED is reported only when the engine and the store have it on disk;
- *  - one timer runs, for the nearest deadline. */
+ *  - one timer runs, for the nearest deadline;
+ *  - a sandbox has the time it was promised: when the real-time clock is set, the ends of those that run move along. */
 #pragma once
 #include <jansson.h>
 #include <stdint.h>
@@ -100,7 +101,8 @@ struct lives_options {
         int (*plan)(const struct sandbox *s, bool with_memory, json_t **ret, void *arg, struct err *err);
         void (*on_long)(void *arg); /* something has more than LAYERS_SEALED_MAX layers of its own */
         void *arg;
-        int64_t (*now_ns)(void); /* real time */
+        int64_t (*now_ns)(void);  /* real time */
+        int64_t (*boot_ns)(void); /* a clock that nobody sets */
 };
 
 struct lives {
@@ -111,11 +113,14 @@ struct lives {
         size_t busy;           /* the engine's workers of before that are still at it */
         struct deadlines deadlines;
         struct timer timer;      /* for the first of them */
+        int64_t boot_real_ns;    /* real time when the other clock began, at the last look */
         struct timer tidy;       /* the store, when there is nothing to do */
         bool has_unwritten;      /* one of them may be */
         struct engine_call list; /* asked again to collect what is left over */
 };
 
+/* Real time, after a look whether it was set: whatever is compared with ends, or becomes one, comes from here. */
+int64_t lives_real_ns(struct lives *ls);
 int lives_init(struct lives *ls, const struct lives_options *o, struct err *err); /* takes in what the store has */
 void lives_done(struct lives *ls);                                                /* sandboxes go on without us */
 

@@ -61,7 +61,7 @@ static int start(struct role *role, const struct conf *conf, struct err *err)
                 r = loop_signals(role->loop, signals, on_signal, role);
         if (r < 0)
                 return err_sys(err, r, "event loop");
-        r = control_init(&role->control, conf, role->loop, clock_real_ns, err);
+        r = control_init(&role->control, conf, role->loop, clock_real_ns, clock_boot_ns, err);
         return r < 0 ? r : control_listen(&role->control, err);
 }
 

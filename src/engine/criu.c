@@ -277,8 +277,10 @@ static int converse(struct restoring *s, int work, struct err *err)
         } while (r == 0 && a.type == CRIU_RPC_NOTIFY);
         if (s->is_refused)
                 return err_wrap(err, "restore");
-        if (r < 0)
+        if (r < 0) {
+                end_all(s); /* what it began might run on without it */
                 return r;
+        }
         if (a.pid > 0)
                 s->pid = a.pid;
         if (a.type == CRIU_RPC_RESTORE && a.is_success && a.pid > 0)
@@ -351,7 +353,7 @@ int criu_restore(const struct criu_tool *t, const struct criu_restore *c, pid_t 
         r = criu_worker_start(&s.worker, &call, err);
         if (r < 0)
                 return r;
-        s.limit_ms = limit_of(c->images);
+        s.limit_ms = c->limit_ms ? c->limit_ms : limit_of(c->images);
         r = restore_with(&s, work, err);
         criu_worker_done(&s.worker);
         buf_done(&s.in);

@@ -37,6 +37,7 @@ struct criu_restore {
         const char *root;   /* absolute: mount point of its root file system, idmapped */
         const char *dev;    /* absolute: mount point of its /dev */
         uint32_t uid_base;  /* the restored user namespace is owned by this uid */
+        int limit_ms;       /* for each step of CRIU's; 0: by the size of the images */
         const int *cgroup;  /* v2 directory its processes are born in (-1: there is none); NULL: the caller's */
         /* Its namespaces exist, its sockets not yet: set up the network of /proc/PID/ns/net.  Negative: give up. */
         int (*on_namespaces)(pid_t pid, void *arg, struct err *err);

@@ -1,5 +1,6 @@
 #include "engine/warm.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,9 +11,9 @@
 #include "sys/fs.h"
 #include "sys/proc.h"
 
-/* Processes waited for memory for a fifth of a second within two: then one of ours has to go.  (Two seconds is the shortest
- * that may be asked for without CAP_SYS_RESOURCE.) */
-#define PRESSURE "some 200000 2000000"
+/* The shortest that may be asked for without CAP_SYS_RESOURCE: processes that waited for memory for part of it (conf
+ * warm_stall_ms) mean that one of ours has to go. */
+#define PRESSURE_US 2000000u
 #define DEATH_MS 3000
 #define AVAILABLE_SHARE 10u /* less than a tenth of the machine's memory is left: no more is kept */
 
@@ -100,12 +101,20 @@ static void on_pressure(struct io *io, uint32_t events)
                 drop_oldest(e, "pressure");
 }
 
+static int ask_for_news(const struct engine *e, int fd)
+{
+        char what[48];
+        int n = snprintf(what, sizeof(what), "some %u %u", e->conf->warm_stall_ms * 1000, PRESSURE_US);
+
+        return write(fd, what, (size_t)n + 1) < 0 ? -errno : 0;
+}
+
 void warm_start(struct engine *e)
 {
         int fd = budget(e) ? openat(e->proc_dir, "pressure/memory", O_RDWR | O_NONBLOCK | O_CLOEXEC) : -1;
 
         e->pressure = (struct io){.fd = fd, .on = on_pressure};
-        if (fd >= 0 && (write(fd, PRESSURE, sizeof(PRESSURE)) < 0 || loop_add(e->loop, &e->pressure, EPOLLPRI) < 0))
+        if (fd >= 0 && (ask_for_news(e, fd) < 0 || loop_add(e->loop, &e->pressure, EPOLLPRI) < 0))
                 close_fd(&e->pressure.fd);
         if (e->pressure.fd < 0 && budget(e))
                 log_warn("warm.unwatched", "this host does not tell of memory pressure, going on without");

@@ -25,17 +25,18 @@ struct conf {
         char *domain; /* "localhost:3443": what clients get as `domain`; the part before ':' is in the certificate */
         char *envd;   /* engine: path of the in-sandbox daemon; absolute */
         bool make_key; /* control: no key is known to the operator: make one, write it to <data>/store/first-key (0600) */
-        char *tls_cert, *tls_key;                               /* operator's own; NULL: local CA in <data>/ca */
-        char *log_level;                                        /* error, warn, info, debug */
-        bool stop_sandboxes;                                    /* end them when serve ends */
-        uint32_t edge_count;                                    /* processes; 0: one per core */
-        uint32_t control_uid, edge_uid;                         /* unprivileged; uid and gid alike */
-        uint32_t pool_size;                                     /* cells kept ready */
-        uint32_t warm_mb;                                       /* of memory that paused sandboxes may keep; 0: none */
-        uint32_t sandboxes_max;                                 /* concurrent, per team */
-        uint32_t timeout_max_s;                                 /* longest life of a sandbox */
-        uint32_t sandbox_connections_max;                       /* into one sandbox, per edge; 0: no limit */
-        bool access_log;                                        /* edge: a line for each exchange */
+        char *tls_cert, *tls_key;         /* operator's own; NULL: local CA in <data>/ca */
+        char *log_level;                  /* error, warn, info, debug */
+        bool stop_sandboxes;              /* end them when serve ends */
+        uint32_t edge_count;              /* processes; 0: one per core */
+        uint32_t control_uid, edge_uid;   /* unprivileged; uid and gid alike */
+        uint32_t pool_size;               /* cells kept ready */
+        uint32_t warm_mb;                 /* of memory that paused sandboxes may keep; 0: none */
+        uint32_t warm_stall_ms;           /* of two seconds waited for memory by anybody: one of those goes */
+        uint32_t sandboxes_max;           /* concurrent, per team */
+        uint32_t timeout_max_s;           /* longest life of a sandbox */
+        uint32_t sandbox_connections_max; /* into one sandbox, per edge; 0: no limit */
+        bool access_log;                  /* edge: a line for each exchange */
         uint32_t default_memory_mb, default_cpus, default_pids; /* when the template does not say */
         /* Sockets and files a role inherits; -1 where it gets none. */
         struct conf_fds {

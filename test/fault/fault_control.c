@@ -185,7 +185,7 @@ static int control_starts_over_a_store(void)
         control_stop();
         fault_resume();
         if (r == 0) {
-                r = control_init(&rig.control, &rig.conf, rig.loop, rig_now, &err);
+                r = control_init(&rig.control, &rig.conf, rig.loop, rig_now, rig_boot, &err);
                 rig.is_up = true;
         }
         fault_pause();

@@ -461,6 +461,44 @@ static void do_hold(const char *mib) /* a process that stays, with that much mem
                 (void)pause();
 }
 
+static void do_zeros(const char *mib) /* a process that stays, with that much memory written to, and nothing in it */
+{
+        size_t n = (size_t)strtoul(mib, NULL, 10) << 20;
+        volatile char *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        for (size_t i = 0; p != MAP_FAILED && i < n; i += 4096)
+                p[i] = 0;
+        (void)close_range(3, ~0u, 0);
+        say_result(p == MAP_FAILED ? -1 : 0);
+        (void)close(1);
+        for (;;)
+                (void)pause();
+}
+
+/* A process that stays, and reads a file of that size over and over, a little at a time: where less memory is allowed, it
+ * has to wait for some again and again, though never for long. */
+static void do_thrash(const char *mib)
+{
+        unsigned count = (unsigned)strtoul(mib, NULL, 10);
+        int fd = open("/tmp/thrash", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+        static char piece[1u << 20];
+
+        for (unsigned i = 0; i < count; i++) {
+                (void)!write(fd, piece, sizeof(piece));
+                (void)fsync(fd);
+                (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+        }
+        (void)dup3(fd, 0, 0);
+        (void)close_range(3, ~0u, 0);
+        say_result(fd);
+        (void)close(1);
+        for (unsigned i = 0;; i = (i + 1) % count) {
+                if (pread(0, piece, sizeof(piece), (off_t)i << 20) != sizeof(piece))
+                        _exit(1);
+                (void)usleep(10000);
+        }
+}
+
 static void do_ticker(const char *path) /* a process that stays, and writes a byte whenever it can */
 {
         int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
@@ -510,6 +548,10 @@ static void run_command(char *line)
                 do_datagrams(rest);
         else if (strcmp(name, "listen6") == 0)
                 do_listen6(rest);
+        else if (strcmp(name, "zeros") == 0)
+                do_zeros(rest);
+        else if (strcmp(name, "thrash") == 0)
+                do_thrash(rest);
         else if (strcmp(name, "ticker") == 0)
                 do_ticker(rest);
         else if (strcmp(name, "count") == 0)

@@ -114,6 +114,7 @@ static _Noreturn void run_engine(struct rig *g)
         c.images_dir = strdup(images);
         c.pool_size = g->pool_size;
         c.warm_mb = g->warm_mb;
+        c.warm_stall_ms = g->warm_stall_ms ? g->warm_stall_ms : c.warm_stall_ms;
         if (rig_criu_dir()) {
                 free(c.criu_dir);
                 c.criu_dir = strdup(rig_criu_dir());

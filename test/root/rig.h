@@ -16,7 +16,8 @@ struct rig {
         int dial_channel;
         json_int_t req;
         unsigned pool_size;
-        unsigned warm_mb; /* 0, unless set before rig_start() */
+        unsigned warm_mb;       /* 0, unless set before rig_start() */
+        unsigned warm_stall_ms; /* likewise; 0: as configured by default */
 };
 
 const char *rig_reason_to_skip(void); /* NULL: the tests can run here */

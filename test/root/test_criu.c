@@ -334,6 +334,24 @@ CASE(images_that_do_not_fit_are_refused)
         }
 }
 
+/* It reads on for ever where pages should be. */
+CASE(images_that_keep_criu_busy_for_ever_are_given_up)
+{
+        const struct criu_restore impatient = {.limit_ms = 1000};
+        char path[CRIU_TREE_PATH_MAX + 32];
+        struct err err = {0};
+        pid_t again;
+
+        CHECK(set_up(-1));
+        CHECK_INT(dump(b.images, NULL, &err), ==, 0);
+        end_tree();
+        (void)snprintf(path, sizeof(path), "%s/pages-1.img", b.images);
+        CHECK_INT(truncate(path, 4096), ==, 0);
+        CHECK_INT(restore(&impatient, &again, &err), <, 0);
+        CHECK_INT(err.kind, ==, ERR_TIMEOUT);
+        CHECK_STR(err.msg, "CRIU did not come to an end in 1 s");
+}
+
 CASE(without_criu_it_is_said)
 {
         const struct criu_tool none = {.dir = "/nonexistent", .shim = tool.shim, .run_dir = tool.run_dir};
@@ -387,6 +405,7 @@ int main(void)
         RUN(a_full_disk_is_told_as_such);
         RUN(a_hook_can_give_up);
         RUN(images_that_do_not_fit_are_refused);
+        RUN(images_that_keep_criu_busy_for_ever_are_given_up);
         RUN(without_criu_it_is_said);
         RUN(no_file_descriptor_is_left);
         criu_place_done(&place);

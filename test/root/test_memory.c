@@ -1,4 +1,5 @@
 /* Sandboxes come back with their memory: from images on disk, as often as wanted. */
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -234,6 +235,78 @@ static void the_least_recently_used_goes_first(void)
         CHECK_NONE(rig_drop(&g, IMAGE3, NULL));
 }
 
+/* Somebody on this machine waits for memory: the warm ones go, one after the other. */
+static void memory_that_others_wait_for_is_given_back(void)
+{
+        json_t *small = rig_plan(B);
+
+        CHECK(rig_stop(&g));
+        g.warm_mb = 64;
+        g.warm_stall_ms = 1;
+        CHECK(rig_start(&g));
+        CHECK_NONE(rig_create(&g, rig_plan(A)));
+        CHECK_STR(rig_run(&g, A, "hold 8"), "ok");
+        CHECK_STR(rig_run(&g, A, "count"), "2");
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        CHECK_INT(info_number("warm"), ==, 1);
+        (void)json_object_set_new(json_object_get(small, "limits"), "memory_bytes", json_integer(16 << 20));
+        CHECK_NONE(rig_create(&g, small));
+        CHECK_STR(rig_run(&g, B, "thrash 32"), "ok"); /* more than it may have */
+        while (info_number("warm") > 0)
+                continue;
+        CHECK_INT(info_number("warm_bytes"), ==, 0);
+        CHECK_NONE(rig_kill(&g, B));
+        CHECK_STR(rig_state(&g, A), "paused");
+        CHECK_STR(woken_from(A, IMAGE), "checkpoint");
+        CHECK_STR(rig_run(&g, A, "count"), "4"); /* it was told that it was woken */
+        CHECK_NONE(rig_kill(&g, A));
+        CHECK_NONE(rig_drop(&g, IMAGE, NULL));
+        g.warm_stall_ms = 0;
+}
+
+static long on_disk(const char *image) /* bytes its images take there; -1: they are not there */
+{
+        char path[400];
+        struct dirent *e;
+        struct stat st;
+        long sum = 0;
+        DIR *d;
+
+        (void)snprintf(path, sizeof(path), "%s/data/checkpoints/%s/images", g.dir, image);
+        d = opendir(path);
+        while (d && (e = readdir(d)))
+                if (fstatat(dirfd(d), e->d_name, &st, 0) == 0 && S_ISREG(st.st_mode))
+                        sum += st.st_blocks * 512;
+        if (d)
+                (void)closedir(d);
+        return d ? sum : -1;
+}
+
+static void memory_full_of_zeros_takes_no_room_on_disk(void)
+{
+        long with, without;
+
+        CHECK(rig_stop(&g));
+        g.warm_mb = 0;
+        CHECK(rig_start(&g));
+        CHECK_NONE(rig_create(&g, rig_plan(A)));
+        CHECK_STR(rig_run(&g, A, "zeros 200"), "ok");
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        with = on_disk(IMAGE);
+        CHECK_NONE(rig_create(&g, woken(A, IMAGE)));
+        CHECK_STR(rig_run(&g, A, "hold 30"), "ok"); /* beside it, something */
+        CHECK_NONE(rig_pause(&g, A, IMAGE2));
+        without = on_disk(IMAGE2);
+        CHECK_INT(with, >, 0);
+        CHECK_INT(with, <, 10 << 20);
+        CHECK_INT(without, >, 30 << 20);
+        CHECK_INT(without, <, 50 << 20);
+        CHECK_NONE(rig_create(&g, woken(A, IMAGE2)));
+        CHECK_NONE(rig_kill(&g, A));
+        CHECK_NONE(rig_drop(&g, IMAGE, NULL));
+        CHECK_NONE(rig_drop(&g, IMAGE2, NULL));
+}
+
 int main(void)
 {
         if (rig_reason_to_skip() || !rig_criu_dir()) {
@@ -250,6 +323,8 @@ int main(void)
         RUN(warmth_ends_with_the_engine);
         RUN(a_warm_one_can_be_sealed_killed_and_started_cold);
         RUN(the_least_recently_used_goes_first);
+        RUN(memory_that_others_wait_for_is_given_back);
+        RUN(memory_full_of_zeros_takes_no_room_on_disk);
         rig_close(&g);
         return tap_done();
 }

@@ -38,11 +38,23 @@ static struct rig {
         bool is_up;
         char key[KEY_LEN + 1];
         int64_t now_ns; /* the clock that control sees */
+        int64_t set_ns; /* how far it was set, altogether */
 } rig;
 
 static int64_t rig_now(void)
 {
         return rig.now_ns;
+}
+
+static int64_t rig_boot(void)
+{
+        return rig.now_ns - rig.set_ns;
+}
+
+__attribute__((unused)) static void rig_set_clock(int64_t by_s)
+{
+        rig.now_ns += by_s * S_NS;
+        rig.set_ns += by_s * S_NS;
 }
 
 /* ---- running the loop until something holds ---- */
@@ -607,7 +619,7 @@ static bool control_start(void) /* also again, over the same directory */
 {
         struct err err = {0};
 
-        if (control_init(&rig.control, &rig.conf, rig.loop, rig_now, &err) < 0) {
+        if (control_init(&rig.control, &rig.conf, rig.loop, rig_now, rig_boot, &err) < 0) {
                 printf("# control: %s\n", err.msg);
                 return false;
         }

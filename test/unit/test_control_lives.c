@@ -196,6 +196,75 @@ static void a_short_deadline_needs_no_help(void)
         CHECK(run_until(is_gone, id));
 }
 
+/* ---- a clock that is set ---- */
+
+static const char *end_of(const char *id)
+{
+        return get(id) == 200 ? text_at("endAt") : "gone";
+}
+
+static void a_clock_that_is_set_moves_the_ends_along(void)
+{
+        struct timer *t = &rig.control.lives.timer;
+        char first[SANDBOX_ID_MAX], second[SANDBOX_ID_MAX];
+
+        CHECK(create("{\"templateID\":\"base\",\"timeout\":60}", first));
+        CHECK(create("{\"templateID\":\"base\",\"timeout\":90}", second));
+        CHECK_STR(end_of(first), "2026-09-21T14:14:20.000000Z");
+        rig_set_clock(3600);
+        t->on(t);
+        CHECK_STR(end_of(first), "2026-09-21T15:14:20.000000Z");
+        CHECK(t->due_ms - clock_mono_ms() <= 60010);
+        rig_set_clock(-86400);
+        rig.now_ns += 59 * S_NS;
+        t->on(t);
+        CHECK_STR(end_of(first), "2026-09-20T15:14:20.000000Z");
+        control_stop(); /* on disk as well */
+        CHECK(control_start() && run_until(engine_is_up, NULL));
+        CHECK_STR(end_of(first), "2026-09-20T15:14:20.000000Z");
+        rig.now_ns += S_NS;
+        t->on(t);
+        CHECK(run_until(is_gone, first));
+        CHECK_INT(get(second), ==, 200);
+        rig.now_ns += 30 * S_NS;
+        t->on(t);
+        CHECK(run_until(is_gone, second));
+}
+
+static void a_timeout_given_after_that_is_of_the_new_time(void)
+{
+        struct timer *t = &rig.control.lives.timer;
+        char id[SANDBOX_ID_MAX], path[64];
+
+        CHECK(create(BASE, id));
+        (void)snprintf(path, sizeof(path), "/sandboxes/%s/timeout", id);
+        rig_set_clock(7200);
+        CHECK_INT(ask("POST", path, "{\"timeout\":100}"), ==, 204); /* before anybody has looked at the clock */
+        t->on(t);
+        CHECK_STR(end_of(id), "2026-09-21T16:15:00.000000Z");
+        rig_set_clock(-7200);
+        CHECK_INT(ask("POST", path, "{\"timeout\":10}"), ==, 204);
+        CHECK_STR(end_of(id), "2026-09-21T14:13:30.000000Z");
+        rig.now_ns += 10 * S_NS;
+        t->on(t);
+        CHECK(run_until(is_gone, id));
+}
+
+/* NTP keeps it right by a little at a time. */
+static void a_clock_that_is_kept_right_moves_nothing(void)
+{
+        struct timer *t = &rig.control.lives.timer;
+        char id[SANDBOX_ID_MAX];
+
+        CHECK(create(BASE, id));
+        for (int i = 0; i < 100; i++) {
+                rig.now_ns += S_NS / 10;
+                rig.set_ns += S_NS / 50;
+                t->on(t);
+        }
+        CHECK_STR(end_of(id), "2026-09-21T14:14:20.000000Z");
+}
+
 static void overdue_ones_end_right_after_a_restart(void)
 {
         char id[SANDBOX_ID_MAX], other[SANDBOX_ID_MAX];
@@ -544,6 +613,9 @@ int main(void)
         RUN_IN_RIG(nonsense_from_an_edge_is_answered);
         RUN_IN_RIG(a_deadline_ends_it_on_time);
         RUN_IN_RIG(a_short_deadline_needs_no_help);
+        RUN_IN_RIG(a_clock_that_is_set_moves_the_ends_along);
+        RUN_IN_RIG(a_timeout_given_after_that_is_of_the_new_time);
+        RUN_IN_RIG(a_clock_that_is_kept_right_moves_nothing);
         RUN_IN_RIG(overdue_ones_end_right_after_a_restart);
         RUN_IN_RIG(a_restart_of_control_keeps_them);
         RUN_IN_RIG(what_died_meanwhile_is_gone_after_a_restart);

@@ -5,6 +5,12 @@
 
 /* ---- pause ---- */
 
+static bool engine_is_holding(void *arg)
+{
+        (void)arg;
+        return engine.held;
+}
+
 static void a_pause_keeps_all_but_the_processes(void)
 {
         char id[SANDBOX_ID_MAX], token[65], checkpoint[CHECKPOINT_ID_MAX];
@@ -74,6 +80,26 @@ static void memory_may_be_left_behind_at_connect(void)
         CHECK(!json_object_get(engine.plan, "checkpoint"));
         CHECK(json_object_get(json_object_get(engine.plan, "init"), "envVars"));
         CHECK(run_until(nothing_is_left, NULL));
+}
+
+/* Nobody knows its id yet, and a guess is not answered otherwise than any other. */
+static void one_that_is_being_started_cannot_be_paused(void)
+{
+        char id[SANDBOX_ID_MAX];
+        struct client c;
+
+        engine.holds_create = true;
+        start(&c, "POST", "/v2/sandboxes", BASE);
+        CHECK(run_until(engine_is_holding, NULL));
+        (void)snprintf(id, sizeof(id), "%s",
+                       json_string_value(json_object_get(json_object_get(engine.held, "plan"), "id")));
+        CHECK_INT(pause_it(id), ==, 404);
+        CHECK_INT(state_of(id), ==, SANDBOX_STARTING);
+        engine_release();
+        CHECK(run_until(client_is_done, &c));
+        CHECK_INT(c.status, ==, 201);
+        client_close(&c);
+        CHECK_INT(pause_it(id), ==, 204); /* and at once when it is there */
 }
 
 static void a_second_pause_is_409(void)
@@ -345,12 +371,6 @@ static void a_failed_resume_stays_paused(void)
 
 /* ---- a resume after which nobody inside answers ---- */
 
-static bool engine_is_holding(void *arg)
-{
-        (void)arg;
-        return engine.held;
-}
-
 static bool one_image(void *arg)
 {
         (void)arg;
@@ -512,6 +532,31 @@ static void the_deprecated_resume_works(void)
         CHECK_INT(ask("POST", path_of(id, "/connect"), "{}"), ==, 400); /* v1 wants a timeout */
         CHECK_INT(ask("POST", path_of(id, "/connect"), "{\"timeout\":90000}"), ==, 400);
         CHECK_INT(ask("POST", path_of(id, "/connect"), "{\"timeout\":9}"), ==, 201);
+}
+
+/* ---- a clock that is set ---- */
+
+static void a_paused_one_does_not_care_what_time_it_is(void)
+{
+        char id[SANDBOX_ID_MAX];
+
+        CHECK(create("{\"templateID\":\"base\",\"timeout\":60,\"autoPause\":true}", id));
+        CHECK_INT(pause_it(id), ==, 204);
+        rig_set_clock(-86400);
+        CHECK_STR(shown(id, "endAt"), "2026-09-21T14:13:20.000000Z"); /* when it was paused, as it seemed then */
+        CHECK_INT(connect_to(id, "{\"timeout\":20}"), ==, 201);
+        CHECK_STR(shown(id, "endAt"), "2026-09-20T14:13:40.000000Z");
+        CHECK_INT(pause_it(id), ==, 204);
+        rig_set_clock(2 * 86400);
+        CHECK_INT(connect_to(id, "{\"timeout\":20}"), ==, 201);
+        CHECK_STR(shown(id, "endAt"), "2026-09-22T14:13:40.000000Z");
+        engine.holds = "pause"; /* and in the middle of it */
+        CHECK_INT(ask("POST", path_of(id, "/timeout"), "{\"timeout\":0}"), ==, 204);
+        CHECK(until(id, SANDBOX_PAUSING) && run_until(engine_is_holding, NULL));
+        rig_set_clock(3600);
+        engine_release();
+        CHECK(until(id, SANDBOX_PAUSED));
+        CHECK_STR(shown(id, "endAt"), "2026-09-22T15:13:20.000000Z");
 }
 
 /* ---- at the end of its time ---- */
@@ -805,6 +850,7 @@ int main(void)
         RUN_IN_RIG(a_pause_keeps_all_but_the_processes);
         RUN_IN_RIG(without_memory_it_is_started_anew);
         RUN_IN_RIG(memory_may_be_left_behind_at_connect);
+        RUN_IN_RIG(one_that_is_being_started_cannot_be_paused);
         RUN_IN_RIG(a_second_pause_is_409);
         RUN_IN_RIG(concurrent_pauses_join);
         RUN_IN_RIG(connect_while_pausing_waits_and_resumes);
@@ -824,6 +870,7 @@ int main(void)
         RUN_IN_RIG(the_last_word_is_the_fact);
         RUN_IN_RIG(running_ones_are_counted_at_resume);
         RUN_IN_RIG(the_deprecated_resume_works);
+        RUN_IN_RIG(a_paused_one_does_not_care_what_time_it_is);
         RUN_IN_RIG(at_its_end_it_is_paused_if_it_wants);
         RUN_IN_RIG(at_its_end_files_only_if_it_wants);
         RUN_IN_RIG(at_its_end_what_cannot_be_saved_keeps_its_files);

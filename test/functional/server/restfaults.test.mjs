@@ -88,18 +88,41 @@ test('a damaged image is noticed, and the files are still there', withServer(col
   await returned(server, before)
 }))
 
+const crc32c = (text) => {
+  let crc = ~0
+  for (const byte of Buffer.from(text)) {
+    crc ^= byte
+    for (let bit = 0; bit < 8; bit++) crc = (crc >>> 1) ^ (crc & 1 ? 0x82f63b78 : 0)
+  }
+  return (~crc >>> 0).toString(16).padStart(8, '0')
+}
+const inOrder = (value) =>
+  Array.isArray(value) ? value.map(inOrder) : value && typeof value === 'object' ? Object.fromEntries(Object.keys(value).sort().map((k) => [k, inOrder(value[k])])) : value
+
+/** A manifest whose own sum is right. */
+function withSum({ manifest_crc32c: sum, ...rest }) {
+  assert.match(sum, /^[0-9a-f]{8}$/)
+  return JSON.stringify(inOrder({ ...rest, manifest_crc32c: crc32c(JSON.stringify(inOrder(rest))) }))
+}
+
 test('an image of another version is refused in words', withServer(cold, async ({ server }) => {
   const before = await settled(server)
-  for (const change of [{ format: 4711 }, { envd: 'f'.repeat(64) }]) {
+  const changes = [
+    [{ format: 4711 }, /the checkpoint is of format 4711, this server reads format \d/],
+    [{ machine: 'vax' }, /the checkpoint is of another machine: vax, this is \w/],
+    [{ envd: 'f'.repeat(64) }, /checkpoint damaged: its envd \(f{12}\) is not kept any more/],
+  ]
+  for (const [change, words] of changes) {
     const { sandbox } = await counting()
     await sandbox.pause()
     const { manifest } = images(server, sandbox.sandboxId)
     const old = JSON.parse(fs.readFileSync(manifest, 'utf8'))
     assert.ok(Object.keys(change).every((k) => k in old), `manifest has ${Object.keys(old)}`)
-    fs.writeFileSync(manifest, JSON.stringify({ ...old, ...change }))
+    assert.equal(JSON.parse(withSum(old)).manifest_crc32c, old.manifest_crc32c) // or what follows would say nothing
+    fs.writeFileSync(manifest, withSum({ ...old, ...change }))
     const answer = await post(server, sandbox.sandboxId, 'connect', { timeout: 100 })
     assert.ok(answer.status >= 400, answer.body)
-    assert.match(answer.json.message, /format|version|envd|damaged/i)
+    assert.match(answer.json.message, words)
     assert.equal(await stateOf(server, sandbox.sandboxId), 'paused')
     fs.writeFileSync(manifest, JSON.stringify(old))
     await sandbox.connect() // put right, it works

@@ -129,6 +129,12 @@ static void forget_dirs(struct watch *w, const char *name)
         }
 }
 
+/* What concerns one directory in a tree and not the watch: it is gone meanwhile, or (of the kernel's) closed to root. */
+static bool is_left_out(int r)
+{
+        return r == -ENOENT || r == -ENOTDIR || r == -EACCES;
+}
+
 /* Watch a directory and all below it.  is_new: what is found in it counts as created. */
 static int add_tree(struct watch *w, const char *name, bool is_new)
 {
@@ -142,7 +148,7 @@ static int add_tree(struct watch *w, const char *name, bool is_new)
                 return r < 0 ? r : -ENOMEM;
         dir = opendir(path);
         if (!dir)
-                return errno == ENOENT || errno == EACCES ? 0 : -errno;
+                return is_left_out(-errno) ? 0 : -errno;
         while (r == 0 && (e = readdir(dir))) {
                 AUTO_FREE char *child = NULL;
 
@@ -155,8 +161,8 @@ static int add_tree(struct watch *w, const char *name, bool is_new)
                         w->on_event(w, WATCH_CREATE, child);
                 if (r == 0 && e->d_type == DT_DIR)
                         r = add_tree(w, child, is_new);
-                if (r == -ENOENT || r == -ENOTDIR)
-                        r = 0; /* gone meanwhile */
+                if (is_left_out(r))
+                        r = 0;
         }
         (void)closedir(dir);
         return r;
@@ -189,7 +195,7 @@ static void follow(struct watch *w, const struct inotify_event *ev, const char *
         } else if (ev->mask & (IN_CREATE | IN_MOVED_TO) && !was_moved_here) {
                 r = add_tree(w, name, true);
         }
-        if (r < 0 && r != -ENOENT && r != -ENOTDIR)
+        if (r < 0 && !is_left_out(r))
                 watch_fail(w, errno_text(-r));
 }
 

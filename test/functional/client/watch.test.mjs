@@ -61,6 +61,14 @@ test('a tree: what is there, and folders made later', withSandbox(async (sandbox
   await Promise.all([flat.handle.stop(), seen.handle.stop()])
 }))
 
+test('all there is: directories nobody may look into are left out', withSandbox(async (sandbox) => {
+  const seen = await watch(sandbox, '/', { recursive: true })
+  await sandbox.files.write('anywhere/deep.txt', 'x')
+  await seen.until(CREATE, 'home/user/anywhere/deep.txt')
+  await seen.handle.stop()
+  await seen.exited
+}))
+
 test('events with what they are about', withSandbox(async (sandbox) => {
   await sandbox.files.makeDir('place')
   const seen = await watch(sandbox, 'place', { includeEntry: true, allowNetworkMounts: true })

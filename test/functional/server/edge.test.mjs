@@ -106,9 +106,7 @@ test('private traffic: exact refusals; the daemon has its own token', leakless(a
   const body = async (options) => { const a = await ask(own, 3000, options); assert.equal(a.status, 403); return JSON.parse(a.body) }
   assert.deepEqual(await body(), missing)
   assert.deepEqual(await body({ path: `/?e2b-traffic-access-token=${token}`, headers: { Cookie: `e2b-traffic-access-token=${token}` } }), missing)
-  const refusal = await body({ headers: { 'e2b-traffic-access-token': token.slice(1) } })
-  assert.deepEqual([refusal.sandboxId, refusal.code], [sandboxId, 403])
-  assert.ok(wrong.message.endsWith(refusal.message) || refusal.message === wrong.message, refusal.message)
+  assert.deepEqual(await body({ headers: { 'e2b-traffic-access-token': token.slice(1) } }), wrong)
   assert.match((await ask(own, 3000, { headers: browser })).body, /Missing Traffic Access Token/)
   assert.match((await ask(own, 3000, { headers: { ...browser, 'e2b-traffic-access-token': 'x' } })).body, /Invalid Traffic Access Token/)
   for (const name of ['e2b-traffic-access-token', 'E2B-Traffic-Access-Token'])

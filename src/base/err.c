@@ -14,6 +14,7 @@ static const struct {
         [ERR_NOT_FOUND] = {"not_found", -ENOENT},
         [ERR_CONFLICT] = {"conflict", -EEXIST},
         [ERR_LIMIT] = {"limit", -ENOSPC},
+        [ERR_TOO_LARGE] = {"too_large", -EFBIG},
         [ERR_DENIED] = {"denied", -EACCES},
         [ERR_TIMEOUT] = {"timeout", -ETIMEDOUT},
         [ERR_UNAVAILABLE] = {"unavailable", -EAGAIN},

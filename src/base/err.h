@@ -11,6 +11,7 @@ enum err_kind {
         ERR_NOT_FOUND,   /* what was named does not exist */
         ERR_CONFLICT,    /* exists already, or is in the wrong state */
         ERR_LIMIT,       /* a limit is reached */
+        ERR_TOO_LARGE,   /* for this way of doing it; there may be another */
         ERR_DENIED,      /* not allowed */
         ERR_TIMEOUT,     /* took too long */
         ERR_UNAVAILABLE, /* not now; trying again may help */

@@ -110,9 +110,9 @@ void answer_error_as(struct exchange *x, unsigned status, int body_code, const c
 void answer_err(struct exchange *x, const struct err *err)
 {
         static const unsigned status[] = {
-                [ERR_NONE] = 500,     [ERR_INVALID] = 400,     [ERR_NOT_FOUND] = 404,
-                [ERR_CONFLICT] = 409, [ERR_LIMIT] = 503,       [ERR_DENIED] = 403,
-                [ERR_TIMEOUT] = 504,  [ERR_UNAVAILABLE] = 503, [ERR_INTERNAL] = 500,
+                [ERR_NONE] = 500,        [ERR_INVALID] = 400,   [ERR_NOT_FOUND] = 404, [ERR_CONFLICT] = 409,
+                [ERR_LIMIT] = 503,       [ERR_TOO_LARGE] = 413, [ERR_DENIED] = 403,    [ERR_TIMEOUT] = 504,
+                [ERR_UNAVAILABLE] = 503, [ERR_INTERNAL] = 500,
         };
 
         answer_error(x, status[err->kind], NULL, "%s", err->msg);

@@ -69,6 +69,11 @@ static int get_seconds(struct str query, const char *name, uint64_t *ret, struct
         return 0;
 }
 
+static bool is_measurable(const struct life *l)
+{
+        return l->sandbox.state == SANDBOX_RUNNING || l->sandbox.state == SANDBOX_COPYING;
+}
+
 void handle_metrics(struct exchange *x)
 {
         struct life *l = lives_find_of(&x->control->lives, x->id, x->team);
@@ -78,7 +83,7 @@ void handle_metrics(struct exchange *x)
         if (get_seconds(x->rq->url.query, "start", &start, &err) < 0 ||
             get_seconds(x->rq->url.query, "end", &end, &err) < 0) {
                 answer_err(x, &err);
-        } else if (!l || l->sandbox.state != SANDBOX_RUNNING || now < start || now > end) {
+        } else if (!l || !is_measurable(l) || now < start || now > end) {
                 answer_json(x, 200, json_array());
         } else {
                 x->call.on = on_stats;

@@ -152,7 +152,8 @@ static void try_connect(struct exchange *x)
                 return;
         }
         switch (l->sandbox.state) {
-        case SANDBOX_RUNNING: answer_running(x, l, x->wish.is_begun ? 201 : 200); break;
+        case SANDBOX_RUNNING:
+        case SANDBOX_COPYING: answer_running(x, l, x->wish.is_begun ? 201 : 200); break;
         case SANDBOX_PAUSED: begin_resume(x, l); break;
         case SANDBOX_KILLING: answer_in_transition(x, l); break;
         case SANDBOX_RESUMING:

@@ -80,7 +80,7 @@ static struct life *running(struct exchange *x)
 {
         struct life *l = lives_find_of(&x->control->lives, x->id, x->team);
 
-        if (l && l->sandbox.state == SANDBOX_RUNNING)
+        if (l && (l->sandbox.state == SANDBOX_RUNNING || l->sandbox.state == SANDBOX_COPYING))
                 return l;
         if (!l || l->sandbox.state == SANDBOX_PAUSED || l->sandbox.state == SANDBOX_SHIFTING)
                 answer_no_sandbox(x);

@@ -81,6 +81,8 @@ static void list_it(struct snapshot_job *job)
                 err_sys(&err, r, "snapshot");
         else
                 r = snapshots_add(&x->control->snapshots, &job->snapshot, &err);
+        if (r == 0 && layers_sealed(layers) > LAYERS_SEALED_MAX)
+                chains_look(&x->control->chains);
         refs_release(&x->control->refs, checkpoint, layers);
         json_decref(layers);
         job->is_held = false;

@@ -5,6 +5,7 @@
 #define CREATE_TIMEOUT_MS 30000
 #define BEGIN_TIMEOUT_MS 300000 /* with memory: all of it may have to be read */
 #define PAUSE_TIMEOUT_MS 900000 /* and written */
+#define COPY_TIMEOUT_MS PAUSE_TIMEOUT_MS
 #define SEAL_TIMEOUT_MS 120000
 #define FLUSH_TIMEOUT_MS 900000
 
@@ -53,7 +54,8 @@ void life_on_created(struct life *l, const struct err *err); /* STARTING: life_s
 void life_on_paused(struct life *l, const struct err *err);  /* PAUSING: life_rest.c */
 void life_on_resumed(struct life *l, const struct err *err); /* RESUMING */
 void life_on_deaf(struct life *l, const json_t *deaf);       /* the same: it runs, and its envd does not answer */
-void life_on_imaged(struct life *l, const struct err *err);  /* SNAPSHOTTING: life_image.c */
+void life_on_copied(struct life *l, const struct err *err);  /* COPYING: life_image.c */
+void life_on_imaged(struct life *l, const struct err *err);  /* SNAPSHOTTING */
 void life_on_shifted(struct life *l, const struct err *err); /* SHIFTING */
 void life_on_rolled(struct life *l, const struct err *err);  /* ROLLING_BACK: life_rollback.c */
 void life_ask_kill(struct life *l);                          /* life_end.c */
@@ -69,9 +71,11 @@ void life_now_paused(struct life *l, int64_t started_ns, int64_t end_ns, const s
 /* ---- life_image.c ---- */
 void life_apply_sealed(struct life *l, const char *layer);   /* the engine says its upper directory is now that layer */
 void life_give_image(struct life *l, const struct err *err); /* to its taker, if any */
+/* COPYING: there is no copy, and it goes on. */
+void life_fail_copy(struct life *l, const struct err *err);
 /* SNAPSHOTTING, and found at rest: begin it again. */
 void life_begin_again(struct life *l);
-void life_drop_sealing(struct life *l);
+void life_drop_sealing(struct life *l); /* and the checkpoint of a copy */
 void life_forget_flat(struct life *l);
 
 /* ---- life_rollback.c ---- */

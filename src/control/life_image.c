@@ -1,10 +1,13 @@
 /* Taking a copy of a sandbox, for snapshots and forks.
  *
- *   running  row SNAPSHOTTING, with the checkpoint to be → edges → engine: pause, not yet on disk → seal: its upper
- *            directory becomes a layer → row: that layer → engine: create, from both → the taker has its image; running
+ *   running  COPYING, in memory only → engine: copy → the taker has its image; running, as it was all the time to
+ *            everybody else: row, edges and streams know nothing of it
+ *   large    its files are too many to be copied: row SNAPSHOTTING, with the checkpoint to be → edges → engine: pause, not
+ *            yet on disk → seal: its upper directory becomes a layer → row: that layer → engine: create, from both → the
+ *            taker has its image; running
  *   paused   SHIFTING → seal, if there is an upper directory of its own → flush → row → on disk → the image
  *
- * Whatever fails, a sandbox that ran is begun again; if that fails twice, it is left paused. */
+ * Whatever fails, a sandbox that ran runs on or is begun again; if that fails twice, it is left paused. */
 #include <errno.h>
 #include <string.h>
 
@@ -22,41 +25,49 @@ void image_taker_cancel(struct image_taker *t)
         t->life = NULL;
 }
 
-void life_give_image(struct life *l, const struct err *err)
+static void give(struct life *l, const struct image *image, const struct err *err)
 {
         struct image_taker *t = TAKE_PTR(l->taker);
-        struct image image = {.layers = l->sandbox.layers, .image_secured = l->sandbox.image_secured};
 
         if (!t)
                 return;
         t->life = NULL;
+        t->on(t, err ? NULL : image, err);
+}
+
+void life_give_image(struct life *l, const struct err *err)
+{
+        struct image image = {.layers = l->sandbox.layers, .image_secured = l->sandbox.image_secured};
+
         memcpy(image.checkpoint, l->sandbox.checkpoint, sizeof(image.checkpoint));
         memcpy(image.image_of, l->sandbox.image_of, sizeof(image.image_of));
-        t->on(t, err ? NULL : &image, err);
+        give(l, &image, err);
 }
 
 void life_drop_sealing(struct life *l)
 {
         json_t *one = l->sealing[0] ? json_pack("[s]", l->sealing) : NULL;
 
-        refs_release(l->lives->o.refs, "", one);
+        refs_release(l->lives->o.refs, l->copying, one);
         json_decref(one);
-        l->sealing[0] = 0;
+        l->sealing[0] = l->copying[0] = 0;
 }
 
-/* Pick and hold the name of the layer to be. */
-static int pick_layer(struct life *l, struct err *err)
+/* Pick and hold the names of the layer to be and, for one that runs, of the checkpoint. */
+static int pick_names(struct life *l, bool with_checkpoint, struct err *err)
 {
         json_t *one;
         int r = -ENOMEM;
 
         sealed_id_make(l->sealing);
+        if (with_checkpoint)
+                checkpoint_id_make(l->copying);
         one = json_pack("[s]", l->sealing);
         if (one)
-                r = refs_hold(l->lives->o.refs, "", one);
+                r = refs_hold(l->lives->o.refs, l->copying, one);
         json_decref(one);
         if (r < 0) {
-                l->sealing[0] = 0;
+                l->sealing[0] = l->copying[0] = 0;
                 return err_sys(err, r, "copy sandbox");
         }
         return 0;
@@ -107,7 +118,70 @@ void life_apply_sealed(struct life *l, const char *layer)
         (void)record_sealed(l, layer, state == SANDBOX_SHIFTING ? SANDBOX_PAUSED : state, &err);
 }
 
-/* ---- one that runs ---- */
+/* ---- one that runs, and goes on running ---- */
+
+static void copy_running(struct life *l)
+{
+        life_go(l, SANDBOX_COPYING);
+        life_call(l, STEP_COPY,
+                  json_pack("{s:s,s:s,s:s,s:s}", "op", "copy", "id", l->sandbox.id, "checkpoint", l->copying, "layer",
+                            l->sealing),
+                  COPY_TIMEOUT_MS);
+}
+
+static void give_copy(struct life *l)
+{
+        struct image image = {.image_secured = l->sandbox.is_secured};
+        const struct err no_memory = {.kind = ERR_INTERNAL, .msg = "out of memory"};
+
+        image.layers = layers_with(l->flat ? l->flat : l->sandbox.layers, l->sealing);
+        memcpy(image.checkpoint, l->copying, sizeof(image.checkpoint));
+        memcpy(image.image_of, l->sandbox.id, sizeof(image.image_of));
+        give(l, &image, image.layers ? NULL : &no_memory);
+        if (layers_sealed(image.layers) > LAYERS_SEALED_MAX)
+                l->lives->o.on_long(l->lives->o.arg);
+        json_decref(image.layers);
+}
+
+/* As it was, but for its deadline, which did not count meanwhile. */
+static void run_on(struct life *l)
+{
+        life_drop_sealing(l);
+        life_go(l, SANDBOX_RUNNING);
+        if (life_set_deadline(l, l->sandbox.end_ns) < 0)
+                life_kill(l, "no memory for its deadline", NULL);
+        else
+                life_settle(l, NULL);
+}
+
+static int stop_running(struct life *l, struct err *err);
+
+void life_fail_copy(struct life *l, const struct err *err)
+{
+        log_warn("sandbox.copy", "sandbox=%s failed=\"%s\"", l->sandbox.id, err->msg);
+        give(l, NULL, err);
+        run_on(l);
+}
+
+void life_on_copied(struct life *l, const struct err *err)
+{
+        struct err why;
+
+        if (life_is_unknown(l, err))
+                return;
+        if (!err) {
+                give_copy(l);
+                run_on(l);
+        } else if (err->kind == ERR_NOT_FOUND) {
+                life_exited(l);
+        } else if (err->kind != ERR_TOO_LARGE) {
+                life_fail_copy(l, err);
+        } else if (stop_running(l, &why) < 0) {
+                life_fail_copy(l, &why);
+        }
+}
+
+/* ---- one that runs, and has to be begun again ---- */
 
 static int check_room(const struct life *l, struct err *err)
 {
@@ -125,13 +199,14 @@ static int check_room(const struct life *l, struct err *err)
                        l->sandbox.id, PLAN_LAYERS_MAX);
 }
 
-static int copy_running(struct life *l, struct err *err)
+/* The checkpoint to be is its own now, until it is begun again. */
+static int stop_running(struct life *l, struct err *err)
 {
         char checkpoint[CHECKPOINT_ID_MAX];
         struct life_row row = life_row_of(l);
         int r;
 
-        checkpoint_id_make(checkpoint);
+        memcpy(checkpoint, l->copying, sizeof(checkpoint));
         row.state = SANDBOX_SNAPSHOTTING;
         row.checkpoint = checkpoint;
         row.image_of = l->sandbox.id;
@@ -140,6 +215,8 @@ static int copy_running(struct life *l, struct err *err)
         r = life_record(l, &row, err);
         if (r < 0)
                 return r;
+        refs_release(l->lives->o.refs, l->copying, NULL);
+        l->copying[0] = 0;
         life_go(l, SANDBOX_SNAPSHOTTING);
         life_show(l);
         life_call(l, STEP_PAUSE,
@@ -264,21 +341,17 @@ void life_on_shifted(struct life *l, const struct err *err)
 
 int life_take_image(struct life *l, struct image_taker *t, struct err *err)
 {
-        int r;
+        bool is_running = l->sandbox.state == SANDBOX_RUNNING;
+        int r = check_room(l, err);
 
-        r = check_room(l, err);
         if (r == 0)
-                r = pick_layer(l, err);
+                r = pick_names(l, is_running, err);
         if (r < 0)
                 return r;
-        if (l->sandbox.state == SANDBOX_RUNNING)
-                r = copy_running(l, err);
+        if (is_running)
+                copy_running(l);
         else
                 copy_paused(l);
-        if (r < 0) {
-                life_drop_sealing(l);
-                return r;
-        }
         l->taker = t;
         t->life = l;
         return 0;

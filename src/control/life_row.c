@@ -100,5 +100,7 @@ int life_write_again(struct life *l, struct err *err)
                 return 0;
         if (row.state == SANDBOX_SHIFTING)
                 row.state = SANDBOX_PAUSED;
+        if (row.state == SANDBOX_COPYING)
+                row.state = SANDBOX_RUNNING;
         return life_record(l, &row, err);
 }

@@ -28,6 +28,7 @@ static void on_step(struct life *l, const struct err *err)
         case SANDBOX_STARTING: life_on_created(l, err); break;
         case SANDBOX_PAUSING: life_on_paused(l, err); break;
         case SANDBOX_RESUMING: life_on_resumed(l, err); break;
+        case SANDBOX_COPYING: life_on_copied(l, err); break;
         case SANDBOX_SNAPSHOTTING: life_on_imaged(l, err); break;
         case SANDBOX_SHIFTING: life_on_shifted(l, err); break;
         case SANDBOX_ROLLING_BACK: life_on_rolled(l, err); break;
@@ -334,7 +335,8 @@ int life_set_end(struct life *l, int64_t end_ns, struct err *err)
                 return r;
         lives_tidy_later(l->lives);
         l->sandbox.end_ns = end_ns;
-        (void)life_set_deadline(l, end_ns); /* moves only: it is in there */
+        if (l->sandbox.state == SANDBOX_RUNNING)    /* COPYING: when that is over */
+                (void)life_set_deadline(l, end_ns); /* moves only: it is in there */
         return 0;
 }
 

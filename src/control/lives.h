@@ -43,7 +43,8 @@ struct life_waiter { /* embedded in whoever waits for the end of a transition; z
 
 enum life_step { /* what is under way in a transition */
                  STEP_NONE,
-                 STEP_PAUSE, /* asked of the engine, as the next four */
+                 STEP_COPY, /* asked of the engine, as the next five */
+                 STEP_PAUSE,
                  STEP_SEAL,
                  STEP_FLUSH,
                  STEP_CREATE,
@@ -62,8 +63,9 @@ struct life {
         enum life_step step;
         struct engine_call call; /* its step at the engine */
         struct durable_waiter synced;
-        struct image_taker *taker;          /* who takes a copy; borrowed; NULL: nobody (any more) */
-        char sealing[SEALED_ID_MAX];        /* the layer its upper directory is to become; held; "": none */
+        struct image_taker *taker;   /* who takes a copy; borrowed; NULL: nobody (any more) */
+        char sealing[SEALED_ID_MAX]; /* the layer its upper directory, or a copy of it, is to become; held; "": none */
+        char copying[CHECKPOINT_ID_MAX];    /* STEP_COPY: the checkpoint to be, which is not its own; held; "": none */
         bool with_memory;                   /* RESUMING: from the checkpoint */
         bool is_expiring;                   /* PAUSING: because its time was up */
         bool is_retried;                    /* SNAPSHOTTING: beginning it again failed once */

@@ -5,6 +5,7 @@
  *   PAUSING       it runs on, 503            it is paused                 it has ended
  *   PAUSED        (strange) it runs          -, or a leftover to end      -, or its files are gone: found at resume
  *   RESUMING      it runs                    it is paused, 503            paused if on a new upper directory, else ended
+ *   COPYING       it runs on                 it is paused                 it has ended
  *   SNAPSHOTTING  it runs on                 it is begun again            it has ended
  *   ROLLING_BACK  ended and begun again, whatever there is
  *   KILLING       ended again                ended again                  it is gone
@@ -130,6 +131,7 @@ static void on_running(struct life *l)
                 life_now_running(l, s->started_ns, s->end_ns);
                 life_settle(l, NULL);
                 break;
+        case SANDBOX_COPYING: life_fail_copy(l, &restarted); break;
         case SANDBOX_SNAPSHOTTING:
                 life_drop_sealing(l);
                 life_now_running(l, s->started_ns, s->end_ns);
@@ -143,6 +145,11 @@ static void on_running(struct life *l)
 static void on_paused(struct life *l, const json_t *entry)
 {
         switch (l->sandbox.state) {
+        case SANDBOX_COPYING:
+                life_drop_sealing(l);
+                life_give_image(l, &restarted);
+                life_go(l, SANDBOX_RUNNING);
+                __attribute__((fallthrough));
         case SANDBOX_RUNNING:
                 log_warn("sandbox.strange", "sandbox=%s is paused and should run", l->sandbox.id);
                 take_rest(l, entry);
@@ -172,6 +179,7 @@ static void on_nothing(struct life *l)
         switch (l->sandbox.state) {
         case SANDBOX_RUNNING:
         case SANDBOX_PAUSING:
+        case SANDBOX_COPYING:
         case SANDBOX_SNAPSHOTTING: life_exited(l); break;
         case SANDBOX_RESUMING:
                 if (l->sandbox.upper_kept)

@@ -93,7 +93,7 @@ static bool may_wait(const struct sandbox *s)
 
 json_t *show_route(const struct control *c, const struct sandbox *s)
 {
-        struct route r = {.is_running = s->state == SANDBOX_RUNNING,
+        struct route r = {.is_running = s->state == SANDBOX_RUNNING || s->state == SANDBOX_COPYING,
                           .mask_host = (char *)sandbox_mask_host(s)}; /* borrowed for the call */
         struct secrets secrets;
 

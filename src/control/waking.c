@@ -102,7 +102,8 @@ static void try_wake(struct wake_job *job)
                 return;
         }
         switch (l->sandbox.state) {
-        case SANDBOX_RUNNING: feed_wake_answer(job_free(job), show_route(c, &l->sandbox), NULL); break;
+        case SANDBOX_RUNNING:
+        case SANDBOX_COPYING: feed_wake_answer(job_free(job), show_route(c, &l->sandbox), NULL); break;
         case SANDBOX_PAUSED: resume(job, l); break;
         case SANDBOX_RESUMING:
                 job->is_begun = true;

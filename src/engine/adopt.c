@@ -143,6 +143,7 @@ static int settle(struct guest *s, struct err *err)
                 log_error("still.unreadable", "sandbox=%s error=\"%s\"", s->record.id, why.msg);
                 is_at_rest = true;
         }
+        rest_drop(e, dir, WORKER_COPY);
         (void)work_note_remove(dir);
         if (s->death.fd < 0 && find_and_take(s, dir, err) < 0 && !is_at_rest)
                 return -ENOENT;

@@ -109,6 +109,8 @@ static int dump_options(struct buf *o, const struct criu_dump *d, unsigned log_l
             (r = number(o, CRIU_OPT_FILE_LOCKS, 1)) < 0 || (r = number(o, CRIU_OPT_LINK_REMAP, 1)) < 0 ||
             (r = number(o, CRIU_OPT_GHOST_LIMIT, GHOST_BYTES_MAX)) < 0 || (r = number(o, CRIU_OPT_FORCE_IRMAP, 1)) < 0)
                 return r;
+        if (d->on_written && (r = number(o, CRIU_OPT_NOTIFY_SCRIPTS, 1)) < 0)
+                return r;
         if (d->freeze_cgroup && (r = text(o, CRIU_OPT_FREEZE_CGROUP, d->freeze_cgroup)) < 0)
                 return r;
         return add_scan_paths(o, d->pid);
@@ -131,6 +133,27 @@ static int empty_dir(int dir)
         return r;
 }
 
+/* Hooks, until the answer comes.  What ours says is for us alone: CRIU cleans up either way, and a dump that it takes for
+ * failed would be tried again. */
+static int hear_dump(struct criu_worker *w, const struct criu_dump *d, struct buf *in, struct criu_rpc_answer *a,
+                     struct err *refusal, struct err *err)
+{
+        AUTO_BUF struct buf reply = BUF_INIT(64);
+        int r = criu_rpc_notified(&reply, true);
+
+        if (r < 0)
+                return err_sys(err, r, "hear CRIU");
+        do {
+                r = criu_worker_receive(w, -1, in, a, err); /* a killed CRIU could leave them spoilt */
+                if (r < 0 || a->type != CRIU_RPC_NOTIFY)
+                        break;
+                if (d->on_written && str_is(a->script, "post-dump"))
+                        (void)d->on_written(d->arg, refusal);
+                r = criu_worker_send(w, &reply, err);
+        } while (r == 0);
+        return r;
+}
+
 /* One try.  1: done; 0: CRIU could not, *f says why; negative: there was no talking to it. */
 static int dump_once(const struct criu_tool *t, const struct criu_dump *d, unsigned log_level, int dir,
                      struct criu_failure *f, struct err *err)
@@ -138,6 +161,7 @@ static int dump_once(const struct criu_tool *t, const struct criu_dump *d, unsig
         AUTO_BUF struct buf options = BUF_INIT(CRIU_RPC_BYTES_MAX), message = BUF_INIT(CRIU_RPC_BYTES_MAX);
         AUTO_BUF struct buf in = BUF_INIT(CRIU_RPC_BYTES_MAX);
         struct criu_rpc_answer a;
+        struct err refusal = {0};
         struct criu_call call = {
                 .tool = t, .paths = {d->images, d->freeze_cgroup}, .path_count = d->freeze_cgroup ? 2 : 1};
         struct criu_worker w;
@@ -152,10 +176,14 @@ static int dump_once(const struct criu_tool *t, const struct criu_dump *d, unsig
                 return r;
         r = criu_worker_send(&w, &message, err);
         if (r == 0)
-                r = criu_worker_receive(&w, -1, &in, &a, err); /* a killed CRIU could leave them spoilt */
+                r = hear_dump(&w, d, &in, &a, &refusal, err);
         criu_worker_done(&w);
         if (r < 0)
                 return r;
+        if (refusal.kind != ERR_NONE) {
+                *err = refusal;
+                return err_wrap(err, "dump");
+        }
         if (a.type == CRIU_RPC_DUMP && a.is_success)
                 return 1;
         criu_failure_explain(dir, DUMP_LOG, a.error, d->pid, f);

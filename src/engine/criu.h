@@ -20,6 +20,11 @@ struct criu_dump {
         const char *images; /* absolute, not below /run: where to write; exists, is empty, mode 0711 */
         const char
                 *freeze_cgroup; /* absolute path of its v2 group, frozen already; NULL: CRIU stops tasks one by one */
+        /* May be NULL.  Everything is written, nothing runs yet, and the names that CRIU gives to files which have lost
+         * theirs (link_remap.N) are still in the file system: they go when this returns.  Negative: the dump has failed
+         * with that error.  May be called again when CRIU fails after it, and is tried once more. */
+        int (*on_written)(void *arg, struct err *err);
+        void *arg;
 };
 
 struct criu_stats {

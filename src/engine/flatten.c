@@ -229,7 +229,7 @@ static int fill(struct merge *m, const struct task *t)
                 r = admit_whiteouts(t->out);
         if (r == 0 && fstat(t->of.dirs[0].fd, &st) < 0)
                 r = -errno;
-        return r < 0 ? r : attrs_copy(t->of.dirs[0].fd, t->out, &st);
+        return r < 0 ? r : entry_copy_attrs(t->of.dirs[0].fd, t->out, &st, false);
 }
 
 /* ------------------------------------------------------------- the whole */

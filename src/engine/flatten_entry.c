@@ -1,9 +1,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/fs.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -59,37 +57,6 @@ int entries_whiteout(struct entries *e, int out, const char *name)
         return r;
 }
 
-static int copy_range(int from, int to, off_t at, off_t end)
-{
-        off_t to_at = at;
-
-        while (at < end) {
-                ssize_t n = copy_file_range(from, &at, to, &to_at, (size_t)(end - at), 0);
-
-                if (n <= 0)
-                        return n < 0 ? -errno : -EIO;
-        }
-        return 0;
-}
-
-static int copy_data(int from, int to, off_t size)
-{
-        off_t data, hole = 0;
-        int r = 0;
-
-        if (ioctl(to, FICLONE, from) == 0)
-                return 0;
-        if (ftruncate(to, size) < 0)
-                return -errno;
-        while (r == 0 && (data = lseek(from, hole, SEEK_DATA)) >= 0) {
-                hole = lseek(from, data, SEEK_HOLE);
-                if (hole < 0)
-                        return -errno;
-                r = copy_range(from, to, data, hole);
-        }
-        return r < 0 ? r : errno == ENXIO ? 0 : -errno; /* ENXIO: no more data */
-}
-
 static int copy_file(int src, int out, const char *name, const struct stat *st)
 {
         AUTO_CLOSE int from = openat(src, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_NOATIME | O_CLOEXEC);
@@ -101,8 +68,8 @@ static int copy_file(int src, int out, const char *name, const struct stat *st)
         to = openat(out, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (to < 0)
                 return -errno;
-        r = copy_data(from, to, st->st_size);
-        return r < 0 ? r : attrs_copy(from, to, st);
+        r = entry_copy_data(from, to, st->st_size);
+        return r < 0 ? r : entry_copy_attrs(from, to, st, false);
 }
 
 static int copy_special(int src, int out, const char *name, const struct stat *st)

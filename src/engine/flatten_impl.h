@@ -3,10 +3,9 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
+#include "engine/entry_copy.h"
 #include "engine/flatten.h"
 
-#define OVERLAY_PREFIX "trusted.overlay."
-#define OVERLAY_ESCAPED "trusted.overlay.overlay." /* of an overlay inside the sandbox: ordinary attributes to us */
 #define OVERLAY_OPAQUE "trusted.overlay.opaque"
 #define OVERLAY_REDIRECT "trusted.overlay.redirect"
 #define OVERLAY_ORIGIN "trusted.overlay.origin"
@@ -33,8 +32,3 @@ int entries_whiteout(struct entries *e, int out, const char *name);
 int entries_link(struct entries *e, int src, int out, const char *name, const struct stat *st);
 /* A device 0:0 or an empty file with the mark: 1, other files: 0. */
 int is_whiteout(int dir, const char *name, const struct stat *st);
-
-/* ---- flatten_attrs.c: owners, modes, times, extended attributes */
-
-/* Without overlay's own marks.  In this order: owner first, as it clears others; mode after ACLs; times last. */
-int attrs_copy(int from, int to, const struct stat *st);

@@ -22,7 +22,8 @@
 static const unsigned guest_may[] = {
         [GUEST_WAITING] = TO(GUEST_STARTING) | TO(GUEST_WAKING) | TO(GUEST_RESTING) | TO(GUEST_BUSY) | TO(GUEST_ENDING),
         [GUEST_STARTING] = TO(GUEST_RUNNING) | TO(GUEST_LEAVING) | TO(GUEST_ENDING),
-        [GUEST_RUNNING] = TO(GUEST_PAUSING) | TO(GUEST_ENDING),
+        [GUEST_RUNNING] = TO(GUEST_PAUSING) | TO(GUEST_COPYING) | TO(GUEST_ENDING),
+        [GUEST_COPYING] = TO(GUEST_RUNNING) | TO(GUEST_BUSY) | TO(GUEST_ENDING),
         [GUEST_PAUSING] = TO(GUEST_RUNNING) | TO(GUEST_LEAVING) | TO(GUEST_WARM) | TO(GUEST_BUSY) | TO(GUEST_ENDING),
         [GUEST_LEAVING] = TO(GUEST_RESTING) | TO(GUEST_ENDING),
         [GUEST_RESTING] = TO(GUEST_WAITING) | TO(GUEST_WAKING) | TO(GUEST_ENDING),
@@ -300,14 +301,15 @@ static void on_death(struct io *io, uint32_t events)
         (void)events;
         switch (s->state) {
         case GUEST_WAITING:
-        case GUEST_RESTING:
-        case GUEST_BUSY: assert(0 && "it has no process that is watched"); break;
+        case GUEST_RESTING: assert(0 && "it has no process that is watched"); break;
         case GUEST_STARTING:
                 (void)err_set(&err, ERR_INTERNAL, "envd ended while starting");
                 guest_fail(s, &err); /* and once more through here */
                 return;
         case GUEST_PAUSING:
+        case GUEST_COPYING:
         case GUEST_WAKING:
+        case GUEST_BUSY:
                 loop_del(&s->death);
                 s->is_dead = true; /* the worker will notice, and then so do we */
                 return;
@@ -363,7 +365,7 @@ void guest_end(struct guest *s)
 {
         if (s->state == GUEST_ENDING)
                 return;
-        if (s->state == GUEST_RUNNING)
+        if (s->state == GUEST_RUNNING || s->state == GUEST_COPYING)
                 s->engine->alive--;
         warm_forget(s);
         guest_go(s, GUEST_ENDING);

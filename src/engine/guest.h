@@ -8,8 +8,10 @@
  *        ^           |  '--written, there is room--> WARM ----------(thaw)-------^
  *        '---failed--'
  *
+ *     RUNNING --> COPYING --> RUNNING    it stands still for a part of it, and can be dialled all the time
+ *
  * RESTING may also lead to WAITING (a cold start on the files it left).  WARM leads to LEAVING when its memory is wanted.
- * PAUSING and WAKING are the work of a worker process (vault.h); BUSY is a sandbox at which a worker is that we did not
+ * PAUSING, COPYING and WAKING are the work of a worker process (vault.h); BUSY is a sandbox at which a worker is that we did not
  * start, or that died: when it is over, the disk says what is (adopt.h).
  *
  * Making one is a row of steps (start.c), so is its way to rest and back (rest.c, wake.c); ending one undoes whatever was
@@ -32,6 +34,7 @@ enum guest_state {
         GUEST_STARTING,
         GUEST_RUNNING,
         GUEST_PAUSING,
+        GUEST_COPYING,
         GUEST_LEAVING,
         GUEST_RESTING, /* from here on to RUNNING it has no process, slot, fd: only this struct, and files */
         GUEST_WARM,

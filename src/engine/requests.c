@@ -5,6 +5,7 @@
 
 #include "base/err.h"
 #include "engine/ask.h"
+#include "engine/copy.h"
 #include "engine/deferred.h"
 #include "engine/dial.h"
 #include "engine/guest.h"
@@ -14,7 +15,8 @@
 
 /* ------------------------------------------------------------- what control may ask */
 
-static struct guest *running(struct engine *e, const json_t *msg, struct err *err)
+/* One that is being copied counts as running to those who only look at it or want to reach it. */
+static struct guest *find_running(struct engine *e, const json_t *msg, bool or_copying, struct err *err)
 {
         const json_t *id = json_object_get(msg, "id");
         struct guest *s;
@@ -24,11 +26,16 @@ static struct guest *running(struct engine *e, const json_t *msg, struct err *er
                 return NULL;
         }
         s = guest_find(e, json_string_value(id));
-        if (!s || s->state != GUEST_RUNNING) {
+        if (!s || (s->state != GUEST_RUNNING && !(or_copying && s->state == GUEST_COPYING))) {
                 (void)err_set(err, ERR_NOT_FOUND, "sandbox %s does not run", json_string_value(id));
                 return NULL;
         }
         return s;
+}
+
+static struct guest *running(struct engine *e, const json_t *msg, struct err *err)
+{
+        return find_running(e, msg, false, err);
 }
 
 static int op_create(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
@@ -69,6 +76,7 @@ static const char *state_name(const struct guest *s)
         case GUEST_RESTING:
         case GUEST_WARM: return s->work ? "busy" : "paused";
         case GUEST_PAUSING:
+        case GUEST_COPYING:
         case GUEST_WAKING:
         case GUEST_BUSY: return "busy";
         case GUEST_WAITING:
@@ -128,6 +136,13 @@ static int get_id(const json_t *msg, const char *key, bool (*is_valid)(struct st
         return 0;
 }
 
+/* Nobody else may begin something with it now. */
+static bool is_in_transition(const struct guest *s)
+{
+        return s->state == GUEST_PAUSING || s->state == GUEST_COPYING || s->state == GUEST_WAITING ||
+               s->state == GUEST_STARTING || s->state == GUEST_WAKING || s->state == GUEST_BUSY;
+}
+
 static int op_pause(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
 {
         const json_t *durable = json_object_get(msg, "durable");
@@ -140,15 +155,37 @@ static int op_pause(struct engine *e, const json_t *msg, struct ask *a, struct e
         if (durable && !json_is_boolean(durable))
                 return err_set(err, ERR_INVALID, "durable: not a boolean");
         s = id ? guest_find(e, id) : NULL;
-        if (s && (s->state == GUEST_PAUSING || s->state == GUEST_WAITING || s->state == GUEST_STARTING ||
-                  s->state == GUEST_WAKING || s->state == GUEST_BUSY))
-                return err_set(err, ERR_CONFLICT, "sandbox %s is being started or paused", id);
+        if (s && is_in_transition(s))
+                return err_set(err, ERR_CONFLICT, "sandbox %s is being started, paused or copied", id);
         s = running(e, msg, err);
         if (!s)
                 return -ENOENT;
         if (checkpoint && e->checkpoints_why[0])
                 return err_set(err, ERR_UNAVAILABLE, "%s", e->checkpoints_why);
         rest_pause(s, checkpoint ? checkpoint : "", !durable || json_is_true(durable), a);
+        return 0;
+}
+
+static int op_copy(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
+{
+        const char *id, *checkpoint, *layer;
+        struct guest *s;
+
+        if (get_id(msg, "id", sandbox_id_is_valid, &id, err) < 0 ||
+            get_id(msg, "checkpoint", checkpoint_id_is_valid, &checkpoint, err) < 0 ||
+            get_id(msg, "layer", sealed_id_is_valid, &layer, err) < 0)
+                return -EINVAL;
+        if (!checkpoint || !layer)
+                return err_set(err, ERR_INVALID, "checkpoint, layer: not ids");
+        s = id ? guest_find(e, id) : NULL;
+        if (s && is_in_transition(s))
+                return err_set(err, ERR_CONFLICT, "sandbox %s is being started, paused or copied", id);
+        s = running(e, msg, err);
+        if (!s)
+                return -ENOENT;
+        if (e->checkpoints_why[0])
+                return err_set(err, ERR_UNAVAILABLE, "%s", e->checkpoints_why);
+        copy_begin(s, checkpoint, layer, a);
         return 0;
 }
 
@@ -236,7 +273,7 @@ static int op_net(struct engine *e, const json_t *msg, struct ask *a, struct err
 
 static int op_stats(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
 {
-        struct guest *s = running(e, msg, err);
+        struct guest *s = find_running(e, msg, true, err);
         struct cgroup_usage u = {0};
         int r;
 
@@ -281,7 +318,7 @@ static int op_dial(struct engine *e, const json_t *msg, struct ask *a, struct er
 
         if (port < 1 || port > 65535)
                 return err_set(err, ERR_INVALID, "port: not a port");
-        s = running(e, msg, err);
+        s = find_running(e, msg, true, err);
         if (!s)
                 return -ENOENT;
         dial(s, (uint16_t)port, a);
@@ -291,8 +328,8 @@ static int op_dial(struct engine *e, const json_t *msg, struct ask *a, struct er
 /* ------------------------------------------------------------- tables */
 
 const struct request_op control_ops[] = {
-        {"create", op_create}, {"kill", op_kill}, {"list", op_list},       {"net", op_net},
-        {"stats", op_stats},   {"info", op_info}, {"pause", op_pause},     {"seal", op_seal},
-        {"flush", op_flush},   {"drop", op_drop}, {"flatten", op_flatten}, {NULL, NULL},
+        {"create", op_create}, {"kill", op_kill},       {"list", op_list}, {"net", op_net},   {"stats", op_stats},
+        {"info", op_info},     {"pause", op_pause},     {"copy", op_copy}, {"seal", op_seal}, {"flush", op_flush},
+        {"drop", op_drop},     {"flatten", op_flatten}, {NULL, NULL},
 };
 const struct request_op edge_ops[] = {{"dial", op_dial}, {NULL, NULL}};

@@ -67,15 +67,26 @@ static void on_paused(struct work *w, const json_t *answer, const struct err *er
                 rests(w, answer);
 }
 
-static json_t *describe(const struct guest *s, const char *checkpoint, bool is_durable)
+json_t *rest_job(const struct guest *s, const char *op, const char *checkpoint)
 {
         const struct record *r = &s->record;
 
-        return json_pack("{s:s,s:s,s:s*,s:b,s:i,s:i,s:I,s:I,s:s}", "op", "pause", "id", r->id, "checkpoint",
-                         checkpoint[0] ? checkpoint : NULL, "durable", is_durable, "slot", (int)r->slot, "pid",
-                         (int)r->pid, "uid_base", (json_int_t)r->uid_base, "address",
+        return json_pack("{s:s,s:s,s:s*,s:i,s:i,s:I,s:I,s:s}", "op", op, "id", r->id, "checkpoint",
+                         checkpoint[0] ? checkpoint : NULL, "slot", (int)r->slot, "pid", (int)r->pid, "uid_base",
+                         (json_int_t)r->uid_base, "address",
                          (json_int_t)(s->engine->filter ? instance_address(&s->engine->instance, r->slot) : 0), "envd",
                          r->envd);
+}
+
+static json_t *describe(const struct guest *s, const char *checkpoint, bool is_durable)
+{
+        json_t *job = rest_job(s, "pause", checkpoint);
+
+        if (job && json_object_set_new(job, "durable", json_boolean(is_durable)) < 0) {
+                json_decref(job);
+                job = NULL;
+        }
+        return job;
 }
 
 void rest_pause(struct guest *s, const char *checkpoint, bool is_durable, struct ask *a)

@@ -4,6 +4,8 @@
 
 /* RUNNING -> PAUSING; answered when it is at rest, or runs on as if nothing had been. */
 void rest_pause(struct guest *s, const char *checkpoint /* "": files only */, bool is_durable, struct ask *a);
+/* What a worker has to know to write its memory down; new reference, NULL out of memory. */
+json_t *rest_job(const struct guest *s, const char *op, const char *checkpoint);
 /* RESTING: its upper directory becomes a layer. */
 void rest_seal(struct guest *s, const char *layer, struct ask *a);
 /* What a pause without is_durable left to be flushed; either may be NULL. */

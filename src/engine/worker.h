@@ -4,6 +4,9 @@
  * A job is a JSON object with "op"; ids in it were checked by the engine.
  *   pause   {id, checkpoint?, durable, slot, pid, uid_base, address, envd}   -> {bytes, frozen_us}
  *           Processes are frozen; afterwards, with still.json in place, they are nobody's any more; or all is as before.
+ *   copy    {id, checkpoint, layer, slot, pid, uid_base, address, envd}       -> {bytes, layer_bytes, frozen_us}
+ *           Processes are frozen for a part of it, and go on in any case.  What is half-written is in
+ *           sandboxes/<id>/WORKER_COPY and in a checkpoint without a manifest.
  *   wake    {plan, slot, uid_base, fresh}            from a checkpoint        -> {deaf?}, fds: pidfd, netns
  *           deaf, an error: it runs, on the files it had kept, but its envd does not answer.
  *   seal    {id, layer}                                                       -> {bytes}
@@ -36,6 +39,8 @@ struct worker_conf { /* all borrowed from the engine */
         struct criu_tool tool;
 };
 
+#define WORKER_COPY "copy" /* sandboxes/<id>/copy: of its upper directory, until it is complete and becomes a layer */
+
 #define WORKER_FDS_MAX 2
 #define WORKER_WAITS 'w' /* a packet of one byte: nothing but a sandbox's own doing is waited for any more */
 
@@ -50,7 +55,7 @@ struct worker_result {
 };
 
 typedef int worker_op(const struct worker_conf *c, const json_t *job, struct worker_result *ret, struct err *err);
-worker_op worker_pause, worker_wake, worker_seal, worker_flush, worker_settle;
+worker_op worker_pause, worker_copy, worker_wake, worker_seal, worker_flush, worker_settle;
 
 /* For tests: where <data>/stall/<point> is a pipe, the worker waits there until somebody has opened it for writing and
  * closed it again. */

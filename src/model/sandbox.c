@@ -9,7 +9,8 @@
 static const unsigned sandbox_may[] = {
         [SANDBOX_STARTING] = TO(SANDBOX_RUNNING) | ENDS,
         [SANDBOX_RUNNING] =
-                TO(SANDBOX_PAUSING) | TO(SANDBOX_PAUSED) | TO(SANDBOX_SNAPSHOTTING) | TO(SANDBOX_ROLLING_BACK) | ENDS,
+                TO(SANDBOX_PAUSING) | TO(SANDBOX_PAUSED) | TO(SANDBOX_COPYING) | TO(SANDBOX_ROLLING_BACK) | ENDS,
+        [SANDBOX_COPYING] = TO(SANDBOX_RUNNING) | TO(SANDBOX_SNAPSHOTTING) | ENDS,
         [SANDBOX_PAUSING] = TO(SANDBOX_PAUSED) | TO(SANDBOX_RUNNING) | ENDS,
         [SANDBOX_PAUSED] = TO(SANDBOX_RESUMING) | TO(SANDBOX_SHIFTING) | ENDS,
         [SANDBOX_RESUMING] = TO(SANDBOX_RUNNING) | TO(SANDBOX_PAUSED) | ENDS,
@@ -64,6 +65,7 @@ static const struct {
         [SANDBOX_PAUSING] = {true, false, true, "pausing", "is being paused"},
         [SANDBOX_PAUSED] = {true, false, false, "paused", "is paused"},
         [SANDBOX_RESUMING] = {true, false, true, "resuming", "is being resumed"},
+        [SANDBOX_COPYING] = {true, true, true, "snapshotting", "is being snapshotted"},
         [SANDBOX_SNAPSHOTTING] = {true, true, true, "snapshotting", "is being snapshotted"},
         [SANDBOX_ROLLING_BACK] = {true, true, true, "rolling back", "is being rolled back"},
         [SANDBOX_SHIFTING] = {true, false, false, "snapshotting", "is being snapshotted"},

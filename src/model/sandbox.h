@@ -1,7 +1,9 @@
 /* sandbox.h - what is known about a sandbox, and the states of its life.  Pure.
  *
- *   STARTING ──→ RUNNING ←──→ SNAPSHOTTING          a copy of its memory is taken, then it goes on
- *                 │  ↑ ↑ ↖──→ ROLLING_BACK          ended, and begun again from one of its snapshots
+ *   STARTING ──→ RUNNING ←──→ COPYING               a copy of its memory and files is taken, it goes on meanwhile
+ *                 │  ↑ ↑ ↖       ↓
+ *                 │  │ │   ─ SNAPSHOTTING           it is too large for that: put to rest, copied, and begun again
+ *                 │  │ │ ↖──→ ROLLING_BACK          ended, and begun again from one of its snapshots
  *                 ↓  │ └───────────────┐
  *               PAUSING ──→ PAUSED ──→ RESUMING
  *                             ↑↓
@@ -10,7 +12,7 @@
  *   any of them ──→ KILLING ──→ GONE; what dies by itself goes to GONE at once
  *
  * RESUMING, SNAPSHOTTING and ROLLING_BACK fall back to PAUSED when the sandbox could not be begun again, PAUSING to
- * RUNNING.  All but SHIFTING, KILLING and GONE are in the store (SHIFTING as PAUSED).  A sandbox's row is removed before
+ * RUNNING.  All but COPYING, SHIFTING, KILLING and GONE are in the store (COPYING as RUNNING, SHIFTING as PAUSED).  A sandbox's row is removed before
  * the engine is told to end it, so KILLING needs no row: after a crash the engine still has one that the store does not
  * know, and that means "end it". */
 #pragma once
@@ -29,8 +31,9 @@ enum sandbox_state { /* the numbers of the first seven are in the store */
                      SANDBOX_SNAPSHOTTING = 5,
                      SANDBOX_ROLLING_BACK = 6,
                      SANDBOX_SHIFTING = 7,
-                     SANDBOX_KILLING = 8,
-                     SANDBOX_GONE = 9,
+                     SANDBOX_COPYING = 8,
+                     SANDBOX_KILLING = 9,
+                     SANDBOX_GONE = 10,
 };
 
 enum choice { CHOICE_UNSET, CHOICE_NO, CHOICE_YES };

@@ -110,6 +110,7 @@ static struct fake_engine {
         json_t *alive;                /* id -> true, or {"state","checkpoint","sealed","layers"} */
         json_t *checkpoints, *layers; /* names that are on its disk */
         const char *deaf;             /* how it is with envds of those it wakes with memory; NULL: they answer */
+        bool is_large;                /* sandboxes' files are too many to be copied while they run */
         const char *broken;           /* what control should not have done */
         json_t *plan;                 /* the last one */
         json_t *held;                 /* the last message that was held */
@@ -248,6 +249,18 @@ static json_t *engine_pause(const json_t *msg, const char *id)
         return json_pack("{s:b,s:i,s:i,s:b}", "ok", 1, "bytes", 1, "took_us", 1, "warm", 0);
 }
 
+static json_t *engine_copy(const json_t *msg, const char *id)
+{
+        if (strcmp(state_at_engine(id), "running") != 0)
+                return engine_refusal("not_found", "it does not run");
+        if (engine.is_large)
+                return engine_refusal("too_large", "its files are too many");
+        (void)json_object_set_new(engine.checkpoints, json_string_value(json_object_get(msg, "checkpoint")),
+                                  json_true());
+        (void)json_object_set_new(engine.layers, json_string_value(json_object_get(msg, "layer")), json_true());
+        return json_pack("{s:b,s:i,s:i,s:i,s:i}", "ok", 1, "bytes", 1, "layer_bytes", 1, "frozen_us", 1, "took_us", 1);
+}
+
 static json_t *engine_seal(const json_t *msg, const char *id)
 {
         const char *layer = json_string_value(json_object_get(msg, "layer"));
@@ -312,6 +325,8 @@ static json_t *engine_do(const char *op, const json_t *msg)
                 return engine_list();
         if (strcmp(op, "pause") == 0)
                 return engine_pause(msg, id);
+        if (strcmp(op, "copy") == 0)
+                return engine_copy(msg, id);
         if (strcmp(op, "seal") == 0)
                 return engine_seal(msg, id);
         if (strcmp(op, "flush") == 0)
@@ -652,11 +667,16 @@ static void make_dirs(void)
 }
 
 /* A control with its engine up, one template `base`, and a clock that stands still. */
+static bool rig_is_large; /* all its sandboxes are */
+
 static bool rig_start(void)
 {
         log_setup("control", LOG_ERROR);
         rig = (struct rig){.now_ns = 1790000000 * S_NS};
-        engine = (struct fake_engine){.alive = json_object(), .checkpoints = json_object(), .layers = json_object()};
+        engine = (struct fake_engine){.alive = json_object(),
+                                      .checkpoints = json_object(),
+                                      .layers = json_object(),
+                                      .is_large = rig_is_large};
         last = (struct client){.io.fd = -1};
         make_dirs();
         write_file("images/templates/base.json",

@@ -1,0 +1,99 @@
+#include "engine/copy.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "engine/rest.h"
+#include "engine/work.h"
+
+static void answer_copied(struct work *w, const json_t *answer)
+{
+        struct guest *s = w->guest;
+        uint64_t us = clock_mono_us() - w->began_us;
+
+        fresh_add(&s->engine->fresh, w->still.checkpoint, clock_mono_us());
+        log_info("sandbox.copied", "sandbox=%s checkpoint=%s took_us=%llu frozen_us=%lld", s->record.id,
+                 w->still.checkpoint, (unsigned long long)us,
+                 (long long)json_integer_value(json_object_get(answer, "frozen_us")));
+        ask_ok(TAKE_PTR(w->ask),
+               json_pack("{s:O,s:O,s:O,s:I}", "bytes", json_object_get(answer, "bytes"), "layer_bytes",
+                         json_object_get(answer, "layer_bytes"), "frozen_us", json_object_get(answer, "frozen_us"),
+                         "took_us", (json_int_t)us),
+               -1);
+}
+
+static void answer_failed(struct work *w, const struct err *err)
+{
+        if (err->kind != ERR_TOO_LARGE)
+                log_warn("sandbox.copy", "sandbox=%s error=\"%s\"", w->guest->record.id, err->msg);
+        ask_fail(TAKE_PTR(w->ask), err);
+}
+
+/* It goes on; unless it ended, by itself or because it was to. */
+static void goes_on(struct guest *s, bool is_orphan)
+{
+        guest_go(s, GUEST_RUNNING);
+        if (s->is_dead && !s->is_doomed)
+                guest_tell(s, "exited");
+        if (s->is_dead || s->is_doomed)
+                guest_end(s);
+        else if (is_orphan)
+                guest_tell(s, "settled"); /* who came instead was told that it is busy */
+}
+
+static void on_copied(struct work *w, const json_t *answer, const struct err *err, int *fds, size_t nfds)
+{
+        struct guest *s = w->guest;
+        bool is_orphan = !w->ask->client;
+
+        (void)fds, (void)nfds;
+        if (!answer) {
+                memcpy(s->still.checkpoint, w->still.checkpoint, sizeof(s->still.checkpoint)); /* half-written */
+                s->engine->alive--;
+                guest_go(s, GUEST_BUSY);
+                work_settle(s, TAKE_PTR(w->ask));
+                return;
+        }
+        if (err->kind == ERR_NONE)
+                answer_copied(w, answer);
+        else
+                answer_failed(w, err);
+        goes_on(s, is_orphan);
+}
+
+static json_t *describe(const struct guest *s, const char *checkpoint, const char *layer)
+{
+        json_t *job = rest_job(s, "copy", checkpoint);
+
+        if (job && json_object_set_new(job, "layer", json_string(layer)) < 0) {
+                json_decref(job);
+                job = NULL;
+        }
+        return job;
+}
+
+void copy_begin(struct guest *s, const char *checkpoint, const char *layer, struct ask *a)
+{
+        struct work_note note = {.slot = s->record.slot, .net = s->record.net};
+        struct work *w = work_create(s, describe(s, checkpoint, layer), a);
+        struct err err = {0};
+
+        if (!w) {
+                (void)err_sys(&err, -ENOMEM, "copy");
+                ask_fail(a, &err);
+                return;
+        }
+        (void)snprintf(note.checkpoint, sizeof(note.checkpoint), "%s", checkpoint);
+        memcpy(w->still.checkpoint, note.checkpoint, sizeof(note.checkpoint));
+        w->on_done = on_copied;
+        w->job.is_long = true;
+        guest_go(s, GUEST_COPYING);
+        if (work_start(w, &note, &err) < 0) {
+                guest_go(s, GUEST_RUNNING);
+                ask_fail(a, &err);
+        }
+}

@@ -1,0 +1,108 @@
+/* A copy of a running sandbox, which stands still only until memory and files are written and then goes on as if nothing
+ * had been: same processes, same connections.
+ *
+ *   measure its upper directory → freeze → CRIU writes the images → its upper directory is copied beside it, before CRIU is
+ *   done → thaw → manifest → the copy becomes a layer: checkpoint and layer are complete, and belong together */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "engine/upper_copy.h"
+#include "engine/worker.h"
+#include "engine/worker_dump.h"
+#include "engine/worker_files.h"
+#include "sys/fs.h"
+
+struct copying {
+        struct worker_dump dump;
+        const char *layer;
+        struct upper_size files;
+        uint64_t bytes;
+        uint64_t began_us, frozen_us, written_us, copied_us, thawed_us; /* when each was done */
+};
+
+/* CRIU's hook.  A file that is open and has lost its name, but not all of them, has one from CRIU now, beside where it was:
+ * those who are restored from the images look for it there, in the copy. */
+static int copy_files(void *arg, struct err *err)
+{
+        struct copying *c = arg;
+        int r;
+
+        c->written_us = clock_mono_us();
+        worker_discard(c->dump.conf, c->dump.dir, WORKER_COPY); /* of one that failed */
+        r = upper_copy(c->dump.dir, "u", WORKER_COPY, &c->files, err);
+        worker_point(c->dump.conf, "copied");
+        c->copied_us = clock_mono_us();
+        return r;
+}
+
+static int write_both(struct copying *c, struct err *err)
+{
+        int r = worker_dump_freeze(&c->dump, err);
+
+        c->frozen_us = clock_mono_us();
+        worker_point(c->dump.conf, "frozen");
+        if (r == 0)
+                r = worker_dump_write(&c->dump, err);
+        worker_point(c->dump.conf, "dumped");
+        worker_dump_thaw(&c->dump);
+        c->thawed_us = clock_mono_us();
+        return r;
+}
+
+/* From here on it is found as a layer, and is whole. */
+static int seal(const struct copying *c, struct err *err)
+{
+        const struct worker_conf *conf = c->dump.conf;
+
+        if (renameat2(c->dump.dir, WORKER_COPY, conf->sealed_dir, c->layer, RENAME_NOREPLACE) < 0)
+                return err_sys(err, -errno, "seal layer %s", c->layer);
+        return 0;
+}
+
+static int copy_it(struct copying *c, struct err *err)
+{
+        int r = upper_measure(c->dump.dir, "u", &c->files, err);
+
+        if (r < 0)
+                return r;
+        r = write_both(c, err);
+        worker_point(c->dump.conf, "thawed");
+        if (r == 0)
+                r = worker_dump_finish(&c->dump, &c->bytes, err);
+        if (r == 0)
+                r = seal(c, err);
+        if (r < 0) {
+                worker_discard(c->dump.conf, c->dump.conf->checkpoints_dir, c->dump.checkpoint);
+                worker_discard(c->dump.conf, c->dump.dir, WORKER_COPY);
+        }
+        worker_point(c->dump.conf, "sealed");
+        return r;
+}
+
+int worker_copy(const struct worker_conf *conf, const json_t *job, struct worker_result *ret, struct err *err)
+{
+        struct copying c = {.layer = json_string_value(json_object_get(job, "layer")), .began_us = clock_mono_us()};
+        int r;
+
+        worker_dump_init(&c.dump, conf, job);
+        c.dump.on_written = copy_files;
+        c.dump.arg = &c;
+        c.dump.dir = sys_open_dir(conf->sandboxes_dir, c.dump.id);
+        if (c.dump.dir < 0)
+                return err_sys(err, c.dump.dir, "open directory of sandbox %s", c.dump.id);
+        r = copy_it(&c, err);
+        if (r < 0)
+                return r;
+        log_debug("copy.steps", "sandbox=%s freeze_us=%llu dump_us=%llu files_us=%llu thaw_us=%llu rest_us=%llu",
+                  c.dump.id, (unsigned long long)(c.frozen_us - c.began_us),
+                  (unsigned long long)(c.written_us - c.frozen_us), (unsigned long long)(c.copied_us - c.written_us),
+                  (unsigned long long)(c.thawed_us - c.copied_us), (unsigned long long)(clock_mono_us() - c.thawed_us));
+        ret->body = json_pack("{s:I,s:I,s:I}", "bytes", (json_int_t)c.bytes, "layer_bytes", (json_int_t)c.files.bytes,
+                              "frozen_us", (json_int_t)(c.thawed_us - c.began_us));
+        return 0;
+}

@@ -1,0 +1,171 @@
+#include "engine/worker_dump.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "engine/checkpoint.h"
+#include "engine/criu_log.h"
+#include "engine/worker_envd.h"
+#include "engine/worker_files.h"
+#include "sys/fs.h"
+
+#define FREEZE_MS 10000
+/* What CRIU needs to restore them grows by the square of their number, as does its time: more would be saved in minutes, and
+ * could not be brought back within SPARE_MEMORY (worker_wake.c). */
+#define PROCESSES_MAX 1000u
+
+void worker_dump_init(struct worker_dump *d, const struct worker_conf *c, const json_t *job)
+{
+        *d = (struct worker_dump){.conf = c,
+                                  .id = json_string_value(json_object_get(job, "id")),
+                                  .checkpoint = json_string_value(json_object_get(job, "checkpoint")),
+                                  .slot = (unsigned)json_integer_value(json_object_get(job, "slot")),
+                                  .pid = (pid_t)json_integer_value(json_object_get(job, "pid")),
+                                  .uid_base = (uint32_t)json_integer_value(json_object_get(job, "uid_base")),
+                                  .address = (uint32_t)json_integer_value(json_object_get(job, "address")),
+                                  .envd = json_string_value(json_object_get(job, "envd")),
+                                  .is_durable = json_is_true(json_object_get(job, "durable")),
+                                  .dir = -1,
+                                  .checkpoint_dir = -1};
+}
+
+int worker_dump_freeze(const struct worker_dump *d, struct err *err)
+{
+        int r = cgroups_freeze(d->conf->cgroups, d->slot, true);
+
+        if (r == -EOPNOTSUPP)
+                return err_set(err, ERR_UNAVAILABLE, "this host has no cgroup v2 hierarchy to freeze sandboxes with");
+        if (r == 0)
+                r = cgroups_wait_frozen(d->conf->cgroups, d->slot, FREEZE_MS);
+        if (r == -ETIMEDOUT)
+                return err_set(err, ERR_CONFLICT, "its processes did not stop in %d ms", FREEZE_MS);
+        return r < 0 ? err_sys(err, r, "freeze slot %u", d->slot) : 0;
+}
+
+void worker_dump_thaw(const struct worker_dump *d)
+{
+        int r = cgroups_freeze(d->conf->cgroups, d->slot, false);
+
+        if (r < 0 && r != -EOPNOTSUPP)
+                log_error("sandbox.stuck", "sandbox=%s slot=%u error=\"%s\"", d->id, d->slot, strerror(-r));
+}
+
+static int make_dirs(const struct worker_dump *d, int *ret_dir, int *ret_images, struct err *err)
+{
+        const char *cid = d->checkpoint;
+        int at = d->conf->checkpoints_dir, dir;
+
+        if (mkdirat(at, cid, 0711) < 0)
+                return err_sys(err, -errno, "make checkpoint %s", cid);
+        dir = sys_open_dir(at, cid);
+        if (dir < 0)
+                return err_sys(err, dir, "open checkpoint %s", cid);
+        *ret_dir = dir;
+        if (mkdirat(dir, CHECKPOINT_IMAGES, 0711) < 0)
+                return err_sys(err, -errno, "make checkpoint %s", cid);
+        *ret_images = sys_open_dir(dir, CHECKPOINT_IMAGES);
+        return *ret_images < 0 ? err_sys(err, *ret_images, "open checkpoint %s", cid) : 0;
+}
+
+static int dump(const struct worker_dump *d, struct criu_stats *stats, struct err *err)
+{
+        AUTO_FREE char *images = NULL, *group = cgroups_v2_path(d->conf->cgroups, d->slot);
+        struct criu_dump how = {.pid = d->pid, .freeze_cgroup = group, .on_written = d->on_written, .arg = d->arg};
+        int r;
+
+        if (asprintf(&images, "%s/checkpoints/%s/" CHECKPOINT_IMAGES, d->conf->data_path, d->checkpoint) < 0)
+                images = NULL;
+        if (!images || !group)
+                return err_sys(err, -ENOMEM, "dump");
+        how.images = images;
+        r = criu_dump(&d->conf->tool, &how, stats, err);
+        if (r < 0 && err->kind == ERR_CONFLICT) {
+                struct err why = *err;
+
+                return err_set(err, ERR_CONFLICT, "%.170s; pause with memory:false keeps the files", why.msg);
+        }
+        return r;
+}
+
+/* CRIU would wait ten seconds for it to stop, twice, and then call it something else. */
+static bool is_traced(const struct worker_dump *d, pid_t pid, struct err *err)
+{
+        char path[32], status[4096], name[CRIU_COMM_MAX] = "";
+        const char *at, *end;
+        ssize_t n;
+
+        (void)snprintf(path, sizeof(path), "%d/status", (int)pid);
+        n = sys_read_at(d->conf->proc_dir, path, status, sizeof(status));
+        at = n > 0 ? strstr(status, "\nTracerPid:\t") : NULL;
+        if (!at || at[12] == '0')
+                return false;
+        end = strchr(status, '\n');
+        if (end && end - status > 6)
+                criu_log_printable((struct str){status + 6, (size_t)(end - status) - 6}, name, sizeof(name));
+        (void)err_set(err, ERR_CONFLICT,
+                      "pid %d (%s): another process traces it; pause with memory:false keeps the files",
+                      (int)criu_log_inner_pid((struct str){status, (size_t)n}), name);
+        return true;
+}
+
+static int check_processes(const struct worker_dump *d, struct err *err)
+{
+        static pid_t pids[PROCESSES_MAX];
+        size_t n = 0;
+        int r = cgroups_processes(d->conf->cgroups, d->slot, pids, PROCESSES_MAX, &n);
+
+        if (r < 0)
+                return err_sys(err, r, "count processes");
+        if (n > PROCESSES_MAX)
+                return err_set(err, ERR_CONFLICT,
+                               "it has %zu processes, and no more than %u can be saved; pause with memory:false keeps "
+                               "the files",
+                               n, PROCESSES_MAX);
+        for (size_t i = 0; i < n; i++)
+                if (is_traced(d, pids[i], err))
+                        return -EBUSY;
+        return 0;
+}
+
+int worker_dump_write(struct worker_dump *d, struct err *err)
+{
+        char envd[CHECKPOINT_HASH_MAX];
+        struct criu_stats stats = {0};
+        int images = -1; /* the sums' as long as we live: to close a watch takes the kernel 15 ms */
+        int r;
+
+        (void)snprintf(envd, sizeof(envd), "%s", d->envd ? d->envd : "");
+        r = check_processes(d, err);
+        if (r == 0 && !envd[0])
+                r = worker_envd_hash(d->conf->proc_dir, d->pid, envd, err);
+        if (r == 0)
+                r = worker_envd_keep(d->conf, envd, d->pid, err);
+        if (r == 0)
+                r = make_dirs(d, &d->checkpoint_dir, &images, err);
+        if (r < 0)
+                return r;
+        memcpy(d->envd_found, envd, sizeof(envd));
+        sums_start(&d->sums, images, d->is_durable);
+        r = dump(d, &stats, err);
+        d->criu_frozen_us = stats.frozen_us;
+        if (r < 0)
+                sums_stop(&d->sums);
+        return r;
+}
+
+int worker_dump_finish(struct worker_dump *d, uint64_t *ret_bytes, struct err *err)
+{
+        struct checkpoint_facts f = {.uid_base = d->uid_base, .address = d->address, .frozen_us = d->criu_frozen_us};
+
+        (void)snprintf(f.sandbox, sizeof(f.sandbox), "%s", d->id);
+        memcpy(f.envd, d->envd_found, sizeof(f.envd));
+        sums_stop(&d->sums);
+        return checkpoint_finish(d->checkpoint_dir, &f, &d->sums, false, ret_bytes, err);
+}

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "engine/guest.h"
+#include "engine/remaps.h"
 #include "engine/rest.h"
 #include "engine/shelf.h"
 #include "engine/work.h"
@@ -144,6 +145,8 @@ static int settle(struct guest *s, struct err *err)
                 is_at_rest = true;
         }
         rest_drop(e, dir, WORKER_COPY);
+        if (!is_at_rest)
+                rest_drop(e, dir, REMAPS_DIR);
         (void)work_note_remove(dir);
         if (s->death.fd < 0 && find_and_take(s, dir, err) < 0 && !is_at_rest)
                 return -ENOENT;

@@ -134,6 +134,29 @@ static int open_image(struct str file, struct str *ret)
         return 0;
 }
 
+/* The bytes of one field of a message, the last of them: 1; 0: it has none. */
+static int find_bytes(struct str message, uint32_t number, struct str *ret)
+{
+        struct protobuf_field f;
+        int r, found = 0;
+
+        while ((r = protobuf_next(&message, &f)) > 0)
+                if (f.number == number && f.type == PROTOBUF_BYTES) {
+                        *ret = f.bytes;
+                        found = 1;
+                }
+        return r < 0 ? r : found;
+}
+
+int criu_rpc_file_name(struct str entry, struct str *ret)
+{
+        enum { REG = 3, NAME = 6 };
+        struct str file;
+        int r = find_bytes(entry, REG, &file);
+
+        return r == 1 ? find_bytes(file, NAME, ret) : r;
+}
+
 int criu_rpc_stats(struct str file, struct criu_stats *ret)
 {
         enum { DUMP = 1, FROZEN = 2, PAGES = 7, FIELDS = 15 };

@@ -60,6 +60,9 @@ struct criu_stats;
 /* stats-dump: magic, length, message.  -EBADMSG. */
 int criu_rpc_stats(struct str file, struct criu_stats *ret);
 
+/* An entry of files.img: the name of a regular file, a slice of the entry: 1; 0: it is something else.  -EBADMSG. */
+int criu_rpc_file_name(struct str entry, struct str *ret);
+
 /* userns-*.img of a namespace with one range of 65536 uids and gids: its base; and such a file with another base. */
 #define CRIU_USERNS_BYTES_MAX 256
 int criu_rpc_userns_base(struct str file, uint32_t *ret_base); /* -EBADMSG: anything else than that one range */

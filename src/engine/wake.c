@@ -8,6 +8,8 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "engine/remaps.h"
+#include "engine/rest.h"
 #include "engine/warm.h"
 #include "engine/work.h"
 #include "sys/fs.h"
@@ -172,6 +174,7 @@ static int thaw(struct guest *s, struct plan_create *plan, struct ask *a, struct
                 r = cgroups_freeze(&e->cgroups, s->record.slot, false);
         if (r < 0)
                 return rest_again(s, dir, r, err);
+        rest_drop(e, dir, REMAPS_DIR);
         is_running(s, a, began_us, "warm", NULL);
         slots_flush_later(&e->pool.slots, dir);
         return 0;

@@ -77,7 +77,7 @@ static int copy_it(struct copying *c, struct err *err)
         if (r == 0)
                 r = seal(c, err);
         if (r < 0) {
-                worker_discard(c->dump.conf, c->dump.conf->checkpoints_dir, c->dump.checkpoint);
+                worker_dump_discard(&c->dump);
                 worker_discard(c->dump.conf, c->dump.dir, WORKER_COPY);
         }
         worker_point(c->dump.conf, "sealed");

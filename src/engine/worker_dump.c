@@ -33,7 +33,8 @@ void worker_dump_init(struct worker_dump *d, const struct worker_conf *c, const 
                                   .envd = json_string_value(json_object_get(job, "envd")),
                                   .is_durable = json_is_true(json_object_get(job, "durable")),
                                   .dir = -1,
-                                  .checkpoint_dir = -1};
+                                  .checkpoint_dir = -1,
+                                  .images = -1};
 }
 
 int worker_dump_freeze(const struct worker_dump *d, struct err *err)
@@ -57,21 +58,22 @@ void worker_dump_thaw(const struct worker_dump *d)
                 log_error("sandbox.stuck", "sandbox=%s slot=%u error=\"%s\"", d->id, d->slot, strerror(-r));
 }
 
-static int make_dirs(const struct worker_dump *d, int *ret_dir, int *ret_images, struct err *err)
+static int make_dirs(struct worker_dump *d, struct err *err)
 {
         const char *cid = d->checkpoint;
         int at = d->conf->checkpoints_dir, dir;
 
         if (mkdirat(at, cid, 0711) < 0)
                 return err_sys(err, -errno, "make checkpoint %s", cid);
+        d->is_made = true;
         dir = sys_open_dir(at, cid);
         if (dir < 0)
                 return err_sys(err, dir, "open checkpoint %s", cid);
-        *ret_dir = dir;
+        d->checkpoint_dir = dir;
         if (mkdirat(dir, CHECKPOINT_IMAGES, 0711) < 0)
                 return err_sys(err, -errno, "make checkpoint %s", cid);
-        *ret_images = sys_open_dir(dir, CHECKPOINT_IMAGES);
-        return *ret_images < 0 ? err_sys(err, *ret_images, "open checkpoint %s", cid) : 0;
+        d->images = sys_open_dir(dir, CHECKPOINT_IMAGES);
+        return d->images < 0 ? err_sys(err, d->images, "open checkpoint %s", cid) : 0;
 }
 
 static int dump(const struct worker_dump *d, struct criu_stats *stats, struct err *err)
@@ -138,7 +140,6 @@ int worker_dump_write(struct worker_dump *d, struct err *err)
 {
         char envd[CHECKPOINT_HASH_MAX];
         struct criu_stats stats = {0};
-        int images = -1; /* the sums' as long as we live: to close a watch takes the kernel 15 ms */
         int r;
 
         (void)snprintf(envd, sizeof(envd), "%s", d->envd ? d->envd : "");
@@ -148,16 +149,22 @@ int worker_dump_write(struct worker_dump *d, struct err *err)
         if (r == 0)
                 r = worker_envd_keep(d->conf, envd, d->pid, err);
         if (r == 0)
-                r = make_dirs(d, &d->checkpoint_dir, &images, err);
+                r = make_dirs(d, err);
         if (r < 0)
                 return r;
         memcpy(d->envd_found, envd, sizeof(envd));
-        sums_start(&d->sums, images, d->is_durable);
+        sums_start(&d->sums, d->images, d->is_durable);
         r = dump(d, &stats, err);
         d->criu_frozen_us = stats.frozen_us;
         if (r < 0)
                 sums_stop(&d->sums);
         return r;
+}
+
+void worker_dump_discard(const struct worker_dump *d)
+{
+        if (d->is_made)
+                worker_discard(d->conf, d->conf->checkpoints_dir, d->checkpoint);
 }
 
 int worker_dump_finish(struct worker_dump *d, uint64_t *ret_bytes, struct err *err)

@@ -17,7 +17,9 @@ struct worker_dump {
         int (*on_written)(void *arg, struct err *err);
         void *arg;
         /* the dump's own */
-        int checkpoint_dir; /* owned */
+        bool is_made;       /* the checkpoint's directory, by us */
+        int checkpoint_dir; /* owned, as the next */
+        int images;
         char envd_found[RECORD_HASH_MAX];
         uint64_t criu_frozen_us;
         struct sums sums;
@@ -29,5 +31,7 @@ int worker_dump_freeze(const struct worker_dump *d, struct err *err);
 void worker_dump_thaw(const struct worker_dump *d);
 /* Frozen, and still so afterwards: images into checkpoints/<checkpoint>, which must not be there. */
 int worker_dump_write(struct worker_dump *d, struct err *err);
+/* What was written goes. */
+void worker_dump_discard(const struct worker_dump *d);
 /* Sum them up and write the manifest; frozen or not. */
 int worker_dump_finish(struct worker_dump *d, uint64_t *ret_bytes, struct err *err);

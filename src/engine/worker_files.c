@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "engine/checkpoint.h"
+#include "engine/remaps.h"
 #include "engine/still.h"
 #include "sys/fs.h"
 
@@ -84,6 +85,8 @@ int worker_seal(const struct worker_conf *c, const json_t *job, struct worker_re
         if (dir < 0)
                 return err_sys(err, dir, "open directory of sandbox %s", id);
         r = still_read(dir, id, &s, err);
+        if (r == 0 && s.checkpoint[0] && !s.sealed[0])
+                r = remaps_put_back(dir, err);
         if (r == 0)
                 r = move_upper(c, dir, layer, err);
         if (r < 0)

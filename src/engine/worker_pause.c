@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "engine/remaps.h"
 #include "engine/still.h"
 #include "engine/worker.h"
 #include "engine/worker_dump.h"
@@ -43,6 +44,15 @@ static int finish(struct pausing *p, struct err *err)
         return r;
 }
 
+/* CRIU's hook. */
+static int keep_names(void *arg, struct err *err)
+{
+        const struct pausing *p = arg;
+
+        worker_discard(p->dump.conf, p->dump.dir, REMAPS_DIR); /* of a dump that failed */
+        return remaps_keep(p->dump.images, p->dump.dir, err);
+}
+
 static int write_checkpoint(struct pausing *p, struct err *err)
 {
         int r = worker_dump_write(&p->dump, err);
@@ -69,8 +79,8 @@ static void undo(const struct pausing *p)
         const struct worker_dump *d = &p->dump;
 
         (void)still_remove(d->dir);
-        if (d->checkpoint)
-                worker_discard(d->conf, d->conf->checkpoints_dir, d->checkpoint);
+        worker_dump_discard(d);
+        worker_discard(d->conf, d->dir, REMAPS_DIR);
         worker_dump_thaw(d);
 }
 
@@ -103,6 +113,9 @@ int worker_pause(const struct worker_conf *c, const json_t *job, struct worker_r
         p.dump.dir = sys_open_dir(c->sandboxes_dir, p.dump.id);
         if (p.dump.dir < 0)
                 return err_sys(err, p.dump.dir, "open directory of sandbox %s", p.dump.id);
+        p.dump.on_written = keep_names;
+        p.dump.arg = &p;
+        worker_discard(c, p.dump.dir, REMAPS_DIR); /* of one that was thawed */
         r = pause_it(&p, err);
         if (r < 0)
                 return r;

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "engine/checkpoint.h"
 #include "engine/netslot.h"
+#include "engine/remaps.h"
 #include "engine/still.h"
 #include "engine/worker.h"
 #include "engine/worker_envd.h"
@@ -309,6 +310,9 @@ static int run_step(struct waking *w, enum step step, const struct worker_result
         case STEP_CHECK: return open_checkpoint(w, err);
         case STEP_PLACE:
                 memcpy(w->record.envd, checkpoint_facts(w->checkpoint)->envd, sizeof(w->record.envd));
+                r = w->plan.is_upper_kept ? remaps_put_back(w->dir, err) : 0;
+                if (r < 0)
+                        return r;
                 r = place_make(&w->place, w->conf, w->dir, &w->plan, w->checkpoint, w->record.uid_base, err);
                 if (r == 0)
                         renew_machine_id(w);
@@ -347,6 +351,8 @@ static int wake(struct waking *w, struct worker_result *ret, struct err *err)
         }
         if (r < 0)
                 undo(w, pid, err);
+        else
+                worker_discard(w->conf, w->dir, REMAPS_DIR);
         place_clear(&w->place, w->conf, w->dir);
         return r;
 }

@@ -447,6 +447,29 @@ static void do_sleeper(void) /* a process that stays, with a listener of its own
         }
 }
 
+/* "PORT PATH": a process that stays, has the file open and has taken its name away; who connects to the port gets what is in
+ * it. */
+static void do_orphan(char *rest)
+{
+        unsigned port = (unsigned)strtoul(rest, &rest, 10);
+        int file, ln;
+        char text[256];
+        ssize_t n;
+
+        (void)close_range(3, ~0u, 0);
+        file = open(rest + 1, O_RDONLY | O_CLOEXEC);
+        ln = listen_on((uint16_t)port);
+        say_result(file < 0 ? -1 : unlink(rest + 1));
+        (void)close(1);
+        for (;;) {
+                int fd = accept(ln, NULL, NULL);
+
+                n = pread(file, text, sizeof(text), 0);
+                (void)dprintf(fd, "%.*s", n > 0 ? (int)n : 0, text);
+                (void)close(fd);
+        }
+}
+
 static void do_hold(const char *mib) /* a process that stays, with that much memory */
 {
         size_t n = (size_t)strtoul(mib, NULL, 10) << 20;
@@ -512,6 +535,13 @@ static void do_ticker(const char *path) /* a process that stays, and writes a by
         _exit(1);
 }
 
+static void do_link(char *rest) /* "OLD NEW" */
+{
+        const char *old = strsep(&rest, " ");
+
+        say_result(link(old, rest));
+}
+
 static void do_queue(void) /* a message queue that stays until it is taken away: no dump can hold one */
 {
         say_result(mq_open("/queue", O_CREAT | O_RDWR, 0600, NULL));
@@ -564,6 +594,10 @@ static void run_command(char *line)
                 do_read("/proc/sys/kernel/hostname");
         else if (strcmp(name, "sleeper") == 0)
                 do_sleeper();
+        else if (strcmp(name, "orphan") == 0)
+                do_orphan(rest);
+        else if (strcmp(name, "link") == 0)
+                do_link(rest);
         else if (strcmp(name, "queue") == 0)
                 do_queue();
         else if (strcmp(name, "unqueue") == 0)

@@ -1,0 +1,582 @@
+/* A copy of a running sandbox: it goes on as if nothing had been, whoever dies meanwhile. */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <tap.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "engine/upper_copy.h"
+#include "rig.h"
+
+#define A "iaaaaaaaaaaaaaaaaaaaa"
+#define B "ibbbbbbbbbbbbbbbbbbbb"
+#define C "icccccccccccccccccccc"
+#define IMAGE "caaaaaaaaaaaaaaaaaaaa"
+#define IMAGE2 "cbbbbbbbbbbbbbbbbbbbb"
+#define LAYER "u-aaaaaaaaaaaaaaaaaaaa"
+#define LAYER2 "u-bbbbbbbbbbbbbbbbbbbb"
+
+static struct rig g;
+
+static const char *why_not(json_t *answer) /* used up */
+{
+        const json_t *e = json_object_get(answer, "error");
+        static char text[300];
+
+        if (json_is_true(json_object_get(answer, "ok"))) {
+                json_decref(answer);
+                return NULL;
+        }
+        (void)snprintf(text, sizeof(text), "%s: %s", e ? json_string_value(json_object_get(e, "kind")) : "no answer",
+                       e ? json_string_value(json_object_get(e, "message")) : "");
+        json_decref(answer);
+        return text;
+}
+
+static json_t *order(const char *image, const char *layer)
+{
+        return json_pack("{s:s,s:s,s:s,s:s}", "op", "copy", "id", A, "checkpoint", image, "layer", layer);
+}
+
+static const char *copy_as(const char *image, const char *layer)
+{
+        return why_not(rig_call(&g, order(image, layer)));
+}
+
+static json_t *plan_from(const char *id, const char *image, const char *layer)
+{
+        json_t *plan = rig_plan(id);
+
+        (void)json_array_append_new(json_object_get(plan, "layers"), json_string(layer));
+        (void)json_object_set_new(plan, "checkpoint", json_string(image));
+        return plan;
+}
+
+static const char *heard(const char *id, unsigned port)
+{
+        static char text[64];
+        AUTO_CLOSE int fd = rig_dial(&g, id, port);
+        ssize_t n;
+
+        if (fd < 0)
+                return "not reachable";
+        (void)fcntl(fd, F_SETFL, O_RDWR);
+        n = read(fd, text, sizeof(text) - 1);
+        text[n > 0 ? n : 0] = '\0';
+        return text;
+}
+
+static bool begin(void)
+{
+        const char *why = rig_create(&g, rig_plan(A));
+
+        if (why)
+                printf("# %s\n", why);
+        return !why && strcmp(rig_run(&g, A, "append one "), "ok") == 0;
+}
+
+static bool is_itself(void)
+{
+        return strcmp(rig_run(&g, A, "append two"), "ok") == 0 &&
+               strcmp(rig_run(&g, A, "read /tmp/kept"), "one two") == 0;
+}
+
+static const char *end(void)
+{
+        const char *why = rig_kill(&g, A);
+
+        return why ? why : rig_drop(&g, IMAGE, LAYER);
+}
+
+static bool exists(const char *below)
+{
+        char path[200];
+
+        (void)snprintf(path, sizeof(path), "%s/data/%s", g.dir, below);
+        return access(path, F_OK) == 0;
+}
+
+static bool is_clean(void) /* nothing of the copy is there */
+{
+        return !exists("checkpoints/" IMAGE) && !exists("sealed/" LAYER) && !exists("sandboxes/" A "/copy") &&
+               !exists("sandboxes/" A "/work.json");
+}
+
+/* ------------------------------------------------------------- what it is for */
+
+static void the_original_goes_on_and_copies_begin_there(void)
+{
+        AUTO_CLOSE int before = -1;
+        char pid[32];
+
+        CHECK(begin());
+        (void)snprintf(pid, sizeof(pid), "%s", rig_run(&g, A, "sleeper"));
+        before = rig_dial(&g, A, 49983); /* a connection that is open all the time */
+        CHECK(before >= 0);
+        CHECK_NONE(copy_as(IMAGE, LAYER));
+        CHECK_STR(rig_state(&g, A), "running");
+        CHECK(exists("sealed/" LAYER) && exists("checkpoints/" IMAGE "/manifest.json"));
+        CHECK(!exists("sandboxes/" A "/copy") && !exists("sandboxes/" A "/work.json"));
+        CHECK_STR(rig_run(&g, A, "append A"), "ok");
+        CHECK_STR(rig_run(&g, A, "read /tmp/kept"), "one A");
+        CHECK_NONE(rig_create(&g, plan_from(B, IMAGE, LAYER)));
+        CHECK_NONE(copy_as(IMAGE2, LAYER2)); /* again, with what it has now */
+        CHECK_NONE(rig_create(&g, plan_from(C, IMAGE2, LAYER2)));
+        CHECK_STR(rig_run(&g, B, "append B"), "ok");
+        CHECK_STR(rig_run(&g, B, "read /tmp/kept"), "one B");
+        CHECK_STR(rig_run(&g, C, "read /tmp/kept"), "one A");
+        CHECK_STR(rig_run(&g, A, "read /tmp/kept"), "one A");
+        CHECK_STR(heard(A, 4000), "still here");
+        CHECK_STR(heard(B, 4000), "still here");
+        CHECK_STR(rig_run(&g, B, "hostname"), B "\n");
+        (void)fcntl(before, F_SETFL, O_RDWR);
+        CHECK_INT(write(before, "read /tmp/kept\n", 15), ==, 15);
+        CHECK_INT(read(before, pid, sizeof(pid)), ==, 5); /* "one A", by those who had it then */
+        CHECK_NONE(rig_kill(&g, B));
+        CHECK_NONE(rig_kill(&g, C));
+        CHECK_NONE(rig_pause(&g, A, "cdddddddddddddddddddd")); /* like any other */
+        CHECK_NONE(rig_drop(&g, IMAGE2, LAYER2));
+        CHECK_NONE(rig_drop(&g, "cdddddddddddddddddddd", NULL));
+        CHECK_NONE(end());
+}
+
+static void ids_are_checked(void)
+{
+        CHECK(begin());
+        CHECK_STARTS(copy_as("../../etc", LAYER), "invalid");
+        CHECK_STARTS(copy_as(IMAGE, "../../etc"), "invalid");
+        CHECK_STARTS(why_not(rig_call(&g, json_pack("{s:s,s:s,s:s}", "op", "copy", "id", A, "checkpoint", IMAGE))),
+                     "invalid");
+        CHECK_STARTS(why_not(rig_call(&g, json_pack("{s:s,s:s,s:s,s:s}", "op", "copy", "id", B, "checkpoint", IMAGE,
+                                                    "layer", LAYER))),
+                     "not_found");
+        CHECK_NONE(copy_as(IMAGE, LAYER));
+        CHECK_STARTS(copy_as(IMAGE, LAYER2), "conflict"); /* there is one of that name */
+        CHECK_STARTS(copy_as(IMAGE2, LAYER), "conflict");
+        CHECK(exists("sealed/" LAYER) && exists("checkpoints/" IMAGE "/manifest.json"));
+        CHECK(!exists("checkpoints/" IMAGE2));
+        CHECK(is_itself());
+        CHECK_NONE(end());
+}
+
+/* ------------------------------------------------------------- too much of it */
+
+static void fill(unsigned mib, unsigned entries) /* its upper directory, from outside: as if it had written that */
+{
+        char path[240], block[4096] = {1};
+
+        for (unsigned i = 0; i < entries; i++) {
+                (void)snprintf(path, sizeof(path), "%s/data/sandboxes/" A "/u/tmp/many%u", g.dir, i);
+                (void)close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+        }
+        (void)snprintf(path, sizeof(path), "%s/data/sandboxes/" A "/u/tmp/large", g.dir);
+        AUTO_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+        for (unsigned i = 0; i < mib << 8; i++)
+                (void)!write(fd, block, sizeof(block));
+}
+
+static void too_much_is_refused_and_nothing_happened(void)
+{
+        for (int many = 0; many < 2; many++) {
+                CHECK(begin());
+                fill(many ? 0 : 17, many ? UPPER_COPY_ENTRIES_MAX : 0);
+                CHECK_STARTS(copy_as(IMAGE, LAYER), "too_large");
+                CHECK(is_clean());
+                CHECK_STR(rig_state(&g, A), "running");
+                CHECK(is_itself());
+                CHECK_NONE(end());
+        }
+}
+
+static int stall(const char *point)
+{
+        char path[160];
+
+        (void)snprintf(path, sizeof(path), "%s/data/stall", g.dir);
+        (void)mkdir(path, 0700);
+        (void)snprintf(path, sizeof(path), "%s/data/stall/%s", g.dir, point);
+        return mkfifo(path, 0600);
+}
+
+static int reach(const char *point) /* wait until a worker is there; it goes on when the fd is closed */
+{
+        char path[160];
+        int fd;
+
+        (void)snprintf(path, sizeof(path), "%s/data/stall/%s", g.dir, point);
+        fd = open(path, O_WRONLY | O_CLOEXEC);
+        (void)unlink(path);
+        return fd;
+}
+
+/* It was small when it was measured. */
+static void what_grows_meanwhile_is_refused_too(void)
+{
+        int fd;
+
+        CHECK(begin());
+        (void)stall("frozen");
+        rig_send(&g, order(IMAGE, LAYER));
+        fd = reach("frozen");
+        fill(17, 0);
+        (void)close(fd);
+        CHECK_STARTS(why_not(rig_receive(&g)), "too_large");
+        CHECK(is_clean());
+        CHECK(is_itself());
+        CHECK_NONE(end());
+}
+
+/* ------------------------------------------------------------- while it is copied */
+
+static void it_can_be_reached_all_the_time(void)
+{
+        int fd, socket;
+        json_t *answer;
+
+        CHECK(begin());
+        (void)stall("dumped");
+        rig_send(&g, order(IMAGE, LAYER));
+        fd = reach("dumped");
+        socket = rig_dial(&g, A, 49983); /* answered when it goes on */
+        CHECK(socket >= 0);
+        answer = rig_call(&g, json_pack("{s:s,s:s}", "op", "stats", "id", A));
+        CHECK(json_object_get(answer, "memory_bytes"));
+        json_decref(answer);
+        CHECK_STR(rig_state(&g, A), "busy");
+        CHECK_STARTS(rig_pause(&g, A, IMAGE2), "conflict");
+        CHECK_STARTS(copy_as(IMAGE2, LAYER2), "conflict");
+        (void)close(fd);
+        CHECK_NONE(why_not(rig_receive(&g)));
+        (void)fcntl(socket, F_SETFL, O_RDWR);
+        CHECK_INT(write(socket, "count\n", 6), ==, 6);
+        char text[8];
+        CHECK_INT(read(socket, text, sizeof(text)), ==, 1);
+        (void)close(socket);
+        CHECK(is_itself());
+        CHECK_NONE(end());
+}
+
+static void a_kill_waits_for_it(void)
+{
+        static const char *const points[] = {"frozen", "copied", "dumped", "thawed"};
+
+        for (size_t i = 0; i < ARRAY_LEN(points); i++) {
+                int fd;
+
+                CHECK(begin());
+                (void)stall(points[i]);
+                rig_send(&g, order(IMAGE, LAYER));
+                fd = reach(points[i]);
+                rig_send(&g, json_pack("{s:s,s:s}", "op", "kill", "id", A));
+                (void)close(fd);
+                CHECK_NONE(why_not(rig_receive(&g)));
+                CHECK_NONE(why_not(rig_receive(&g)));
+                CHECK(!rig_state(&g, A));
+                CHECK_NONE(rig_drop(&g, IMAGE, LAYER));
+        }
+}
+
+static void it_may_end_by_itself_meanwhile(void)
+{
+        json_t *fact;
+        int fd;
+
+        CHECK(begin());
+        (void)stall("thawed");
+        rig_send(&g, order(IMAGE, LAYER));
+        fd = reach("thawed");
+        (void)rig_run(&g, A, "exit");
+        (void)close(fd);
+        CHECK_NONE(why_not(rig_receive(&g))); /* the copy is as good */
+        fact = rig_receive(&g);
+        CHECK_STR(json_string_value(json_object_get(fact, "event")), "exited");
+        json_decref(fact);
+        CHECK(!rig_state(&g, A));
+        CHECK_NONE(rig_create(&g, plan_from(B, IMAGE, LAYER)));
+        CHECK_STR(rig_run(&g, B, "read /tmp/kept"), "one ");
+        CHECK_NONE(rig_kill(&g, B));
+        CHECK_NONE(rig_drop(&g, IMAGE, LAYER));
+}
+
+/* ------------------------------------------------------------- somebody dies */
+
+static const char *fact(void)
+{
+        json_t *msg = rig_receive(&g);
+        const char *event = json_string_value(json_object_get(msg, "event"));
+        const char *state = json_string_value(json_object_get(msg, "state"));
+        static char text[64];
+
+        (void)snprintf(text, sizeof(text), "%s %s", event ? event : "no fact", state ? state : "");
+        json_decref(msg);
+        return text;
+}
+
+static void without_its_worker_it_goes_on(void)
+{
+        static const char *const points[] = {"frozen", "copied", "dumped", "thawed", "sealed"};
+
+        for (size_t i = 0; i < ARRAY_LEN(points); i++) {
+                int fd;
+
+                CHECK(begin());
+                (void)stall(points[i]);
+                rig_send(&g, order(IMAGE, LAYER));
+                fd = reach(points[i]);
+                CHECK_INT(kill(rig_worker(&g), SIGKILL), ==, 0);
+                (void)close(fd);
+                CHECK_STR(fact(), "settled running");
+                CHECK_STARTS(why_not(rig_receive(&g)), "internal");
+                CHECK_STR(rig_state(&g, A), "running");
+                CHECK(is_itself());
+                if (strcmp(points[i], "sealed") == 0)
+                        CHECK_NONE(rig_drop(&g, IMAGE, LAYER)); /* complete, and nobody's: control drops it */
+                CHECK(is_clean());
+                CHECK_NONE(copy_as(IMAGE, LAYER)); /* and it can be copied */
+                CHECK_NONE(end());
+        }
+}
+
+static void without_the_engine_it_is_finished(void)
+{
+        static const char *const points[] = {"frozen", "copied", "dumped", "thawed", "sealed"};
+
+        for (size_t i = 0; i < ARRAY_LEN(points); i++) {
+                int fd;
+
+                CHECK(begin());
+                (void)stall(points[i]);
+                rig_send(&g, order(IMAGE, LAYER));
+                fd = reach(points[i]);
+                rig_crash(&g);
+                CHECK(rig_start(&g));
+                CHECK_STR(rig_state(&g, A), "busy");
+                (void)close(fd);
+                CHECK_STR(fact(), "settled running");
+                CHECK(exists("sealed/" LAYER) && exists("checkpoints/" IMAGE "/manifest.json"));
+                CHECK(is_itself());
+                CHECK_NONE(rig_drop(&g, IMAGE, LAYER));
+                CHECK(is_clean());
+                CHECK_NONE(rig_kill(&g, A));
+        }
+}
+
+static void when_everything_dies_it_goes_on(void)
+{
+        static const char *const points[] = {"frozen", "copied", "dumped", "thawed"};
+
+        for (size_t i = 0; i < ARRAY_LEN(points); i++) {
+                pid_t worker;
+                int fd;
+
+                CHECK(begin());
+                (void)stall(points[i]);
+                rig_send(&g, order(IMAGE, LAYER));
+                fd = reach(points[i]);
+                worker = rig_worker(&g);
+                rig_crash(&g);
+                CHECK_INT(kill(worker, SIGKILL), ==, 0);
+                (void)close(fd);
+                CHECK(rig_start(&g));
+                while (strcmp(rig_state(&g, A), "busy") == 0)
+                        continue; /* the fact may have come before we listened */
+                CHECK_STR(rig_state(&g, A), "running");
+                CHECK(is_itself());
+                CHECK(is_clean());
+                CHECK_NONE(rig_kill(&g, A));
+        }
+}
+
+static void who_comes_instead_of_the_asker_is_told(void)
+{
+        int fd;
+
+        CHECK(begin());
+        (void)stall("dumped");
+        rig_send(&g, order(IMAGE, LAYER));
+        fd = reach("dumped");
+        rig_reconnect(&g);
+        CHECK_STR(rig_state(&g, A), "busy");
+        (void)close(fd);
+        CHECK_STR(fact(), "settled running");
+        CHECK(is_itself());
+        CHECK_NONE(end());
+}
+
+/* ------------------------------------------------------------- it cannot be done */
+
+static void what_cannot_be_dumped_runs_on(void)
+{
+        CHECK(begin());
+        CHECK_STR(rig_run(&g, A, "queue"), "ok");
+        CHECK_STARTS(copy_as(IMAGE, LAYER), "conflict: ");
+        CHECK(is_clean());
+        CHECK_STR(rig_run(&g, A, "unqueue"), "ok");
+        CHECK_NONE(copy_as(IMAGE, LAYER));
+        CHECK(is_itself());
+        CHECK_NONE(end());
+}
+
+static void a_full_disk_changes_nothing(void)
+{
+        char path[160], block[4096] = {0};
+        int fd;
+
+        CHECK(rig_stop(&g));
+        (void)snprintf(path, sizeof(path), "%s/data", g.dir);
+        CHECK_INT(mount("tiny", path, "tmpfs", 0, "size=24m"), ==, 0);
+        CHECK(rig_start(&g));
+        CHECK(begin());
+        fill(8, 0); /* the images fit, the files beside them do not */
+        (void)snprintf(path, sizeof(path), "%s/data/filler", g.dir);
+        fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        for (unsigned i = 0; i < (10u << 20) / sizeof(block); i++)
+                (void)!write(fd, block, sizeof(block));
+        CHECK_STARTS(copy_as(IMAGE, LAYER), "limit: ");
+        CHECK(is_clean());
+        while (write(fd, block, sizeof(block)) > 0)
+                ;
+        CHECK_STARTS(copy_as(IMAGE, LAYER), "limit: ");
+        CHECK(is_clean());
+        (void)close(fd);
+        CHECK_INT(unlink(path), ==, 0);
+        CHECK(is_itself());
+        CHECK_NONE(copy_as(IMAGE, LAYER));
+        CHECK_NONE(end());
+}
+
+static void put_the_disk_back(void)
+{
+        char path[160];
+
+        (void)rig_kill(&g, A);
+        (void)rig_stop(&g);
+        (void)snprintf(path, sizeof(path), "%s/data", g.dir);
+        (void)umount2(path, MNT_DETACH);
+        (void)rig_start(&g);
+}
+
+/* ------------------------------------------------------------- files without their names */
+
+static void make_pair(void) /* in the template: one file, two names */
+{
+        char one[160], two[160];
+
+        (void)snprintf(one, sizeof(one), "%s/images/layers/base/low", g.dir);
+        (void)snprintf(two, sizeof(two), "%s/images/layers/base/low2", g.dir);
+        FILE *f = fopen(one, "we");
+        (void)fputs("of the template", f);
+        (void)fclose(f);
+        CHECK_INT(link(one, two), ==, 0);
+}
+
+static bool begin_orphans(void)
+{
+        return begin() && strcmp(rig_run(&g, A, "write /tmp/name its own"), "ok") == 0 &&
+               strcmp(rig_run(&g, A, "link /tmp/name /tmp/other"), "ok") == 0 &&
+               strcmp(rig_run(&g, A, "orphan 4001 /tmp/name"), "ok") == 0 &&
+               strcmp(rig_run(&g, A, "orphan 4002 /low"), "ok") == 0;
+}
+
+static bool has_orphans(const char *id)
+{
+        printf("# %s: %s, ", id, heard(id, 4001));
+        printf("%s\n", heard(id, 4002));
+        return strcmp(heard(id, 4001), "its own") == 0 && strcmp(heard(id, 4002), "of the template") == 0;
+}
+
+static bool has_no_remaps(const char *id) /* CRIU's names for them */
+{
+        char command[64];
+
+        (void)id;
+        (void)snprintf(command, sizeof(command), "list /tmp");
+        return !strstr(rig_run(&g, id, command), "link_remap") && !strstr(rig_run(&g, id, "list /"), "link_remap");
+}
+
+static void files_that_lost_one_name_of_two_are_copied(void)
+{
+        CHECK(begin_orphans());
+        CHECK_NONE(copy_as(IMAGE, LAYER));
+        CHECK(has_orphans(A) && has_no_remaps(A));
+        CHECK_NONE(rig_create(&g, plan_from(B, IMAGE, LAYER)));
+        CHECK(has_orphans(B) && has_no_remaps(B));
+        CHECK_STR(rig_run(&g, B, "read /tmp/other"), "its own");
+        CHECK_NONE(rig_kill(&g, B));
+        CHECK_NONE(end());
+}
+
+static void files_that_lost_one_name_of_two_survive_a_pause(void)
+{
+        json_t *plan = rig_plan(A);
+
+        (void)json_object_set_new(plan, "upper", json_string("kept"));
+        (void)json_object_set_new(plan, "checkpoint", json_string(IMAGE));
+        CHECK(begin_orphans());
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        CHECK_NONE(rig_create(&g, plan));
+        CHECK(has_orphans(A) && has_no_remaps(A));
+        CHECK_NONE(rig_drop(&g, IMAGE, NULL));
+        CHECK_NONE(rig_pause(&g, A, IMAGE)); /* and another one */
+        CHECK_NONE(rig_seal(&g, A, LAYER));
+        CHECK_NONE(rig_create(&g, plan_from(A, IMAGE, LAYER)));
+        CHECK(has_orphans(A) && has_no_remaps(A));
+        CHECK_NONE(end());
+}
+
+/* ------------------------------------------------------------- */
+
+static void nothing_is_left(void)
+{
+        const struct leak_count none = {0}, no_files = {1000, 1000, 1000, 1000, 1000, 0};
+        struct leak_count after;
+        bool is_stopped;
+
+        (void)rig_count(&g, &no_files); /* once the trash is empty */
+        is_stopped = rig_stop(&g);
+        after = rig_count(&g, &none);
+        CHECK(rig_start(&g));
+        CHECK(is_stopped);
+        CHECK(leak_none(&after, &none));
+}
+
+#define RUN_CLEAN(fn)                                                                                                  \
+        do {                                                                                                           \
+                RUN(fn);                                                                                               \
+                RUN(nothing_is_left);                                                                                  \
+        } while (0)
+
+int main(void)
+{
+        if (rig_reason_to_skip() || !rig_criu_dir()) {
+                printf("1..0 # SKIP %s\n",
+                       rig_reason_to_skip() ? rig_reason_to_skip() : "SANDGLASS_CRIU_DIR is not set");
+                return 0;
+        }
+        if (!rig_open(&g, 2))
+                return 1;
+        make_pair();
+        if (!rig_start(&g))
+                return 1;
+        RUN_CLEAN(the_original_goes_on_and_copies_begin_there);
+        RUN_CLEAN(ids_are_checked);
+        RUN_CLEAN(too_much_is_refused_and_nothing_happened);
+        RUN_CLEAN(what_grows_meanwhile_is_refused_too);
+        RUN_CLEAN(it_can_be_reached_all_the_time);
+        RUN_CLEAN(a_kill_waits_for_it);
+        RUN_CLEAN(it_may_end_by_itself_meanwhile);
+        RUN_CLEAN(without_its_worker_it_goes_on);
+        RUN_CLEAN(without_the_engine_it_is_finished);
+        RUN_CLEAN(when_everything_dies_it_goes_on);
+        RUN_CLEAN(who_comes_instead_of_the_asker_is_told);
+        RUN_CLEAN(what_cannot_be_dumped_runs_on);
+        RUN_CLEAN(files_that_lost_one_name_of_two_are_copied);
+        RUN_CLEAN(files_that_lost_one_name_of_two_survive_a_pause);
+        RUN(a_full_disk_changes_nothing);
+        put_the_disk_back();
+        RUN(nothing_is_left);
+        rig_close(&g);
+        return tap_done();
+}

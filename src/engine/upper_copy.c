@@ -98,12 +98,9 @@ static int remember(struct walk *w, const char *name, ino_t ino)
 
 static int copy_below(struct walk *w, int src, int dst, const char *name, unsigned depth)
 {
-        AUTO_CLOSE int from = openat(src, ".", O_RDONLY | O_DIRECTORY | O_NOATIME | O_CLOEXEC);
         size_t before = w->path_len, n = strlen(name);
         int r;
 
-        if (from < 0)
-                return -errno;
         if (depth >= UPPER_COPY_DEPTH_MAX || before + n + 1 + NAME_MAX >= sizeof(w->path))
                 return -EFBIG;
         if (n > 0) { /* else it is the root itself */
@@ -111,7 +108,7 @@ static int copy_below(struct walk *w, int src, int dst, const char *name, unsign
                 w->path[before + n] = '/';
                 w->path_len += n + 1;
         }
-        r = visit_all(w, from, dst, depth + 1);
+        r = visit_all(w, src, dst, depth + 1);
         w->path_len = before;
         return r;
 }
@@ -171,23 +168,13 @@ static int visit(struct walk *w, int dir, int out, const char *name, unsigned de
 
 static int visit_all(struct walk *w, int from, int to, unsigned depth)
 {
-        int fd = openat(from, ".", O_RDONLY | O_DIRECTORY | O_NOATIME | O_CLOEXEC);
-        DIR *d = fd < 0 ? NULL : fdopendir(fd);
+        AUTO_DIR DIR *d = sys_list(from);
         struct dirent *e;
-        int r = 0;
+        int r = d ? 0 : -errno;
 
-        if (!d) {
-                r = -errno;
-                close_fd(&fd);
-                return r;
-        }
-        while (r == 0 && (errno = 0, e = readdir(d)))
-                if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-                        r = visit(w, from, to, e->d_name, depth);
-        if (r == 0 && errno)
-                r = -errno;
-        (void)closedir(d);
-        return r;
+        while (r == 0 && (errno = 0, e = sys_list_next(d)))
+                r = visit(w, from, to, e->d_name, depth);
+        return r < 0 ? r : -errno;
 }
 
 static int explain(int r, struct err *err)

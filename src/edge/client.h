@@ -59,6 +59,8 @@ struct exchange { /* one request and its answer */
         struct sandbox *waits_for; /* while in sandbox->waiters */
         uint64_t wake_key;         /* while in there to wake it: tells credentials apart */
         uint64_t dial_req;         /* while in edge->dials */
+        uint64_t dial_since_ms;    /* its first dial; 0: none yet */
+        unsigned closed_count;     /* dials that found the port closed */
         uint64_t signed_req;       /* while in edge->signed_urls */
         enum wait_result route_wait, dial_wait;
         char id[SANDBOX_ID_MAX];
@@ -66,6 +68,7 @@ struct exchange { /* one request and its answer */
         unsigned client_minor, status, interim_count;
         bool is_api, to_head, is_html, is_upgrade, expects_continue, is_idempotent;
         bool must_be_fresh;  /* a kept connection failed once already */
+        bool awaits_open;    /* counted in its sandbox's open_waiter_count */
         bool has_doubted;    /* its sandbox was not there once already, and control was asked again */
         bool persists;       /* the client's connection goes on after it */
         bool request_ended;  /* all of the request was read from the client and passed on */

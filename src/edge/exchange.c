@@ -58,7 +58,8 @@ void exchange_done(struct client *c)
         routes_unhook(c);
         x->route_wait = x->dial_wait = WAIT_NOTHING;
         x->must_be_fresh = x->has_doubted = false;
-        x->wait_until_ms = x->started_us = 0;
+        x->wait_until_ms = x->started_us = x->dial_since_ms = 0;
+        x->closed_count = 0;
         x->id[0] = 0;
         x->port = 0;
         x->up.sent_bytes = x->down.sent_bytes = 0;

@@ -10,6 +10,7 @@ struct edge_limits {
         unsigned wait_timeout_ms;                /* for control or engine to come back */
         unsigned wake_timeout_ms;                /* for a sandbox at rest to run, the end of its pausing included */
         unsigned dial_timeout_ms;                /* for a socket into a sandbox */
+        unsigned open_timeout_ms;                /* for a server inside to open its port */
         unsigned drain_timeout_ms;               /* for what a client still sends after its answer */
         unsigned half_timeout_ms;                /* for bytes through a tunnel that one end has closed */
         unsigned stop_timeout_ms;                /* for running exchanges when the role ends */
@@ -27,8 +28,9 @@ struct edge_limits {
         size_t signed_max;                       /* signed URLs asked for at a time */
         unsigned unsigned_burst, unsigned_per_s; /* ... that nobody signed */
         size_t dials_max;                        /* sockets asked for at a time */
-        unsigned interim_max;                    /* 1xx answers to one request */
-        size_t drain_bytes_max;                  /* of an unwanted body, before the connection is given up instead */
+        size_t open_waiters_max; /* requests that wait for a port of one sandbox to open; each dials a few times */
+        unsigned interim_max;    /* 1xx answers to one request */
+        size_t drain_bytes_max;  /* of an unwanted body, before the connection is given up instead */
         /* of one HTTP/2 connection */
         unsigned h2_streams_max;                   /* at a time */
         unsigned h2_stream_window, h2_conn_window; /* bytes of bodies that upstreams have not taken yet */

@@ -17,6 +17,7 @@
 #include "model/route.h"
 
 #define API_RETRY_MS 50u
+#define OPEN_RETRY_MS 10u /* and twice as long each time */
 #define MASKED_MAX (ROUTE_TEXT_MAX * 2)
 
 void request_answer(struct client *c, const struct answer *a)
@@ -291,10 +292,27 @@ static void dial(struct client *c)
         struct edge *e = c->edge;
         bool is_live = link_is_live(&e->dial_link);
 
+        if (!c->x.dial_since_ms)
+                c->x.dial_since_ms = clock_mono_ms();
         if (!dial_ask(e, c))
                 answer_kind(c, ANSWER_UNAVAILABLE);
         else
                 wait_for(c, CLIENT_DIAL, is_live ? e->limits->dial_timeout_ms : c->edge->limits->wait_timeout_ms);
+}
+
+/* The port is closed.  A server that is being started opens it in a moment, and nothing tells when: true, it is tried
+ * again a little later. */
+static bool wait_for_server(struct client *c)
+{
+        uint64_t passed = clock_mono_ms() - c->x.dial_since_ms, most = c->edge->limits->open_timeout_ms;
+        unsigned pause = OPEN_RETRY_MS << c->x.closed_count;
+
+        if (passed >= most || !routes_await_open(c))
+                return false;
+        c->x.closed_count++;
+        c->x.dial_wait = WAIT_NOTHING;
+        wait_for(c, CLIENT_DIAL, passed + pause < most ? pause : (unsigned)(most - passed));
+        return true;
 }
 
 static void send_to_sandbox(struct client *c, const struct http1_head *h, struct str target,
@@ -312,15 +330,19 @@ static void send_to_sandbox(struct client *c, const struct http1_head *h, struct
                 return;
         }
         routes_hook(c, s);
+        if (x->dial_wait == WAIT_REFUSED && wait_for_server(c))
+                return;
         if (answer_wait(c, x->dial_wait, to->id))
                 return;
         if (!x->upstream && may_reuse(x))
                 x->upstream = upstream_reuse(c->edge, s, x->port);
         x->dial_wait = WAIT_NOTHING;
-        if (x->upstream)
-                send_request(c, h, target);
-        else
+        if (!x->upstream) {
                 dial(c);
+                return;
+        }
+        routes_opened(c);
+        send_request(c, h, target);
 }
 
 /* ---- where to ---- */
@@ -434,7 +456,7 @@ void request_on_wait_over(struct client *c)
                 break;
         case CLIENT_WAKE: go_on_waking(c); break;
         case CLIENT_DIAL:
-                if (!x->is_api) {
+                if (x->dial_req) { /* otherwise it was a pause */
                         x->dial_wait = link_is_live(&c->edge->dial_link) ? WAIT_REFUSED : WAIT_UNAVAILABLE;
                         dial_forget(c);
                 }

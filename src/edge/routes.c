@@ -190,10 +190,31 @@ void routes_hook(struct client *c, struct sandbox *s)
         s->live_count++;
 }
 
+bool routes_await_open(struct client *c)
+{
+        struct sandbox *s = c->x.sandbox;
+
+        if (c->x.awaits_open)
+                return true;
+        if (s->open_waiter_count >= c->edge->limits->open_waiters_max)
+                return false;
+        c->x.awaits_open = true;
+        s->open_waiter_count++;
+        return true;
+}
+
+void routes_opened(struct client *c)
+{
+        if (c->x.awaits_open)
+                c->x.sandbox->open_waiter_count--;
+        c->x.awaits_open = false;
+}
+
 void routes_unhook(struct client *c)
 {
         if (!c->x.sandbox)
                 return;
+        routes_opened(c);
         list_remove(&c->x.in_sandbox);
         c->x.sandbox->live_count--;
         c->x.sandbox = NULL;

@@ -25,9 +25,9 @@ struct sandbox {
         uint64_t wake_key;      /* ASKS_WAKE: whose credential it was asked with (wake.c) */
         struct list waiters;    /* clients that wait for the answer (client.wait) */
         size_t waiter_count;
-        struct list live; /* clients with an exchange under way (client.in_sandbox) */
-        size_t live_count;
-        struct list idle; /* upstream connections ready for reuse */
+        struct list live;                     /* clients with an exchange under way (client.in_sandbox) */
+        size_t live_count, open_waiter_count; /* of them: those whose port is closed, yet */
+        struct list idle;                     /* upstream connections ready for reuse */
         size_t idle_count;
         struct list lru;
 };
@@ -46,6 +46,9 @@ void routes_doubt(struct edge *e, struct sandbox *s);
 /* c's exchange is in s from here on: it hears of its end (client_cut). */
 void routes_hook(struct client *c, struct sandbox *s);
 void routes_unhook(struct client *c);
+/* Its port is closed and it waits for it to open; false: too many do.  Until routes_opened(), or it is unhooked. */
+bool routes_await_open(struct client *c);
+void routes_opened(struct client *c);
 
 /* For wake.c. */
 void routes_wait(struct client *c, struct sandbox *s);                             /* until routes_resume() */

@@ -145,6 +145,88 @@ static void closed_ports_and_vanished_sandboxes_are_told_apart(void)
         CHECK_STR(body, NOT_FOUND_A);
 }
 
+static void a_port_that_opens_in_a_moment_is_waited_for(void)
+{
+        WORLD;
+        AUTO_CLOSE int c = -1, up = -1;
+        const char *body;
+
+        w.limits.open_timeout_ms = 60000;
+        START;
+        c = dial_client(&w);
+        CHECK_INT(say(c, REQUEST("POST", "/", HOST_A("3000"), "Content-Length: 2\r\n") "ab"), ==, 0);
+        CHECK(give_route(&w, BOX_A, NULL, NULL));
+        for (int i = 0; i < 4; i++)
+                CHECK(give_error(&w, "unavailable"));
+        up = give_socket(&w, BOX_A, 3000);
+        CHECK(hears(up, REQUEST("POST", "/", HOST_A("3000"), "Content-Length: 2\r\n") "ab"));
+        CHECK_INT(say(up, OK_EMPTY), ==, 0);
+        CHECK_INT(hear_answer(c, answer, sizeof(answer), &body), ==, 200);
+        /* A sandbox that goes meanwhile is noticed at once. */
+        CHECK_INT(say(c, REQUEST("GET", "/", HOST_A("4000"), "")), ==, 0);
+        CHECK(give_error(&w, "unavailable"));
+        CHECK(tell_gone(&w, BOX_A));
+        CHECK_INT(hear_end(c), ==, END_RESET);
+}
+
+static void a_port_that_stays_closed_is_said_after_a_while(void)
+{
+        WORLD;
+        AUTO_CLOSE int c = -1;
+        const char *body;
+        int dials = 1;
+
+        w.limits.open_timeout_ms = 100;
+        START;
+        c = dial_client(&w);
+        for (int i = 0; i < 2; i++) { /* each request has its own time */
+                CHECK_INT(say(c, REQUEST("GET", "/", HOST_A("3000"), "")), ==, 0);
+                if (i == 0)
+                        CHECK(give_route(&w, BOX_A, NULL, NULL));
+                CHECK(give_error(&w, "unavailable"));
+                for (dials = 1; !is_silent(w.dial_ch, 300); dials++)
+                        CHECK(give_error(&w, "unavailable"));
+                CHECK_INT(dials, >, 1);
+                CHECK_INT(hear_answer(c, answer, sizeof(answer), &body), ==, 502);
+                CHECK(strstr(body, "\"port\":3000"));
+        }
+        /* Who leaves is not dialled for. */
+        CHECK_INT(say(c, REQUEST("GET", "/", HOST_A("3000"), "")), ==, 0);
+        CHECK(give_error(&w, "unavailable"));
+        close_fd(&c);
+        while (!is_silent(w.dial_ch, 300))
+                CHECK(give_error(&w, "unavailable"));
+}
+
+static void only_so_many_wait_for_ports_of_one_sandbox(void)
+{
+        WORLD;
+        AUTO_CLOSE int a = -1, b = -1, up = -1;
+        const char *body;
+
+        w.limits.open_timeout_ms = 60000;
+        w.limits.open_waiters_max = 1;
+        START;
+        for (int i = 0; i < 2; i++) { /* the one that waited makes room for the next */
+                a = dial_client(&w);
+                CHECK_INT(say(a, REQUEST("GET", "/", HOST_A("3000"), "")), ==, 0);
+                if (i == 0)
+                        CHECK(give_route(&w, BOX_A, NULL, NULL));
+                for (int k = 0; k < 7; k++) /* so that the next pause is long enough for the other one */
+                        CHECK(give_error(&w, "unavailable"));
+                b = dial_client(&w);
+                CHECK_INT(say(b, REQUEST("GET", "/", HOST_A("4000"), "")), ==, 0);
+                CHECK(give_error(&w, "unavailable"));
+                CHECK_INT(hear_answer(b, answer, sizeof(answer), &body), ==, 502);
+                CHECK(strstr(body, "\"port\":4000"));
+                up = give_socket(&w, BOX_A, 3000);
+                CHECK(hears(up, REQUEST("GET", "/", HOST_A("3000"), "")));
+                close_fd(&a);
+                close_fd(&b);
+                close_fd(&up);
+        }
+}
+
 int main(void)
 {
         RUN(sandboxes_that_never_were_are_not_found);
@@ -153,5 +235,8 @@ int main(void)
         RUN(private_traffic_needs_its_token);
         RUN(masked_hosts_are_what_servers_see);
         RUN(closed_ports_and_vanished_sandboxes_are_told_apart);
+        RUN(a_port_that_opens_in_a_moment_is_waited_for);
+        RUN(a_port_that_stays_closed_is_said_after_a_while);
+        RUN(only_so_many_wait_for_ports_of_one_sandbox);
         return tap_done();
 }

@@ -35,7 +35,6 @@ test('servers on each kind of local address are reachable', withSandbox(async (s
     assert.ok((await fastest(() => ask(sandbox, port))) < 100, `${address}: at once`)
     port++
   }
-  assert.ok((await fastest(() => ask(sandbox, port))) < 100, 'a closed port: at once')
 }))
 
 /** Milliseconds of the fastest of a few tries: what it takes on a machine that is busy otherwise, too. */
@@ -48,6 +47,18 @@ async function fastest(action) {
   }
   return best
 }
+
+test('a request that comes a moment before the server listens is answered by it', withSandbox(async (sandbox) => {
+  const script = 'input(); import http.server as h; h.HTTPServer(("127.0.0.1", PORT), h.SimpleHTTPRequestHandler).serve_forever()'
+  const answers = []
+  for (let port = 9001; port < 9006 && !answers.includes(200); port++) { // one that dawdles, on a busy machine, says nothing
+    const server = await sandbox.commands.run(`python3 -c '${script.replace('PORT', port)}'`, { background: true, stdin: true, timeoutMs: 0 })
+    const early = ask(sandbox, port)
+    await sandbox.commands.sendStdin(server.pid, '\n')
+    answers.push((await early).status)
+  }
+  assert.ok(answers.includes(200), answers.join())
+}))
 
 test('method, path, headers and body pass through unchanged', withSandbox(async (sandbox) => {
   await sandbox.files.write('echo.cjs', echoServer)

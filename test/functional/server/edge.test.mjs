@@ -83,8 +83,8 @@ test('page or JSON: a page only for somebody who looks at it', leakless(async ()
     ['json', { 'User-Agent': 'curl/8.5.0' }],
     ['json', {}],
   ]
-  for (const [kind, headers] of kinds)
-    for (const [who, port, title] of [[nobody, 80, 'Sandbox Not Found'], [box, 4321, 'no service running on port']]) {
+  await Promise.all(kinds.flatMap(([kind, headers]) =>
+    [[nobody, 80, 'Sandbox Not Found'], [box, 4321, 'no service running on port']].map(async ([who, port, title]) => {
       const answer = await ask(who, port, { headers })
       const shown = `${JSON.stringify(headers)} ${answer.body.slice(0, 100)}`
       assert.equal(answer.status, 502)
@@ -94,7 +94,7 @@ test('page or JSON: a page only for somebody who looks at it', leakless(async ()
         assert.ok(answer.body.startsWith('<html') && answer.body.trimEnd().endsWith('</html>'), shown)
         assert.ok(answer.body.includes(title) && answer.body.includes(who.sandboxId ?? who), shown)
       }
-    }
+    })))
 }))
 
 test('private traffic: exact refusals; the daemon has its own token', leakless(async () => {

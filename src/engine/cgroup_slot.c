@@ -293,24 +293,31 @@ int cgroups_processes(const struct cgroups *c, unsigned slot, pid_t *out, size_t
         return n < 0 ? -errno : 0;
 }
 
-static int read_cpu_us(const struct cgroups *c, unsigned slot, uint64_t *ret)
+/* "name 123" in a file of such lines. */
+static int read_field(int dir, unsigned slot, const char *file, const char *name, uint64_t *ret)
 {
-        char path[64], text[2048];
+        char path[64], text[4096];
         struct str rest, head;
         ssize_t n;
 
-        *ret = 0;
-        if (c->v2 < 0)
-                return 0; /* nobody counts it for us */
-        slot_path(path, slot, "cpu.stat");
-        n = sys_read_at(c->v2, path, text, sizeof(text));
+        slot_path(path, slot, file);
+        n = sys_read_at(dir, path, text, sizeof(text));
         if (n < 0)
                 return (int)n;
         rest = str_of(text);
-        while (str_cut(&rest, '\n', &head))
-                if (str_starts(head, "usage_usec "))
-                        return parse_u64((struct str){head.p + 11, head.n - 11}, 0, UINT64_MAX, ret);
+        while (str_cut(&rest, '\n', &head)) {
+                struct str key;
+
+                if (str_cut(&head, ' ', &key) && str_is(key, name))
+                        return parse_u64(head, 0, UINT64_MAX, ret);
+        }
         return -EBADMSG;
+}
+
+static int read_cpu_us(const struct cgroups *c, unsigned slot, uint64_t *ret)
+{
+        *ret = 0;
+        return c->v2 < 0 ? 0 : read_field(c->v2, slot, "cpu.stat", "usage_usec", ret); /* else nobody counts it */
 }
 
 int cgroups_usage(const struct cgroups *c, unsigned slot, struct cgroup_usage *ret, struct err *err)
@@ -320,6 +327,7 @@ int cgroups_usage(const struct cgroups *c, unsigned slot, struct cgroup_usage *r
 
         if ((r = read_number(mem, slot, m2 ? "memory.current" : "memory.usage_in_bytes", &ret->memory_bytes)) < 0 ||
             (r = read_number(mem, slot, m2 ? "memory.max" : "memory.limit_in_bytes", &ret->memory_limit)) < 0 ||
+            (r = read_field(mem, slot, "memory.stat", m2 ? "file" : "total_cache", &ret->memory_cache)) < 0 ||
             (r = read_number(pids, slot, "pids.current", &ret->pids)) < 0 ||
             (r = read_cpu_us(c, slot, &ret->cpu_us)) < 0)
                 return err_sys(err, r, "usage of slot %u", slot);

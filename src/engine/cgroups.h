@@ -60,5 +60,6 @@ int cgroups_remove(const struct cgroups *c, unsigned slot); /* 0 when gone; -EBU
 
 struct cgroup_usage {
         uint64_t memory_bytes, memory_limit, cpu_us, pids;
+        uint64_t memory_cache; /* of memory_bytes: what files are read from */
 };
 int cgroups_usage(const struct cgroups *c, unsigned slot, struct cgroup_usage *ret, struct err *err);

@@ -8,6 +8,7 @@
 #include "engine/copy.h"
 #include "engine/deferred.h"
 #include "engine/dial.h"
+#include "engine/errand.h"
 #include "engine/guest.h"
 #include "engine/rest.h"
 #include "engine/shelf.h"
@@ -273,20 +274,21 @@ static int op_net(struct engine *e, const json_t *msg, struct ask *a, struct err
 
 static int op_stats(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
 {
-        struct guest *s = find_running(e, msg, true, err);
+        struct guest *s = running(e, msg, err);
         struct cgroup_usage u = {0};
         int r;
 
         if (!s)
                 return -ENOENT;
         r = cgroups_usage(&e->cgroups, s->record.slot, &u, err);
-        if (r == 0)
-                ask_ok(a,
-                       json_pack("{s:I,s:I,s:I,s:I}", "memory_bytes", (json_int_t)u.memory_bytes, "memory_limit",
-                                 (json_int_t)u.memory_limit, "cpu_us", (json_int_t)u.cpu_us, "pids",
-                                 (json_int_t)u.pids),
-                       -1);
-        return r;
+        if (r < 0)
+                return r;
+        errand_run(e, json_pack("{s:s,s:s}", "op", "measure", "id", s->record.id),
+                   json_pack("{s:I,s:I,s:I,s:I,s:I}", "memory_bytes", (json_int_t)u.memory_bytes, "memory_cache",
+                             (json_int_t)u.memory_cache, "memory_limit", (json_int_t)u.memory_limit, "cpu_us",
+                             (json_int_t)u.cpu_us, "pids", (json_int_t)u.pids),
+                   false, a);
+        return 0;
 }
 
 static int op_info(struct engine *e, const json_t *msg, struct ask *a, struct err *err)

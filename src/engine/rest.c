@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "engine/errand.h"
 #include "engine/janitor.h"
 #include "engine/warm.h"
 #include "engine/work.h"
@@ -156,54 +157,12 @@ void rest_seal(struct guest *s, const char *layer, struct ask *a)
 
 /* ------------------------------------------------------------- what belongs to no sandbox */
 
-struct flush {
-        struct vault_job job;
-        struct ask *ask;
-        struct engine *engine;
-        struct task free_task;
-};
-
-static void free_flush(struct task *t)
-{
-        free(CONTAINER_OF(t, struct flush, free_task));
-}
-
-static void on_flushed(struct vault_job *j, const json_t *answer, int *fds, size_t nfds)
-{
-        struct flush *f = CONTAINER_OF(j, struct flush, job);
-        const json_t *e = json_object_get(answer, "error");
-        struct err err = {0};
-
-        (void)fds, (void)nfds;
-        if (!answer)
-                (void)err_set(&err, ERR_INTERNAL, "the process that flushed it died");
-        else if (e)
-                (void)err_set(&err, err_kind_from_name(json_string_value(json_object_get(e, "kind"))), "%s",
-                              json_string_value(json_object_get(e, "message")));
-        if (err.kind == ERR_NONE)
-                ask_ok(f->ask, NULL, -1);
-        else
-                ask_fail(f->ask, &err);
-        f->free_task.run = free_flush;
-        loop_post(f->engine->loop, &f->free_task);
-}
-
 void rest_flush(struct engine *e, const char *checkpoint, const char *layer, struct ask *a)
 {
-        struct flush *f = calloc(1, sizeof(*f));
-        json_t *what = json_pack("{s:s,s:s*,s:s*}", "op", "flush", "checkpoint", checkpoint, "layer", layer);
-
         if (checkpoint)
                 fresh_forget(&e->fresh, checkpoint);
-        if (!f || !what) {
-                free(f);
-                json_decref(what);
-                ask_fail(a, &(struct err){.kind = ERR_INTERNAL, .msg = "out of memory"});
-                return;
-        }
-        *f = (struct flush){
-                .job = {.what = what, .lock = -1, .is_long = true, .on_done = on_flushed}, .ask = a, .engine = e};
-        vault_run(&e->vault, &f->job);
+        errand_run(e, json_pack("{s:s,s:s*,s:s*}", "op", "flush", "checkpoint", checkpoint, "layer", layer), NULL, true,
+                   a);
 }
 
 void rest_drop(struct engine *e, int dir, const char *name)

@@ -24,8 +24,8 @@ static const struct {
         const char *name;
         worker_op *run;
 } ops[] = {
-        {"pause", worker_pause}, {"copy", worker_copy},   {"wake", worker_wake},
-        {"seal", worker_seal},   {"flush", worker_flush}, {"settle", worker_settle},
+        {"pause", worker_pause}, {"copy", worker_copy},       {"wake", worker_wake},     {"seal", worker_seal},
+        {"flush", worker_flush}, {"measure", worker_measure}, {"settle", worker_settle},
 };
 
 void worker_point(const struct worker_conf *c, const char *point)

@@ -11,6 +11,7 @@
  *           deaf, an error: it runs, on the files it had kept, but its envd does not answer.
  *   seal    {id, layer}                                                       -> {bytes}
  *   flush   {checkpoint?, layer?}                                             -> {}
+ *   measure {id}                                                              -> {disk_bytes}
  *   settle  {id, slot?, pid?}  wait until no other worker is at it, nor what it started
  * The answer is {"ok":true, ...} or {"error":{"kind","message"}}. */
 #pragma once
@@ -55,7 +56,7 @@ struct worker_result {
 };
 
 typedef int worker_op(const struct worker_conf *c, const json_t *job, struct worker_result *ret, struct err *err);
-worker_op worker_pause, worker_copy, worker_wake, worker_seal, worker_flush, worker_settle;
+worker_op worker_pause, worker_copy, worker_wake, worker_seal, worker_flush, worker_measure, worker_settle;
 
 /* For tests: where <data>/stall/<point> is a pipe, the worker waits there until somebody has opened it for writing and
  * closed it again. */

@@ -18,7 +18,7 @@
 #include "engine/still.h"
 #include "sys/fs.h"
 
-#define COUNT_MAX 20000u /* entries looked at for a layer's size: it is told while somebody waits */
+#define COUNT_MAX 20000u /* entries looked at for a size: it is told while somebody waits */
 #define COUNT_DEPTH_MAX 64u
 #define TRACED_ROUNDS 2000u /* of 5 ms */
 
@@ -32,7 +32,7 @@ void worker_discard(const struct worker_conf *c, int dir, const char *name)
                 log_error("trash.full", "name=%s error=\"%s\"", name, strerror(errno));
 }
 
-/* ------------------------------------------------------------- sealing */
+/* ------------------------------------------------------------- sizes, sealing */
 
 struct count {
         uint64_t bytes;
@@ -57,6 +57,20 @@ static void count_below(int at, const char *name, struct count *n, unsigned dept
         }
         if (d)
                 (void)closedir(d);
+}
+
+/* Its own files: what lies in layers is shared with others. */
+int worker_measure(const struct worker_conf *c, const json_t *job, struct worker_result *ret, struct err *err)
+{
+        const char *id = json_string_value(json_object_get(job, "id"));
+        AUTO_CLOSE int dir = sys_open_dir(c->sandboxes_dir, id);
+        struct count n = {0};
+
+        if (dir < 0)
+                return err_sys(err, dir, "open directory of sandbox %s", id);
+        count_below(dir, "u", &n, 0);
+        ret->body = json_pack("{s:I}", "disk_bytes", (json_int_t)n.bytes);
+        return 0;
 }
 
 /* A crash in between leaves the layer in place and still.json without it: asked again, it is only noted. */

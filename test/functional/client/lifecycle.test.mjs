@@ -142,6 +142,10 @@ test('metrics: what the sandbox uses, and nothing of long ago', withSandbox(asyn
   const [sample] = await until('a sample', async () => { const all = await sandbox.getMetrics(); return all.length > 0 && all }, 30_000)
   for (const field of ['cpuCount', 'cpuUsedPct', 'memUsed', 'memTotal', 'diskUsed', 'diskTotal']) assert.equal(typeof sample[field], 'number', field)
   assert.ok(sample.cpuCount > 0 && sample.memTotal > 0 && sample.diskTotal > 0)
+  await sandbox.commands.run('head -c 8388608 /dev/urandom > /tmp/big')
+  const after = (await sandbox.getMetrics()).at(-1)
+  assert.ok(after.diskUsed - sample.diskUsed >= 8 << 20, `${sample.diskUsed}, then ${after.diskUsed}`)
+  assert.ok(after.memUsed > 0 && after.memUsed <= after.memTotal, `${after.memUsed} of ${after.memTotal}`)
   assert.deepEqual(await sandbox.getMetrics({ start: new Date('2020-01-01'), end: new Date('2020-01-02') }), [])
 }))
 

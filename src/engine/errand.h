@@ -1,0 +1,9 @@
+/* errand.h - a job of the vault that changes no sandbox: whoever asked gets what its worker says. */
+#pragma once
+#include <jansson.h>
+
+#include "engine/guest.h"
+
+/* `what` and `base` are used up, also on failure.  The worker's answer joins what is in base (NULL: nothing).  is_long: it
+ * may take as long as a disk likes. */
+void errand_run(struct engine *e, json_t *what, json_t *base, bool is_long, struct ask *a);

@@ -13,6 +13,7 @@
 #include "engine/remaps.h"
 #include "engine/rest.h"
 #include "engine/shelf.h"
+#include "engine/woken.h"
 #include "engine/work.h"
 #include "sys/fs.h"
 
@@ -125,6 +126,19 @@ static int runs_on(struct guest *s, struct err *err)
         return 0;
 }
 
+/* That it was woken had reached the disk, but not that it is not at rest any more: the power was cut. */
+static void give_up_memory(struct guest *s, int dir)
+{
+        struct err err = {0};
+
+        log_warn("sandbox.woken_before",
+                 "sandbox=%s checkpoint=%s was woken when the machine went down, keeping its files only", s->record.id,
+                 s->still.checkpoint);
+        s->still.checkpoint[0] = '\0';
+        if (still_write(dir, s->record.id, &s->still, true, &err) < 0)
+                log_error("still.stale", "sandbox=%s error=\"%s\"", s->record.id, err.msg);
+}
+
 /* BUSY -> what the disk says: at rest, or running, or (negative) nothing that could be kept. */
 static int settle(struct guest *s, struct err *err)
 {
@@ -138,6 +152,8 @@ static int settle(struct guest *s, struct err *err)
                 return err_sys(err, dir, "open");
         s->still = (struct still){0};
         is_at_rest = still_read(dir, s->record.id, &s->still, &why) == 0;
+        if (is_at_rest && woken_before(e->woken, s->still.checkpoint, e->boot_id))
+                give_up_memory(s, dir);
         if (half.checkpoint[0] && !shelf_has(e, half.checkpoint))
                 rest_drop(e, e->checkpoints_dir, half.checkpoint);
         if (!is_at_rest && why.kind != ERR_NOT_FOUND) { /* its files are there, that much is sure */

@@ -21,6 +21,7 @@ struct engine {
         struct loop *loop;
         struct io supervisor; /* its pidfd */
         int data_dir, sandboxes_dir, trash_dir, layers_dir, proc_dir, host_netns, envd_binary;
+        int woken; /* woken.h */
         int checkpoints_dir, sealed_dir, envd_dir;
         char envd_hash[RECORD_HASH_MAX];
         struct criu_place criu;
@@ -34,6 +35,7 @@ struct engine {
         struct plan_limits default_limits;
         struct pool pool;
         struct helper sweeper;
+        struct helper marker; /* woken.h */
         struct flattener flattener;
         struct vault vault;
         struct fresh fresh;

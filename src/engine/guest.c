@@ -345,6 +345,7 @@ static void end_process(struct guest *s)
 /* Whoever asked for it, if it is still being made, gets this answer. */
 static void fail_maker(struct guest *s, const struct err *err)
 {
+        guest_answer_at_end(s, TAKE_PTR(s->rousing), err);
         if (!s->start)
                 return;
         guest_answer_at_end(s, TAKE_PTR(s->start->ask), err);

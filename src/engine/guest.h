@@ -56,6 +56,8 @@ struct guest {
         bool was_resting;     /* being made from what is at rest: a failure leads back there */
         struct start *start;  /* owned; while WAITING or STARTING */
         struct work *work;    /* owned; the job a worker has */
+        struct ask *rousing;  /* owned; WAKING, and frozen until it is on disk that it does: who asked for it */
+        uint64_t roused_us;   /* and when */
         struct list waiting;  /* struct end_wait: who is answered at its end */
         struct list deferred; /* struct deferred: requests that wait for it to rest */
         struct list warm;     /* in the engine's list, least recently used first */

@@ -21,7 +21,9 @@
 #include "engine/probe.h"
 #include "engine/peers.h"
 #include "engine/shelf.h"
+#include "engine/wake.h"
 #include "engine/warm.h"
+#include "engine/woken.h"
 #include "engine/worker_envd.h"
 #include "sys/fs.h"
 
@@ -78,7 +80,8 @@ static int open_dirs(struct engine *e, struct err *err)
             (r = open_or_make(e->data_dir, "trash", 0700, &e->trash_dir, err)) < 0 ||
             (r = open_or_make(e->data_dir, "checkpoints", 0700, &e->checkpoints_dir, err)) < 0 ||
             (r = open_or_make(e->data_dir, "sealed", 0700, &e->sealed_dir, err)) < 0 ||
-            (r = open_or_make(e->data_dir, "envd", 0700, &e->envd_dir, err)) < 0)
+            (r = open_or_make(e->data_dir, "envd", 0700, &e->envd_dir, err)) < 0 ||
+            (r = woken_open(e->data_dir, &e->woken, err)) < 0)
                 return r;
         (void)sys_spread_dirs(e->sandboxes_dir); /* where that is no wish one can have, it needs no granting */
         return open_layers(e, err);
@@ -142,9 +145,46 @@ static int find_criu(struct engine *e, struct err *err)
         return criu_find(e->conf->criu_dir, &e->criu, err);
 }
 
+static void on_marked(struct helper *h, const void *p, size_t n, int *fds, size_t nfds)
+{
+        struct engine *e = CONTAINER_OF(h, struct engine, marker);
+        const struct woken_order *o = p;
+        struct guest *s = n == sizeof(*o) ? guest_find(e, o->id) : NULL;
+
+        (void)fds, (void)nfds;
+        if (s && s->rousing && s->record.slot == o->slot)
+                wake_roused(s, o->result);
+}
+
+static void on_marker_gone(struct helper *h)
+{
+        struct engine *e = CONTAINER_OF(h, struct engine, marker);
+
+        log_error("marker.died", "waiting for the disk without it until the engine starts again");
+        MAP_EACH (slot, &e->sandboxes) {
+                struct guest *s = slot->value;
+
+                if (s->rousing)
+                        wake_roused(s, woken_mark(e->woken, s->record.slot, s->still.checkpoint, e->boot_id, NULL));
+        }
+}
+
+static int start_marker(struct engine *e, const struct worker_conf *c, struct err *err)
+{
+        int sock, r = woken_fork(c, &sock, err);
+
+        if (r < 0)
+                return r;
+        e->marker.on_message = on_marked;
+        e->marker.on_gone = on_marker_gone;
+        r = helper_start(&e->marker, e->loop, sock);
+        return r < 0 ? err_sys(err, r, "watch marker") : 0;
+}
+
 static int start_vault(struct engine *e, struct err *err)
 {
         struct err why = {0};
+        int r;
         struct worker_conf c = {
                 .instance = &e->instance,
                 .cgroups = &e->cgroups,
@@ -159,6 +199,7 @@ static int start_vault(struct engine *e, struct err *err)
                 .envd_dir = e->envd_dir,
                 .proc_dir = e->proc_dir,
                 .envd_binary = e->envd_binary,
+                .woken = e->woken,
                 .has_link = e->filter != NULL,
         };
 
@@ -167,7 +208,8 @@ static int start_vault(struct engine *e, struct err *err)
         c.tool = criu_place_tool(&e->criu);
         memcpy(c.envd, e->envd_hash, sizeof(c.envd));
         memcpy(c.boot_id, e->boot_id, sizeof(c.boot_id));
-        return vault_start(&e->vault, e->loop, &c, err);
+        r = start_marker(e, &c, err);
+        return r < 0 ? r : vault_start(&e->vault, e->loop, &c, err);
 }
 
 static int start_helpers(struct engine *e, struct err *err)
@@ -279,6 +321,7 @@ static void stop(struct engine *e)
         flattener_stop(&e->flattener);
         warm_stop(e);
         vault_stop(&e->vault);
+        helper_stop(&e->marker);
         helper_stop(&e->sweeper);
         pool_done(&e->pool);
         leftovers_remove(e);
@@ -293,6 +336,7 @@ int engine_main(const struct conf *conf)
                            .trash_dir = -1,
                            .layers_dir = -1,
                            .proc_dir = -1,
+                           .woken = -1,
                            .host_netns = -1,
                            .envd_binary = -1,
                            .checkpoints_dir = -1,

@@ -72,13 +72,22 @@ static int add_layers(struct rootfs *r, int fs, const struct rootfs_dirs *d, con
         return 0;
 }
 
-/* Of the last mount: a volatile one leaves a mark in it, with which it cannot be used again. */
-static int drop_workdir(const struct rootfs_dirs *d)
+static int drop(const struct rootfs_dirs *d, const char *what)
 {
-        char name[32] = "w-";
+        char name[32];
 
-        random_id(name + 2, 20);
-        return renameat(d->sandbox, "w", d->trash, name) < 0 && errno != ENOENT ? -errno : 0;
+        (void)snprintf(name, sizeof(name), "%s-", what);
+        random_id(name + strlen(name), 20);
+        return renameat(d->sandbox, what, d->trash, name) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+/* A work directory of the last mount: a volatile one leaves a mark in it, with which it cannot be used again.  An upper
+ * directory where a new one is asked for: of a try that did not come to its end. */
+static int drop_leftovers(const struct rootfs_dirs *d, bool is_kept)
+{
+        int r = drop(d, "w");
+
+        return r == 0 && !is_kept ? drop(d, "u") : r;
 }
 
 static int make_upper(const struct rootfs_dirs *d, bool is_kept, struct err *err)
@@ -88,7 +97,7 @@ static int make_upper(const struct rootfs_dirs *d, bool is_kept, struct err *err
 
         if (is_kept && fstatat(d->sandbox, "u", &st, AT_SYMLINK_NOFOLLOW) < 0)
                 return err_sys(err, -errno, "its files");
-        if ((e = drop_workdir(d)) < 0 || (!is_kept && (e = sys_make_dir(d->sandbox, "u", 0755)) < 0) ||
+        if ((e = drop_leftovers(d, is_kept)) < 0 || (!is_kept && (e = sys_make_dir(d->sandbox, "u", 0755)) < 0) ||
             (e = sys_make_dir(d->sandbox, "w", 0700)) < 0)
                 return err_sys(err, e, "make upper directory");
         return 0;

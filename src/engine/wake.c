@@ -12,6 +12,7 @@
 #include "engine/rest.h"
 #include "engine/warm.h"
 #include "engine/work.h"
+#include "engine/woken.h"
 #include "sys/fs.h"
 
 /* ------------------------------------------------------------- how it ends */
@@ -142,25 +143,49 @@ bool wake_can_thaw(const struct guest *s, const struct plan_create *plan)
         return plan->is_upper_kept && strcmp(plan->checkpoint, s->still.checkpoint) == 0;
 }
 
-/* It is at rest on disk all the same: what moved for a moment is ended. */
-static int rest_again(struct guest *s, int dir, int r, struct err *err)
+/* Nothing of it has moved: it is at rest as before, but for its processes, which are ended. */
+static void rest_again(struct guest *s, const struct err *err)
 {
+        AUTO_CLOSE int dir = sys_open_dir(s->engine->sandboxes_dir, s->record.id);
         struct err why = {0};
 
-        cgroups_kill(&s->engine->cgroups, s->record.slot);
-        if (still_write(dir, s->record.id, &s->still, true, &why) < 0)
+        log_warn("sandbox.failed", "sandbox=%s error=\"%s\"", s->record.id, err->msg);
+        if (dir < 0 || still_write(dir, s->record.id, &s->still, true, &why) < 0 ||
+            woken_mark(s->engine->woken, s->record.slot, "", "", &why) < 0)
                 log_error("sandbox.lost", "sandbox=%s error=\"%s\"", s->record.id, why.msg);
-        return err_sys(err, r, "thaw sandbox %s", s->record.id);
+        guest_answer_at_end(s, TAKE_PTR(s->rousing), err);
+        guest_leave(s);
 }
 
-/* Nobody has to be told: it never was anything else, and its connections of before were closed by their other ends.  That it
- * is no longer at rest is written before it moves, and journals keep that order: waiting for the disk as well would only
- * cost those who wait.  An engine that dies in between leaves a frozen one, which the next thaws (adopt.c). */
+/* That it moves is on disk: now it may. */
+void wake_roused(struct guest *s, int result)
+{
+        struct engine *e = s->engine;
+        AUTO_CLOSE int dir = -1;
+        struct err err = {0};
+
+        if (result == 0)
+                result = s->is_dead ? -ESRCH : cgroups_freeze(&e->cgroups, s->record.slot, false);
+        if (result < 0) {
+                (void)err_sys(&err, result, "thaw sandbox %s", s->record.id);
+                rest_again(s, &err);
+                return;
+        }
+        dir = sys_open_dir(e->sandboxes_dir, s->record.id);
+        if (dir >= 0)
+                rest_drop(e, dir, REMAPS_DIR);
+        is_running(s, TAKE_PTR(s->rousing), s->roused_us, "warm", NULL);
+        if (dir >= 0)
+                slots_flush_later(&e->pool.slots, dir);
+}
+
+/* Nobody inside has to be told: it never was anything else, and its connections of before were closed by their other ends.
+ * An engine that dies on the way leaves a frozen one, which the next thaws (adopt.c). */
 static int thaw(struct guest *s, struct plan_create *plan, struct ask *a, struct err *err)
 {
         struct engine *e = s->engine;
         AUTO_CLOSE int dir = sys_open_dir(e->sandboxes_dir, s->record.id);
-        uint64_t began_us = clock_mono_us();
+        struct woken_order o = {.slot = s->record.slot};
         int r;
 
         if (dir < 0)
@@ -170,13 +195,14 @@ static int thaw(struct guest *s, struct plan_create *plan, struct ask *a, struct
                 return r;
         warm_forget(s);
         r = still_remove(dir);
-        if (r == 0)
-                r = cgroups_freeze(&e->cgroups, s->record.slot, false);
         if (r < 0)
-                return rest_again(s, dir, r, err);
-        rest_drop(e, dir, REMAPS_DIR);
-        is_running(s, a, began_us, "warm", NULL);
-        slots_flush_later(&e->pool.slots, dir);
+                return err_sys(err, r, "thaw sandbox %s", s->record.id);
+        s->rousing = a;
+        s->roused_us = clock_mono_us();
+        memcpy(o.id, s->record.id, sizeof(o.id));
+        memcpy(o.checkpoint, s->still.checkpoint, sizeof(o.checkpoint));
+        if (helper_send(&e->marker, &o, sizeof(o), NULL, 0) < 0) /* no marker: wait for the disk ourselves */
+                wake_roused(s, woken_mark(e->woken, o.slot, o.checkpoint, e->boot_id, NULL));
         return 0;
 }
 

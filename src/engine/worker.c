@@ -196,8 +196,8 @@ _Noreturn void worker_serve(struct worker_conf *c, int sock)
 
 unsigned worker_fds(const struct worker_conf *c, int *out)
 {
-        const int dirs[] = {c->data_dir,   c->sandboxes_dir, c->checkpoints_dir, c->sealed_dir, c->trash_dir,
-                            c->layers_dir, c->envd_dir,      c->proc_dir,        c->envd_binary};
+        const int dirs[] = {c->data_dir,   c->sandboxes_dir, c->checkpoints_dir, c->sealed_dir,  c->trash_dir,
+                            c->layers_dir, c->envd_dir,      c->proc_dir,        c->envd_binary, c->woken};
         unsigned n = cgroups_fds(c->cgroups, out);
 
         for (size_t i = 0; i < ARRAY_LEN(dirs); i++)

@@ -33,6 +33,7 @@ struct worker_conf { /* all borrowed from the engine */
         const char *data_path;
         int data_dir, sandboxes_dir, checkpoints_dir, sealed_dir, trash_dir, layers_dir, envd_dir, proc_dir;
         int envd_binary;
+        int woken;                  /* woken.h */
         char envd[RECORD_HASH_MAX]; /* its hash */
         char boot_id[SYS_BOOT_ID_MAX];
         int dev; /* devfs.h with our own envd; made by the vault itself */
@@ -50,8 +51,8 @@ struct worker_result {
         json_t *body; /* new reference; NULL: nothing to say */
         int fds[WORKER_FDS_MAX];
         size_t nfds;
-        /* A directory to be flushed after the answer; 0: none.  That a sandbox is no longer at rest is written before it
-         * moves, and journals keep that order: waiting for the disk as well would only cost those who wait. */
+        /* A directory to be flushed after the answer; 0: none.  Of one that is no longer at rest, what counts until then
+         * is on disk (woken.h). */
         int flush;
 };
 
@@ -67,4 +68,4 @@ void worker_waits(const struct worker_result *ret); /* say WORKER_WAITS */
 /* The process of the vault: serve jobs until the engine is gone. */
 _Noreturn void worker_serve(struct worker_conf *c, int sock);
 unsigned worker_fds(const struct worker_conf *c, int *out); /* what it needs open; at most WORKER_KEEP_MAX */
-#define WORKER_KEEP_MAX (CGROUPS_FDS_MAX + 9)
+#define WORKER_KEEP_MAX (CGROUPS_FDS_MAX + 10)

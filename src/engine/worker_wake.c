@@ -19,6 +19,7 @@
 #include "engine/worker_envd.h"
 #include "engine/worker_files.h"
 #include "engine/worker_place.h"
+#include "engine/woken.h"
 #include "sys/fs.h"
 #include "sys/netlink.h"
 
@@ -145,6 +146,8 @@ static int on_before_resume(pid_t pid, void *arg, struct err *err)
                 if (r < 0)
                         return err_sys(err, r, "wake sandbox %s", w->plan.id);
         }
+        if (r == 0 && w->was_resting && w->plan.is_upper_kept)
+                r = woken_mark(w->conf->woken, w->record.slot, w->plan.checkpoint, w->conf->boot_id, err);
         w->has_moved = r == 0;
         return r;
 }

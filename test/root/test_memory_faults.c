@@ -566,6 +566,135 @@ static void one_that_dies_when_it_wakes_keeps_its_files(void)
         CHECK_NONE(end());
 }
 
+static bool copy_file(const char *from, const char *to)
+{
+        char command[400];
+
+        (void)snprintf(command, sizeof(command), "cp %s %s", from, to);
+        return system(command) == 0;
+}
+
+static bool boot_again(void) /* for those who compare what was written before */
+{
+        char command[400];
+
+        (void)snprintf(
+                command, sizeof(command),
+                "sed -i s/$(cat /proc/sys/kernel/random/boot_id)/00000000-0000-0000-0000-000000000000/g %s/data/woken",
+                g.dir);
+        return system(command) == 0;
+}
+
+/* As if the power had been cut right after it was woken: what it wrote over others in its files is on disk, and that it is
+ * no longer at rest is not. */
+static void memory_that_was_woken_before_a_power_cut_is_not_woken_again(void)
+{
+        char still[160], kept[160];
+        json_t *plan;
+
+        (void)snprintf(still, sizeof(still), "%s/data/sandboxes/" A "/still.json", g.dir);
+        (void)snprintf(kept, sizeof(kept), "%s/still.json", g.dir);
+        for (unsigned warm = 0; warm < 2; warm++) {
+                CHECK(rig_stop(&g));
+                g.warm_mb = warm * 64;
+                CHECK(rig_start(&g));
+                CHECK(begin());
+                CHECK_NONE(rig_pause(&g, A, IMAGE));
+                CHECK(copy_file(still, kept));
+                CHECK_NONE(rig_create(&g, woken(A)));
+                CHECK_STR(rig_run(&g, A, "append two"), "ok");
+                rig_crash(&g);
+                CHECK_INT(kill(init_of(A), SIGKILL), ==, 0);
+                CHECK(copy_file(kept, still) && boot_again());
+                g.warm_mb = 0;
+                CHECK(rig_start(&g));
+                CHECK_STR(rig_state(&g, A), "paused");
+                CHECK_STARTS(rig_create(&g, woken(A)), "invalid: checkpoint damaged: it is not of the files");
+                plan = woken(A);
+                (void)json_object_del(plan, "checkpoint");
+                CHECK_NONE(rig_create(&g, plan));
+                CHECK_STR(rig_run(&g, A, "read /tmp/kept"), "one two");
+                CHECK_NONE(end());
+                (void)unlink(kept);
+        }
+        CHECK(rig_stop(&g)); /* other cases use the same names */
+        (void)snprintf(kept, sizeof(kept), "%s/data/woken", g.dir);
+        (void)unlink(kept);
+        CHECK(rig_start(&g));
+}
+
+/* Between the word that it moves and its moving. */
+static void a_warm_one_runs_whoever_dies_on_its_way(void)
+{
+        json_t *answer;
+        int fd;
+
+        CHECK(rig_stop(&g));
+        g.warm_mb = 64;
+        CHECK(rig_start(&g));
+        CHECK(begin());
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        stall("roused");
+        send_wake();
+        fd = reach("roused");
+        CHECK(fd >= 0);
+        rig_crash(&g);
+        (void)close(fd);
+        CHECK(rig_start(&g));
+        CHECK_STR(rig_state(&g, A), "running");
+        CHECK_STR(rig_run(&g, A, "append two "), "ok");
+        CHECK_NONE(rig_drop(&g, IMAGE, NULL));
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        stall("roused");
+        send_wake();
+        fd = reach("roused");
+        CHECK_INT(kill(rig_helper(&g, "sg-marker"), SIGKILL), ==, 0);
+        (void)close(fd);
+        for (int i = 0; i < 2; i++) { /* that one, and another without it */
+                answer = rig_receive(&g);
+                CHECK_STR(json_string_value(json_object_get(answer, "from")), "warm");
+                json_decref(answer);
+                CHECK_NONE(rig_drop(&g, IMAGE, NULL));
+                CHECK_NONE(rig_pause(&g, A, IMAGE));
+                send_wake();
+        }
+        json_decref(rig_receive(&g));
+        CHECK_STR(rig_run(&g, A, "append three"), "ok");
+        CHECK_STR(rig_run(&g, A, "read /tmp/kept"), "one two three");
+        CHECK_NONE(end());
+        CHECK(rig_stop(&g));
+        g.warm_mb = 0;
+        CHECK(rig_start(&g));
+}
+
+static void a_warm_one_can_be_killed_on_its_way(void)
+{
+        json_t *first, *second;
+        int fd;
+
+        CHECK(rig_stop(&g));
+        g.warm_mb = 64;
+        CHECK(rig_start(&g));
+        CHECK(begin());
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        stall("roused");
+        send_wake();
+        fd = reach("roused");
+        rig_send(&g, json_pack("{s:s,s:s}", "op", "kill", "id", A));
+        (void)close(fd);
+        first = rig_receive(&g);
+        second = rig_receive(&g);
+        CHECK(json_object_get(first, "error") || json_object_get(second, "error"));
+        CHECK(json_is_true(json_object_get(first, "ok")) || json_is_true(json_object_get(second, "ok")));
+        json_decref(first);
+        json_decref(second);
+        CHECK(!rig_state(&g, A));
+        CHECK_NONE(rig_drop(&g, IMAGE, NULL));
+        CHECK(rig_stop(&g));
+        g.warm_mb = 0;
+        CHECK(rig_start(&g));
+}
+
 static void what_cannot_be_dumped_runs_on(void)
 {
         const char *why;
@@ -669,6 +798,9 @@ int main(void)
         RUN_CLEAN(nothing_runs_from_a_damaged_image);
         RUN_CLEAN(one_whose_envd_does_not_answer_rests_as_it_is_then);
         RUN_CLEAN(one_that_dies_when_it_wakes_keeps_its_files);
+        RUN_CLEAN(memory_that_was_woken_before_a_power_cut_is_not_woken_again);
+        RUN_CLEAN(a_warm_one_runs_whoever_dies_on_its_way);
+        RUN_CLEAN(a_warm_one_can_be_killed_on_its_way);
         RUN_CLEAN(what_cannot_be_dumped_runs_on);
         RUN(a_full_disk_lets_it_run_on);
         put_the_disk_back();

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "engine/instance.h"
+#include "engine/woken.h"
 #include "engine/work_note.h"
 #include "sys/fs.h"
 
@@ -100,6 +102,38 @@ static void a_lock_is_one_workers_alone(void)
         CHECK_INT(unlinkat(scratch, ID, AT_REMOVEDIR), ==, 0);
 }
 
+#define THIS_BOOT "11111111-1111-1111-1111-111111111111"
+#define NEXT_BOOT "22222222-2222-2222-2222-222222222222"
+#define OTHER "cbbbbbbbbbbbbbbbbbbbb"
+
+static void what_was_woken_is_known_in_the_next_boot(void)
+{
+        int fd = -1, again = -1;
+        struct err err = {0};
+
+        CHECK_INT(woken_open(scratch, &fd, &err), ==, 0);
+        CHECK(!woken_before(fd, CHECKPOINT, NEXT_BOOT) && !woken_before(fd, "", NEXT_BOOT));
+        CHECK_INT(woken_mark(fd, 1, CHECKPOINT, THIS_BOOT, &err), ==, 0);
+        CHECK_INT(woken_mark(fd, SLOTS_MAX - 1, OTHER, THIS_BOOT, &err), ==, 0);
+        CHECK(!woken_before(fd, CHECKPOINT, THIS_BOOT));
+        close_fd(&fd);
+        CHECK_INT(woken_open(scratch, &again, &err), ==, 0);
+        CHECK(woken_before(again, CHECKPOINT, NEXT_BOOT) && woken_before(again, OTHER, NEXT_BOOT));
+        CHECK_INT(woken_mark(again, 1, "", THIS_BOOT, &err), ==, 0); /* it was not, after all */
+        CHECK(!woken_before(again, CHECKPOINT, NEXT_BOOT) && woken_before(again, OTHER, NEXT_BOOT));
+        CHECK_INT(woken_mark(again, SLOTS_MAX - 1, CHECKPOINT, THIS_BOOT, &err), ==, 0); /* the next in that slot */
+        CHECK(woken_before(again, CHECKPOINT, NEXT_BOOT) && !woken_before(again, OTHER, NEXT_BOOT));
+        CHECK_INT(ftruncate(again, 700), ==, 0); /* half made */
+        close_fd(&again);
+        CHECK_INT(woken_open(scratch, &again, &err), ==, 0);
+        CHECK(!woken_before(again, CHECKPOINT, NEXT_BOOT));
+        CHECK_INT(woken_mark(again, SLOTS_MAX - 1, CHECKPOINT, THIS_BOOT, &err), ==, 0);
+        CHECK(woken_before(again, CHECKPOINT, NEXT_BOOT));
+        close_fd(&again);
+        CHECK_INT(unlinkat(scratch, "woken", 0), ==, 0);
+        CHECK(woken_mark(-1, 1, CHECKPOINT, THIS_BOOT, &err) < 0 && err.kind != ERR_NONE);
+}
+
 int main(void)
 {
         char path[] = "/tmp/sandglass-test-XXXXXX";
@@ -112,6 +146,7 @@ int main(void)
         RUN(says_when_there_is_none);
         RUN(notes_name_what_a_worker_uses);
         RUN(a_lock_is_one_workers_alone);
+        RUN(what_was_woken_is_known_in_the_next_boot);
         (void)rmdir(path);
         return tap_done();
 }

@@ -1,6 +1,6 @@
 /* criu_shim.c - preloaded into CRIU: what stands between it and sandboxes made without the host's full powers.
  *
- * A shared library of its own, linked with nothing but the C library.  It changes six things:
+ * A shared library of its own, linked with nothing but the C library.  It changes seven things:
  *
  * 1. Limits of a task in a user namespace that somebody else owns: prlimit64 wants CAP_SYS_RESOURCE over it, which root
  *    has not where the machine itself is a container.  /proc/PID/limits says the same to everybody.
@@ -14,7 +14,9 @@
  *    set": after restore it would never tick again.  It is due now.
  * 6. A network namespace is dumped with the connections its packet filter follows, twice over, for which the kernel
  *    searches the table of the whole machine: a fifth of a dump.  A sandbox has no such filter, and its namespace is made
- *    anew; the table of expected connections is as empty, and small. */
+ *    anew; the table of expected connections is as empty, and small.
+ * 7. What a connection has not sent yet is sent while others are still being restored: whose other end is not there, or not
+ *    yet, answers with a reset, and the restore fails.  It counts as sent, and lost: TCP sends it again when all is there. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <linux/netfilter/nfnetlink.h>
@@ -22,6 +24,7 @@
 #include <linux/netlink.h>
 #include <linux/sched.h>
 #include <linux/securebits.h>
+#include <linux/sockios.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -41,6 +44,7 @@
 
 int setns(int fd, int type);
 ssize_t read(int fd, void *p, size_t n);
+int ioctl(int fd, unsigned long request, ...);
 long syscall(long number, ...);
 
 typedef long raw_fn(long number, ...);
@@ -229,4 +233,21 @@ long syscall(long number, ...)
         if (r < 0 && errno == EPERM && number == SYS_prlimit64 && !a[2] && a[3] && (unsigned long)a[1] < LIMITS)
                 return read_limit(a[0], (unsigned long)a[1], (struct rlimit *)a[3]);
         return r;
+}
+
+/* ------------------------------------------------------------- bytes not sent yet */
+
+int ioctl(int fd, unsigned long request, ...)
+{
+        va_list ap;
+        void *arg;
+
+        va_start(ap, request);
+        arg = va_arg(ap, void *);
+        va_end(ap);
+        if (request == SIOCOUTQNSD) { /* of a connection's queue: the part beyond what was sent */
+                *(int *)arg = 0;
+                return 0;
+        }
+        return (int)RAW(SYS_ioctl, fd, request, arg);
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -20,6 +21,7 @@
 /* What CRIU needs to restore them grows by the square of their number, as does its time: more would be saved in minutes, and
  * could not be brought back within SPARE_MEMORY (worker_wake.c). */
 #define PROCESSES_MAX 1000u
+#define VFORK_ROUNDS 20u /* each lets it run a millisecond longer */
 
 void worker_dump_init(struct worker_dump *d, const struct worker_conf *c, const json_t *job)
 {
@@ -37,7 +39,15 @@ void worker_dump_init(struct worker_dump *d, const struct worker_conf *c, const 
                                   .images = -1};
 }
 
-int worker_dump_freeze(const struct worker_dump *d, struct err *err)
+void worker_dump_thaw(const struct worker_dump *d)
+{
+        int r = cgroups_freeze(d->conf->cgroups, d->slot, false);
+
+        if (r < 0 && r != -EOPNOTSUPP)
+                log_error("sandbox.stuck", "sandbox=%s slot=%u error=\"%s\"", d->id, d->slot, strerror(-r));
+}
+
+static int freeze(const struct worker_dump *d, struct err *err)
 {
         int r = cgroups_freeze(d->conf->cgroups, d->slot, true);
 
@@ -50,13 +60,80 @@ int worker_dump_freeze(const struct worker_dump *d, struct err *err)
         return r < 0 ? err_sys(err, r, "freeze slot %u", d->slot) : 0;
 }
 
-void worker_dump_thaw(const struct worker_dump *d)
-{
-        int r = cgroups_freeze(d->conf->cgroups, d->slot, false);
+/* ------------------------------------------------------------- those who wait for a child */
 
-        if (r < 0 && r != -EOPNOTSUPP)
-                log_error("sandbox.stuck", "sandbox=%s slot=%u error=\"%s\"", d->id, d->slot, strerror(-r));
+/* Of a frozen sandbox only: one that waits in the kernel where no signal reaches it, which is for the child it has lent its
+ * memory to (vfork).  CRIU could not stop it either, and would try for ten seconds, twice. */
+static pid_t find_waiting(const struct worker_dump *d, pid_t pid)
+{
+        char path[48], stat[512];
+        AUTO_CLOSE int tasks = -1;
+        AUTO_DIR DIR *list = NULL;
+        const struct dirent *e;
+        const char *at;
+
+        (void)snprintf(path, sizeof(path), "%d/task", (int)pid);
+        tasks = sys_open_dir(d->conf->proc_dir, path);
+        list = tasks < 0 ? NULL : sys_list(tasks);
+        while (list && (e = sys_list_next(list))) {
+                (void)snprintf(path, sizeof(path), "%.20s/stat", e->d_name);
+                if (sys_read_at(tasks, path, stat, sizeof(stat)) <= 0)
+                        continue;
+                at = strrchr(stat, ')');
+                if (at && (strncmp(at, ") D", 3) == 0 || strncmp(at, ") R", 3) == 0)) /* R: about to */
+                        return pid;
+        }
+        return 0;
 }
+
+static pid_t find_any_waiting(const struct worker_dump *d)
+{
+        static pid_t pids[PROCESSES_MAX];
+        size_t n = 0;
+        pid_t found = 0;
+
+        if (cgroups_processes(d->conf->cgroups, d->slot, pids, PROCESSES_MAX, &n) < 0)
+                return 0;
+        for (size_t i = 0; i < n && i < PROCESSES_MAX && !found; i++)
+                found = find_waiting(d, pids[i]);
+        return found;
+}
+
+static int blame_waiting(const struct worker_dump *d, pid_t pid, struct err *err)
+{
+        char path[32], status[4096], name[CRIU_COMM_MAX] = "";
+        const char *end;
+        ssize_t n;
+
+        (void)snprintf(path, sizeof(path), "%d/status", (int)pid);
+        n = sys_read_at(d->conf->proc_dir, path, status, sizeof(status));
+        end = n > 0 ? strchr(status, '\n') : NULL;
+        if (end && end - status > 6)
+                criu_log_printable((struct str){status + 6, (size_t)(end - status) - 6}, name, sizeof(name));
+        return err_set(err, ERR_CONFLICT,
+                       "pid %d (%s): waits for a child that uses its memory (vfork); pause with memory:false keeps the "
+                       "files",
+                       n > 0 ? (int)criu_log_inner_pid((struct str){status, (size_t)n}) : 0, name);
+}
+
+/* A program that starts another is through with it in a moment, if it is let; nothing tells when. */
+int worker_dump_freeze(const struct worker_dump *d, struct err *err)
+{
+        pid_t waiting = 0;
+        int r;
+
+        for (unsigned i = 0; i < VFORK_ROUNDS; i++) {
+                r = freeze(d, err);
+                waiting = r == 0 && d->checkpoint ? find_any_waiting(d) : 0;
+                if (!waiting)
+                        return r;
+                worker_dump_thaw(d);
+                (void)nanosleep(&(struct timespec){.tv_nsec = (long)(i + 1) * 1000000}, NULL);
+        }
+        return blame_waiting(d, waiting, err);
+}
+
+/* ------------------------------------------------------------- its memory */
 
 static int make_dirs(struct worker_dump *d, struct err *err)
 {

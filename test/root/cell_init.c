@@ -470,6 +470,23 @@ static void do_orphan(char *rest)
         }
 }
 
+static void do_vfork(const char *path) /* a process whose child has its memory, until that file is there */
+{
+        pid_t pid;
+
+        (void)close_range(3, ~0u, 0);
+        say_result(0);
+        (void)close(1);
+        pid = (pid_t)syscall(SYS_clone, CLONE_VM | CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
+        if (pid == 0) {
+                while (access(path, F_OK) < 0)
+                        (void)usleep(1000);
+                _exit(0);
+        }
+        for (;;)
+                (void)pause();
+}
+
 static void do_hold(const char *mib) /* a process that stays, with that much memory */
 {
         size_t n = (size_t)strtoul(mib, NULL, 10) << 20;
@@ -596,6 +613,8 @@ static void run_command(char *line)
                 do_sleeper();
         else if (strcmp(name, "orphan") == 0)
                 do_orphan(rest);
+        else if (strcmp(name, "vfork") == 0)
+                do_vfork(rest);
         else if (strcmp(name, "link") == 0)
                 do_link(rest);
         else if (strcmp(name, "queue") == 0)

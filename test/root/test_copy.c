@@ -419,6 +419,20 @@ static void what_cannot_be_dumped_runs_on(void)
         CHECK_NONE(end());
 }
 
+/* CRIU could not stop who waits for such a child. */
+static void one_that_lends_its_memory_to_a_child_is_named_soon(void)
+{
+        CHECK(begin());
+        CHECK_STR(rig_run(&g, A, "vfork /tmp/go"), "ok");
+        CHECK_STARTS(copy_as(IMAGE, LAYER), "conflict: pid ");
+        CHECK_STARTS(rig_pause(&g, A, IMAGE), "conflict: pid ");
+        CHECK(is_clean());
+        CHECK_STR(rig_run(&g, A, "write /tmp/go x"), "ok");
+        CHECK_NONE(copy_as(IMAGE, LAYER)); /* it was a moment ago, and may still be: that is waited for */
+        CHECK(is_itself());
+        CHECK_NONE(end());
+}
+
 static void a_full_disk_changes_nothing(void)
 {
         char path[160], block[4096] = {0};
@@ -572,6 +586,7 @@ int main(void)
         RUN_CLEAN(when_everything_dies_it_goes_on);
         RUN_CLEAN(who_comes_instead_of_the_asker_is_told);
         RUN_CLEAN(what_cannot_be_dumped_runs_on);
+        RUN_CLEAN(one_that_lends_its_memory_to_a_child_is_named_soon);
         RUN_CLEAN(files_that_lost_one_name_of_two_are_copied);
         RUN_CLEAN(files_that_lost_one_name_of_two_survive_a_pause);
         RUN(a_full_disk_changes_nothing);

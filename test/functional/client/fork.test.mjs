@@ -68,7 +68,8 @@ test('a command that runs goes on in each, with streams apart', leakless(async (
   const sandbox = await Sandbox.create()
   const script = 'i=0; while read -r line; do i=$((i+1)); echo "$i $line"; done'
   const command = await sandbox.commands.run(script, { background: true, timeoutMs: 0, stdin: true })
-  command.wait().catch(() => {}) // its stream is cut while the copy is made
+  let over
+  command.wait().catch((e) => (over = e))
   await sandbox.commands.sendStdin(command.pid, 'before\n')
   await until('its output', () => command.stdout.includes('1 before'))
   const [copy] = await forks(sandbox)
@@ -81,6 +82,8 @@ test('a command that runs goes on in each, with streams apart', leakless(async (
   await copy.commands.sendStdin(command.pid, 'copy\n')
   await until(() => JSON.stringify(heard.map((h) => h.out)), () => heard[0].out.includes('2 original\n') && heard[1].out.includes('2 copy\n'))
   assert.ok(!heard[0].out.includes('copy') && !heard[1].out.includes('original'))
+  await until('the first stream', () => command.stdout.includes('2 original\n')) // it went on
+  assert.equal(over, undefined)
   await Promise.all(heard.map((h) => h.handle.kill()))
   await killAll(sandbox, copy)
 }))

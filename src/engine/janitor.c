@@ -80,11 +80,8 @@ static _Noreturn void run_janitor(const struct cgroups *cg, const struct instanc
         size_t nfds = 0;
 
         while (scm_recv(sock, &job, sizeof(job), fds, HELPER_FDS_MAX, &nfds) == (ssize_t)sizeof(job)) {
-                for (size_t i = 0; i < nfds; i++) {
-                        if (job.flushes && fsync(fds[i]) < 0)
-                                log_error("flush.failed", "error=\"%s\"", strerror(errno));
+                for (size_t i = 0; i < nfds; i++)
                         (void)close(fds[i]);
-                }
                 if (job.slot) {
                         struct janitor_done done = clean(cg, in, &job);
 

@@ -14,7 +14,6 @@ struct instance;
 struct janitor_job {          /* engine -> janitor; fds that ride along are closed there */
         uint32_t slot;        /* whose cgroups to remove; 0: none */
         uint32_t keeps_group; /* but not the one that is dear to remove (cgroups_recycle) */
-        uint32_t flushes;     /* the fds are flushed to disk first */
 };
 struct janitor_done { /* janitor -> engine, for jobs with a slot */
         uint32_t slot;

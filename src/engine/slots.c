@@ -137,13 +137,6 @@ static void on_cleaned(struct helper *h, const void *msg, size_t n, int *fds, si
                 is_clean(s, done);
 }
 
-void slots_flush_later(struct slots *s, int fd)
-{
-        const struct janitor_job job = {.flushes = true};
-
-        (void)helper_send(&s->janitor, &job, sizeof(job), &fd, 1); /* no janitor: the kernel does it in a while */
-}
-
 void slots_close_later(struct slots *s, int *fds, size_t n)
 {
         struct janitor_job none = {0};

@@ -56,5 +56,3 @@ void slots_return(struct slots *s, unsigned slot, int netns);
 
 /* Close fds where the wait does not hurt; those >= 0 are set to -1. */
 void slots_close_later(struct slots *s, int *fds, size_t n);
-/* Flush a file or directory to disk where nobody waits for it; the fd stays the caller's. */
-void slots_flush_later(struct slots *s, int fd);

@@ -171,12 +171,10 @@ void wake_roused(struct guest *s, int result)
                 rest_again(s, &err);
                 return;
         }
+        is_running(s, TAKE_PTR(s->rousing), s->roused_us, "warm", NULL);
         dir = sys_open_dir(e->sandboxes_dir, s->record.id);
         if (dir >= 0)
                 rest_drop(e, dir, REMAPS_DIR);
-        is_running(s, TAKE_PTR(s->rousing), s->roused_us, "warm", NULL);
-        if (dir >= 0)
-                slots_flush_later(&e->pool.slots, dir);
 }
 
 /* Nobody inside has to be told: it never was anything else, and its connections of before were closed by their other ends.

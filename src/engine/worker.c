@@ -103,12 +103,10 @@ static _Noreturn void work(const struct worker_conf *c, int job_fd, int sock, in
         (void)alarm(lock >= 0 ? JOB_S : 0); /* a job that hangs ends as if it had been killed: the sandbox is thawed */
         if (run(c, job, &result, &err) < 0 && err.kind == ERR_NONE)
                 (void)err_set(&err, ERR_INTERNAL, "no reason was given");
-        (void)prctl(PR_SET_NAME, "sg-worked"); /* what follows may take a moment: a flush, a watch to be closed */
+        (void)prctl(PR_SET_NAME, "sg-worked"); /* what follows may take a moment: watches to be closed */
         if (lock >= 0)
                 (void)flock(lock, LOCK_UN); /* the engine may go on with the sandbox as soon as it hears */
         answer(sock, &result, &err);
-        if (result.flush > 0 && fsync(result.flush) < 0)
-                log_error("flush.failed", "error=\"%s\"", strerror(errno));
         _exit(err.kind == ERR_NONE ? 0 : 1);
 }
 

@@ -51,9 +51,6 @@ struct worker_result {
         json_t *body; /* new reference; NULL: nothing to say */
         int fds[WORKER_FDS_MAX];
         size_t nfds;
-        /* A directory to be flushed after the answer; 0: none.  Of one that is no longer at rest, what counts until then
-         * is on disk (woken.h). */
-        int flush;
 };
 
 typedef int worker_op(const struct worker_conf *c, const json_t *job, struct worker_result *ret, struct err *err);

@@ -289,7 +289,6 @@ static int hand_over(struct waking *w, pid_t pid, const struct err *deaf, struct
         ret->fds[0] = fd;
         ret->fds[1] = w->netns;
         ret->nfds = 2;
-        ret->flush = w->was_resting ? w->dir : 0;
         if (deaf)
                 ret->body = json_pack("{s:{s:s,s:s}}", "deaf", "kind", err_kind_name(deaf->kind), "message", deaf->msg);
         return 0;

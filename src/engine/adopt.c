@@ -101,6 +101,19 @@ static int find_and_take(struct guest *s, int dir, struct err *err)
 
 /* ------------------------------------------------------------- what there is of it */
 
+/* CRIU was given more for itself (worker_wake.c), and who lowers that again may have died before. */
+static void limit_again(struct guest *s)
+{
+        struct plan_limits raised = s->record.limits;
+        struct err err = {0};
+
+        if (!s->record.is_restored || !raised.memory_bytes)
+                return;
+        raised.memory_bytes = raised.pids = 0; /* whatever they are: these two are written */
+        if (cgroups_limit(&s->engine->cgroups, s->record.slot, &raised, &s->record.limits, &err) < 0)
+                log_error("limits.left", "sandbox=%s error=\"%s\"", s->record.id, err.msg);
+}
+
 static int runs_on(struct guest *s, struct err *err)
 {
         struct engine *e = s->engine;
@@ -109,6 +122,7 @@ static int runs_on(struct guest *s, struct err *err)
 
         if (s->record.is_stranger)
                 return err_set(err, ERR_CONFLICT, "its worker died before it knew who it is");
+        limit_again(s);
         r = cgroups_freeze(&e->cgroups, s->record.slot, false); /* whoever froze it is gone */
 
         if (r < 0 && r != -EOPNOTSUPP)

@@ -15,11 +15,12 @@
 int record_write(int dir, const struct record *r, struct err *err)
 {
         AUTO_FREE char *text = NULL;
-        json_t *obj = json_pack("{s:s,s:i,s:I,s:i,s:I,s:s,s:I,s:o,s:b,s:b,s:s}", "id", r->id, "slot", (int)r->slot,
-                                "uid_base", (json_int_t)r->uid_base, "pid", (int)r->pid, "start_time",
-                                (json_int_t)r->start_time, "boot_id", r->boot_id, "started_ns",
-                                (json_int_t)r->started_ns, "net", plan_net_encode(&r->net), "restored", r->is_restored,
-                                "stranger", r->is_stranger, "envd", r->envd);
+        json_t *obj = json_pack(
+                "{s:s,s:i,s:I,s:i,s:I,s:s,s:I,s:o,s:b,s:b,s:s,s:{s:I,s:i,s:i}}", "id", r->id, "slot", (int)r->slot,
+                "uid_base", (json_int_t)r->uid_base, "pid", (int)r->pid, "start_time", (json_int_t)r->start_time,
+                "boot_id", r->boot_id, "started_ns", (json_int_t)r->started_ns, "net", plan_net_encode(&r->net),
+                "restored", r->is_restored, "stranger", r->is_stranger, "envd", r->envd, "limits", "memory_bytes",
+                (json_int_t)r->limits.memory_bytes, "cpu_count", (int)r->limits.cpu_count, "pids", (int)r->limits.pids);
         int e;
 
         text = json_dumps(obj, JSON_COMPACT);
@@ -34,24 +35,26 @@ static int decode(const json_t *obj, struct record *r, struct err *err)
 {
         const char *id = NULL, *boot = NULL, *envd = "";
         int restored = 0, stranger = 0;
-        json_int_t slot, uid, pid, start, started;
+        json_int_t slot, uid, pid, start, started, memory = 0, cpus = 0, pids = 0;
         json_t *net = NULL;
         json_error_t why;
 
-        if (json_unpack_ex((json_t *)(size_t)obj, &why, JSON_STRICT, "{s:s,s:I,s:I,s:I,s:I,s:s,s:I,s:o,s?b,s?b,s?s}",
-                           "id", &id, "slot", &slot, "uid_base", &uid, "pid", &pid, "start_time", &start, "boot_id",
-                           &boot, "started_ns", &started, "net", &net, "restored", &restored, "stranger", &stranger,
-                           "envd", &envd) < 0)
+        if (json_unpack_ex((json_t *)(size_t)obj, &why, JSON_STRICT,
+                           "{s:s,s:I,s:I,s:I,s:I,s:s,s:I,s:o,s?b,s?b,s?s,s?{s:I,s:I,s:I}}", "id", &id, "slot", &slot,
+                           "uid_base", &uid, "pid", &pid, "start_time", &start, "boot_id", &boot, "started_ns",
+                           &started, "net", &net, "restored", &restored, "stranger", &stranger, "envd", &envd, "limits",
+                           "memory_bytes", &memory, "cpu_count", &cpus, "pids", &pids) < 0)
                 return err_set(err, ERR_INVALID, NAME ": %s", why.text);
         if (!sandbox_id_is_valid(str_of(id)) || strlen(envd) >= sizeof(r->envd) || strlen(boot) >= sizeof(r->boot_id) ||
             slot < SLOT_FIRST || slot >= SLOTS_MAX || uid <= 0 || uid > UINT32_MAX || pid <= 1 || pid > INT32_MAX ||
-            start < 0)
+            start < 0 || memory < 0 || cpus < 0 || cpus > INT32_MAX || pids < 0 || pids > INT32_MAX)
                 return err_set(err, ERR_INVALID, NAME ": a value is out of range");
         if (plan_net_decode(net, &r->net, err) < 0)
                 return err_wrap(err, NAME);
         memcpy(r->id, id, strlen(id) + 1);
         memcpy(r->boot_id, boot, strlen(boot) + 1);
         memcpy(r->envd, envd, strlen(envd) + 1);
+        r->limits = (struct plan_limits){(uint64_t)memory, (uint32_t)cpus, (uint32_t)pids};
         r->is_restored = restored;
         r->is_stranger = stranger;
         r->slot = (unsigned)slot;

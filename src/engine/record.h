@@ -18,9 +18,10 @@ struct record {
         uint64_t start_time; /* with pid and boot_id: one process for good */
         char boot_id[SYS_BOOT_ID_MAX];
         int64_t started_ns;
-        struct plan_net net; /* owned */
-        bool is_restored;    /* from a checkpoint: its network namespace is its own, and not for another */
-        bool is_stranger;    /* a copy whose envd was not yet told who it is now: it has another's name and token */
+        struct plan_net net;       /* owned */
+        struct plan_limits limits; /* of a restored one: CRIU needed more, and they may not have been lowered again */
+        bool is_restored;          /* from a checkpoint: its network namespace is its own, and not for another */
+        bool is_stranger; /* a copy whose envd was not yet told who it is now: it has another's name and token */
         char envd[RECORD_HASH_MAX]; /* sha256 of the envd it runs, hex; "": not noted */
 };
 

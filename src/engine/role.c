@@ -62,6 +62,7 @@ static int open_layers(struct engine *e, struct err *err)
 
 static int open_dirs(struct engine *e, struct err *err)
 {
+        struct err why = {0};
         int r;
 
         e->data_dir = open(e->conf->data_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -80,9 +81,10 @@ static int open_dirs(struct engine *e, struct err *err)
             (r = open_or_make(e->data_dir, "trash", 0700, &e->trash_dir, err)) < 0 ||
             (r = open_or_make(e->data_dir, "checkpoints", 0700, &e->checkpoints_dir, err)) < 0 ||
             (r = open_or_make(e->data_dir, "sealed", 0700, &e->sealed_dir, err)) < 0 ||
-            (r = open_or_make(e->data_dir, "envd", 0700, &e->envd_dir, err)) < 0 ||
-            (r = woken_open(e->data_dir, &e->woken, err)) < 0)
+            (r = open_or_make(e->data_dir, "envd", 0700, &e->envd_dir, err)) < 0)
                 return r;
+        if (woken_open(e->data_dir, &e->woken, &why) < 0)
+                log_warn("woken.missing", "error=\"%s\", waiting for the journal instead", why.msg);
         (void)sys_spread_dirs(e->sandboxes_dir); /* where that is no wish one can have, it needs no granting */
         return open_layers(e, err);
 }

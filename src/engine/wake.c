@@ -151,7 +151,7 @@ static void rest_again(struct guest *s, const struct err *err)
 
         log_warn("sandbox.failed", "sandbox=%s error=\"%s\"", s->record.id, err->msg);
         if (dir < 0 || still_write(dir, s->record.id, &s->still, true, &why) < 0 ||
-            woken_mark(s->engine->woken, s->record.slot, "", "", &why) < 0)
+            (s->engine->woken >= 0 && woken_mark(s->engine->woken, s->record.slot, "", "", &why) < 0))
                 log_error("sandbox.lost", "sandbox=%s error=\"%s\"", s->record.id, why.msg);
         guest_answer_at_end(s, TAKE_PTR(s->rousing), err);
         guest_leave(s);
@@ -199,7 +199,9 @@ static int thaw(struct guest *s, struct plan_create *plan, struct ask *a, struct
         s->roused_us = clock_mono_us();
         memcpy(o.id, s->record.id, sizeof(o.id));
         memcpy(o.checkpoint, s->still.checkpoint, sizeof(o.checkpoint));
-        if (helper_send(&e->marker, &o, sizeof(o), NULL, 0) < 0) /* no marker: wait for the disk ourselves */
+        if (e->woken < 0)
+                wake_roused(s, woken_flush(dir, NULL));
+        else if (helper_send(&e->marker, &o, sizeof(o), NULL, 0) < 0) /* no marker: wait for the disk ourselves */
                 wake_roused(s, woken_mark(e->woken, o.slot, o.checkpoint, e->boot_id, NULL));
         return 0;
 }

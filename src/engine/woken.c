@@ -34,7 +34,11 @@ static int make(int data_dir)
         AUTO_CLOSE int fd = openat(data_dir, NAME, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
         int r = fd < 0 ? -errno : fill(fd);
 
-        return r == 0 && fsync(data_dir) < 0 ? -errno : r;
+        if (r == 0 && fsync(data_dir) < 0)
+                r = -errno;
+        if (r < 0)
+                (void)unlinkat(data_dir, NAME, 0); /* others need the room more */
+        return r;
 }
 
 int woken_open(int data_dir, int *ret, struct err *err)
@@ -62,6 +66,11 @@ int woken_mark(int fd, unsigned slot, const char *checkpoint, const char *boot_i
                 (void)snprintf(block, sizeof(block), "%s %s\n", checkpoint, boot_id);
         n = pwrite(fd, block, sizeof(block), (off_t)slot * BLOCK);
         return n == (ssize_t)sizeof(block) ? 0 : err_sys(err, n < 0 ? -errno : -EIO, "write " NAME);
+}
+
+int woken_flush(int dir, struct err *err)
+{
+        return fsync(dir) < 0 ? err_sys(err, -errno, "flush its directory") : 0;
 }
 
 static bool is_of(const char block[BLOCK], const char *checkpoint, const char *boot_id)

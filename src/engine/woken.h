@@ -15,6 +15,8 @@ int woken_open(int data_dir, int *ret,
                struct err *err); /* made, durably, where there is none; an fd that waits for the disk */
 /* The sandbox in this slot is about to run, and what it runs on is this checkpoint; "": it is not, after all.  Blocks. */
 int woken_mark(int fd, unsigned slot, const char *checkpoint, const char *boot_id, struct err *err);
+/* Where there was no room for the file when the engine began: the same by the journal, of the sandbox's own directory. */
+int woken_flush(int dir, struct err *err);
 /* For a still.json that is there: was it to be gone when the machine went down?  In this boot it is what it seems. */
 bool woken_before(int fd, const char *checkpoint, const char *boot_id);
 

@@ -199,6 +199,7 @@ unsigned worker_fds(const struct worker_conf *c, int *out)
         unsigned n = cgroups_fds(c->cgroups, out);
 
         for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
-                out[n++] = dirs[i];
+                if (dirs[i] >= 0)
+                        out[n++] = dirs[i];
         return n;
 }

@@ -147,7 +147,9 @@ static int on_before_resume(pid_t pid, void *arg, struct err *err)
                         return err_sys(err, r, "wake sandbox %s", w->plan.id);
         }
         if (r == 0 && w->was_resting && w->plan.is_upper_kept)
-                r = woken_mark(w->conf->woken, w->record.slot, w->plan.checkpoint, w->conf->boot_id, err);
+                r = w->conf->woken < 0
+                            ? woken_flush(w->dir, err)
+                            : woken_mark(w->conf->woken, w->record.slot, w->plan.checkpoint, w->conf->boot_id, err);
         w->has_moved = r == 0;
         return r;
 }
@@ -323,6 +325,7 @@ static int run_step(struct waking *w, enum step step, const struct worker_result
         case STEP_RESTORE:
                 worker_point(w->conf, "placed");
                 r = restore(w, pid, err);
+                worker_point(w->conf, "running");
                 return r < 0 ? r : limit_again(w, err);
         case STEP_INIT:
                 worker_point(w->conf, "resumed");
@@ -378,6 +381,7 @@ int worker_wake(const struct worker_conf *c, const json_t *job, struct worker_re
         w.record.uid_base = (uint32_t)json_integer_value(json_object_get(job, "uid_base"));
         w.record.started_ns = clock_real_ns();
         w.record.net = w.plan.net;
+        w.record.limits = w.plan.limits;
         w.record.is_restored = true;
         w.is_fresh = json_is_true(json_object_get(job, "fresh"));
         return wake(&w, ret, err);

@@ -1,7 +1,6 @@
 /* Whoever dies while a sandbox is paused or woken: it runs on, or rests, and nothing stays behind. */
 #include <dirent.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -50,6 +49,11 @@ static int reach(const char *point) /* wait until a worker is there; it goes on 
         fd = open(path, O_WRONLY | O_CLOEXEC);
         (void)unlink(path);
         return fd;
+}
+
+static bool end_one(pid_t pid) /* never everybody */
+{
+        return pid > 1 && kill(pid, SIGKILL) == 0;
 }
 
 static void send_pause(void)
@@ -183,7 +187,7 @@ static void a_pause_whose_worker_dies_never_was(void)
                 stall(points[i]);
                 send_pause();
                 fd = reach(points[i]);
-                CHECK_INT(kill(rig_worker(&g), SIGKILL), ==, 0);
+                CHECK(end_one(rig_worker(&g)));
                 (void)close(fd);
                 answer = rig_receive(&g);
                 CHECK(json_object_get(answer, "error"));
@@ -204,7 +208,7 @@ static void a_pause_whose_worker_dies_late_is_done(void)
         stall("kept");
         send_pause();
         fd = reach("kept");
-        CHECK_INT(kill(rig_worker(&g), SIGKILL), ==, 0);
+        CHECK(end_one(rig_worker(&g)));
         (void)close(fd);
         json_decref(rig_receive(&g));
         CHECK_STR(fact(), "settled paused");
@@ -225,7 +229,7 @@ static void waking_whose_worker_dies_can_be_tried_again(void)
                 stall(points[i]);
                 send_wake();
                 fd = reach(points[i]);
-                CHECK_INT(kill(rig_worker(&g), SIGKILL), ==, 0);
+                CHECK(end_one(rig_worker(&g)));
                 (void)close(fd);
                 json_decref(rig_receive(&g));
                 CHECK_STR(fact(), "settled paused");
@@ -245,12 +249,56 @@ static void waking_whose_worker_dies_late_is_done(void)
         stall("resumed");
         send_wake();
         fd = reach("resumed");
-        CHECK_INT(kill(rig_worker(&g), SIGKILL), ==, 0);
+        CHECK(end_one(rig_worker(&g)));
         (void)close(fd);
         json_decref(rig_receive(&g));
         CHECK_STR(fact(), "settled running");
         CHECK(is_itself());
         CHECK_NONE(end());
+}
+
+static json_int_t memory_limit(void)
+{
+        json_t *answer = rig_call(&g, json_pack("{s:s,s:s}", "op", "stats", "id", A));
+        json_int_t n = json_integer_value(json_object_get(answer, "memory_limit"));
+
+        json_decref(answer);
+        return n;
+}
+
+/* CRIU was given more: nobody may keep that. */
+static void limits_are_put_right_whoever_died(void)
+{
+        for (int with_engine = 0; with_engine < 2; with_engine++) {
+                json_int_t before;
+                pid_t worker;
+                int fd;
+
+                CHECK(begin());
+                before = memory_limit();
+                CHECK_INT(before, ==, 256 << 20);
+                CHECK_NONE(rig_pause(&g, A, IMAGE));
+                stall("running");
+                send_wake();
+                fd = reach("running");
+                worker = rig_worker(&g);
+                if (with_engine)
+                        rig_crash(&g);
+                CHECK(end_one(worker));
+                (void)close(fd);
+                if (with_engine) {
+                        CHECK(rig_start(&g));
+                        while (strcmp(rig_state(&g, A), "busy") == 0)
+                                continue; /* the fact may have come before we listened */
+                } else {
+                        json_decref(rig_receive(&g));
+                        CHECK_STR(fact(), "settled running");
+                }
+                CHECK_INT(memory_limit(), ==, before);
+                CHECK_INT(strtol(rig_run(&g, A, "forks 1000"), NULL, 10), <, 256);
+                CHECK(is_itself());
+                CHECK_NONE(end());
+        }
 }
 
 /* It would answer to the other's token. */
@@ -272,7 +320,7 @@ static void a_copy_that_does_not_know_itself_is_ended(void)
                 worker = rig_worker(&g);
                 if (with_engine)
                         rig_crash(&g);
-                CHECK_INT(kill(worker, SIGKILL), ==, 0);
+                CHECK(end_one(worker));
                 (void)close(fd);
                 if (with_engine) {
                         CHECK(rig_start(&g));
@@ -299,7 +347,7 @@ static void everything_dies(void)
         fd = reach("dumped");
         worker = rig_worker(&g);
         rig_crash(&g);
-        CHECK_INT(kill(worker, SIGKILL), ==, 0);
+        CHECK(end_one(worker));
         (void)close(fd);
         CHECK(rig_start(&g));
         while (strcmp(rig_state(&g, A), "busy") == 0)
@@ -318,7 +366,7 @@ static void a_vault_that_dies_takes_nothing_along(void)
         stall("dumped");
         send_pause();
         fd = reach("dumped");
-        CHECK_INT(kill(rig_helper(&g, "sg-vault"), SIGKILL), ==, 0);
+        CHECK(end_one(rig_helper(&g, "sg-vault")));
         (void)close(fd);
         answer = rig_receive(&g);
         CHECK(json_is_true(json_object_get(answer, "ok")));
@@ -504,7 +552,7 @@ static pid_t init_of(const char *id)
         cell = json_load_file(path, 0, NULL);
         pid = (pid_t)json_integer_value(json_object_get(cell, "pid"));
         json_decref(cell);
-        return pid > 1 ? pid : INT_MAX; /* never everybody */
+        return pid;
 }
 
 static json_t *refused(void) /* by its envd, when it is told that it was woken */
@@ -551,7 +599,7 @@ static void one_that_dies_when_it_wakes_keeps_its_files(void)
         stall("resumed");
         send_wake();
         fd = reach("resumed");
-        CHECK_INT(kill(init_of(A), SIGKILL), ==, 0);
+        CHECK(end_one(init_of(A)));
         (void)close(fd);
         answer = rig_receive(&g);
         CHECK(strstr(json_string_value(json_object_get(json_object_get(answer, "error"), "message")),
@@ -604,7 +652,7 @@ static void memory_that_was_woken_before_a_power_cut_is_not_woken_again(void)
                 CHECK_NONE(rig_create(&g, woken(A)));
                 CHECK_STR(rig_run(&g, A, "append two"), "ok");
                 rig_crash(&g);
-                CHECK_INT(kill(init_of(A), SIGKILL), ==, 0);
+                CHECK(end_one(init_of(A)));
                 CHECK(copy_file(kept, still) && boot_again());
                 g.warm_mb = 0;
                 CHECK(rig_start(&g));
@@ -648,7 +696,7 @@ static void a_warm_one_runs_whoever_dies_on_its_way(void)
         stall("roused");
         send_wake();
         fd = reach("roused");
-        CHECK_INT(kill(rig_helper(&g, "sg-marker"), SIGKILL), ==, 0);
+        CHECK(end_one(rig_helper(&g, "sg-marker")));
         (void)close(fd);
         for (int i = 0; i < 2; i++) { /* that one, and another without it */
                 answer = rig_receive(&g);
@@ -787,6 +835,7 @@ int main(void)
         RUN_CLEAN(a_pause_whose_worker_dies_late_is_done);
         RUN_CLEAN(waking_whose_worker_dies_can_be_tried_again);
         RUN_CLEAN(waking_whose_worker_dies_late_is_done);
+        RUN_CLEAN(limits_are_put_right_whoever_died);
         RUN_CLEAN(a_copy_that_does_not_know_itself_is_ended);
         RUN_CLEAN(everything_dies);
         RUN_CLEAN(a_vault_that_dies_takes_nothing_along);

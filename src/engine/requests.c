@@ -274,7 +274,7 @@ static int op_net(struct engine *e, const json_t *msg, struct ask *a, struct err
 
 static int op_stats(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
 {
-        struct guest *s = running(e, msg, err);
+        struct guest *s = find_running(e, msg, true, err);
         struct cgroup_usage u = {0};
         int r;
 

@@ -602,8 +602,8 @@ static void one_that_dies_when_it_wakes_keeps_its_files(void)
         CHECK(end_one(init_of(A)));
         (void)close(fd);
         answer = rig_receive(&g);
-        CHECK(strstr(json_string_value(json_object_get(json_object_get(answer, "error"), "message")),
-                     "only its files are kept"));
+        const char *why = json_string_value(json_object_get(json_object_get(answer, "error"), "message"));
+        CHECK(why && strstr(why, "only its files are kept"));
         json_decref(answer);
         CHECK_STR(fact(), "settled paused");
         CHECK_STARTS(rig_create(&g, woken(A)), "invalid: checkpoint damaged: it is not of the files");

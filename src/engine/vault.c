@@ -15,6 +15,7 @@
 #define ANSWER_MAX 8192u
 #define RETRY_MIN_MS 100u
 #define RETRY_MAX_MS 5000u
+#define TRIES_MAX 5u
 
 static void pump(struct vault *v);
 
@@ -60,6 +61,20 @@ static void only_waits_now(struct vault_job *j)
         pump(j->vault);
 }
 
+/* The vault died before anybody took it. */
+static void give_again(struct vault_job *j)
+{
+        struct vault *v = j->vault;
+
+        log_warn("vault.again", "tries=%u", j->tries);
+        loop_del(&j->io);
+        close_fd(&j->io.fd);
+        count(v, j, -1);
+        list_remove(&j->node);
+        list_push_back(&v->queued, &j->node);
+        pump(v);
+}
+
 static void on_answer(struct io *io, uint32_t events)
 {
         struct vault_job *j = CONTAINER_OF(io, struct vault_job, io);
@@ -73,8 +88,16 @@ static void on_answer(struct io *io, uint32_t events)
         n = scm_recv(io->fd, text, sizeof(text), fds, WORKER_FDS_MAX, &nfds);
         if (n == -EAGAIN)
                 return;
+        if (n == 1 && text[0] == WORKER_BEGINS) {
+                j->is_begun = true;
+                return;
+        }
         if (n == 1 && text[0] == WORKER_WAITS) {
                 only_waits_now(j);
+                return;
+        }
+        if (n <= 0 && !j->is_begun && j->tries < TRIES_MAX) {
+                give_again(j);
                 return;
         }
         answer = n > 0 ? json_loadb(text, (size_t)n, 0, NULL) : NULL;
@@ -110,6 +133,7 @@ static int begin(struct vault *v, struct vault_job *j)
         j->io = (struct io){.fd = pair[0], .on = on_answer};
         fds[0] = text;
         fds[1] = theirs = pair[1];
+        j->tries++;
         r = loop_add(v->loop, &j->io, EPOLLIN);
         if (r == 0)
                 r = helper_send(&v->helper, "j", 1, fds, j->lock >= 0 ? 3 : 2);
@@ -152,6 +176,8 @@ void vault_run(struct vault *v, struct vault_job *j)
 {
         j->vault = v;
         j->io.fd = -1;
+        j->is_begun = false;
+        j->tries = 0;
         list_push_back(&v->queued, &j->node);
         pump(v);
 }

@@ -4,8 +4,9 @@
  * killed does not interrupt them, they write down how it ended (worker.h), and the next engine goes by that.  While a job is
  * about one sandbox its worker holds a lock on the sandbox's directory, and work.json in it names the slot it uses.
  *
- * The worker of a job has a socket pair of its own with the engine: one packet comes back, or the end of file when the
- * worker died.  Before it a WORKER_WAITS may come: from then on the job does not count as work. */
+ * The worker of a job has a socket pair of its own with the engine: WORKER_BEGINS comes back and then the answer, or the end
+ * of file when the worker died; without WORKER_BEGINS nobody had begun, and the job is given to another.  Before the answer a
+ * WORKER_WAITS may come: from then on the job does not count as work. */
 #pragma once
 #include <jansson.h>
 #include <stdbool.h>
@@ -28,6 +29,8 @@ struct vault_job {       /* embedded in its owner, who sets the first members */
         void (*on_done)(struct vault_job *j, const json_t *answer, int *fds, size_t nfds);
         /* the vault's own */
         struct vault *vault;
+        bool is_begun;
+        unsigned tries;
         struct list node;
         struct io io;
 };

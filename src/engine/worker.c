@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -96,6 +97,7 @@ static _Noreturn void work(const struct worker_conf *c, int job_fd, int sock, in
         json_t *job = read_job(job_fd);
 
         (void)prctl(PR_SET_NAME, "sg-worker");
+        (void)send(sock, &(char){WORKER_BEGINS}, 1, MSG_NOSIGNAL);
         (void)setsid();
         (void)signal(SIGTERM, SIG_IGN);
         (void)signal(SIGHUP, SIG_IGN);

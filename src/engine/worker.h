@@ -44,7 +44,8 @@ struct worker_conf { /* all borrowed from the engine */
 #define WORKER_COPY "copy" /* sandboxes/<id>/copy: of its upper directory, until it is complete and becomes a layer */
 
 #define WORKER_FDS_MAX 2
-#define WORKER_WAITS 'w' /* a packet of one byte: nothing but a sandbox's own doing is waited for any more */
+#define WORKER_BEGINS 'b' /* a packet of one byte, the first: somebody has the job */
+#define WORKER_WAITS 'w'  /* a packet of one byte: nothing but a sandbox's own doing is waited for any more */
 
 struct worker_result {
         int sock;     /* borrowed: where the answer goes */

@@ -26,7 +26,7 @@
 #define DEATH_MS 10000
 #define HOSTNAME_LEN_MAX 64u
 /* CRIU works in the sandbox's groups, and needs room for itself: what it knows of each process, in each of them. */
-#define SPARE_MEMORY (512u << 20)
+#define SPARE_MEMORY (1u << 30)
 #define SPARE_PIDS 64u
 
 struct waking {

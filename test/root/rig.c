@@ -458,11 +458,21 @@ pid_t rig_helper(struct rig *g, const char *name)
         return find_child(g->engine, name);
 }
 
-pid_t rig_worker(struct rig *g)
+static pid_t child_of_vault(struct rig *g, const char *name)
 {
         pid_t vault = rig_helper(g, "sg-vault");
 
-        return vault ? find_child(vault, "sg-worker") : 0;
+        return vault ? find_child(vault, name) : 0;
+}
+
+pid_t rig_worker(struct rig *g)
+{
+        return child_of_vault(g, "sg-worker");
+}
+
+pid_t rig_spare(struct rig *g)
+{
+        return child_of_vault(g, "sg-spare");
 }
 
 /* ------------------------------------------------------------- counting */

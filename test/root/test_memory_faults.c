@@ -376,6 +376,25 @@ static void a_vault_that_dies_takes_nothing_along(void)
         CHECK_NONE(end());
 }
 
+static void a_job_that_nobody_took_is_given_to_another(void)
+{
+        json_t *answer;
+        pid_t spare;
+
+        CHECK(begin());
+        spare = rig_spare(&g);
+        CHECK(spare > 1 && kill(spare, SIGSTOP) == 0);
+        send_pause();
+        CHECK_STR(rig_state(&g, A), "busy"); /* so the job is on its way */
+        CHECK(end_one(spare));               /* and its vault has nothing to live for */
+        answer = rig_receive(&g);
+        CHECK(json_is_true(json_object_get(answer, "ok")));
+        json_decref(answer);
+        CHECK_NONE(rig_create(&g, woken(A)));
+        CHECK(is_itself());
+        CHECK_NONE(end());
+}
+
 static void an_engine_that_stops_keeps_nothing_warm(void)
 {
         const struct leak_count nobody = {.cgroups = 0, .files = 2};
@@ -839,6 +858,7 @@ int main(void)
         RUN_CLEAN(a_copy_that_does_not_know_itself_is_ended);
         RUN_CLEAN(everything_dies);
         RUN_CLEAN(a_vault_that_dies_takes_nothing_along);
+        RUN_CLEAN(a_job_that_nobody_took_is_given_to_another);
         RUN_CLEAN(an_engine_that_stops_keeps_nothing_warm);
         RUN_CLEAN(kill_waits_for_a_pause);
         RUN_CLEAN(one_being_woken_can_be_killed);

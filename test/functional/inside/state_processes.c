@@ -83,7 +83,7 @@ static const char *children_check(void)
         struct pollfd p = {.fd = pidfd, .events = POLLIN};
         siginfo_t info;
         char name[64] = "", path[64];
-        int fd;
+        int fd, n;
 
         NEED(state_of(stopped) == 'T' && state_of(zombie) == 'Z');
         NEED(waitid(P_PID, (id_t)zombie, &info, WEXITED | WNOWAIT) == 0 && info.si_status == 7);
@@ -92,7 +92,10 @@ static const char *children_check(void)
         NEED((fd = open(path, O_RDONLY)) >= 0 && read(fd, name, 63) > 0 && close(fd) == 0 &&
              strcmp(name, "nice-one\n") == 0);
         NEED(poll(&p, 1, 0) == 0 && syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) == 0);
-        NEED(poll(&p, 1, 10000) == 1 && waitpid(watched, NULL, 0) == watched && close(pidfd) == 0);
+        do
+                n = poll(&p, 1, 10000);
+        while (n < 0 && errno == EINTR); /* a timer of ours */
+        NEED(n == 1 && waitpid(watched, NULL, 0) == watched && close(pidfd) == 0);
         NEED((watched = child(wait_forever)) > 0 && (pidfd = (int)syscall(SYS_pidfd_open, watched, 0)) >= 0);
         return NULL;
 }

@@ -68,6 +68,11 @@ void life_now_running(struct life *l, int64_t started_ns, int64_t end_ns);
 /* It is at rest, as its row says, and was begun in vain, or found so. */
 void life_now_paused(struct life *l, int64_t started_ns, int64_t end_ns, const struct err *err);
 
+/* ---- reconcile.c ---- */
+/* No worker of before is at it any more.  After the last one what they left and no row names is looked for. */
+void life_not_busy(struct life *l);
+void life_not_found(struct life *l); /* busy: nothing is left of it */
+
 /* ---- life_image.c ---- */
 void life_apply_sealed(struct life *l, const char *layer);   /* the engine says its upper directory is now that layer */
 void life_give_image(struct life *l, const struct err *err); /* to its taker, if any */

@@ -89,5 +89,7 @@ void lives_exited(struct lives *ls, const char *id)
         struct life *l = lives_find(ls, id);
 
         if (l && l->sandbox.state == SANDBOX_RUNNING)
-                life_exited(l); /* otherwise the answer to what is asked of it tells */
+                life_exited(l);
+        else if (l && l->is_busy && l->sandbox.state != SANDBOX_KILLING)
+                life_not_found(l); /* otherwise the answer to what is asked of it tells */
 }

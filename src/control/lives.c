@@ -260,6 +260,7 @@ void life_over(struct life *l)
         life_go(l, SANDBOX_GONE);
         life_give_image(l, &(struct err){.kind = ERR_NOT_FOUND, .msg = "the sandbox has ended"});
         life_tell(l, SANDBOX_GONE, NULL);
+        life_not_busy(l);
         life_free(l);
 }
 

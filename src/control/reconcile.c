@@ -10,7 +10,7 @@
  *   ROLLING_BACK  ended and begun again, whatever there is
  *   KILLING       ended again                ended again                  it is gone
  *
- * "busy" at the engine: a worker of the last engine is at it; the fact "settled" comes. */
+ * "busy" at the engine: a worker of the last engine is at it; the fact "settled" comes, or "exited". */
 #include <string.h>
 
 #include "base/err.h"
@@ -37,7 +37,14 @@ static enum found found_of(const json_t *entry)
         return strcmp(state, "paused") == 0 ? FOUND_PAUSED : FOUND_BUSY;
 }
 
-static void end_stranger(struct lives *ls, const char *id)
+static void count_busy(struct life *l)
+{
+        l->is_busy = true;
+        l->lives->busy++;
+}
+
+/* What its worker leaves is known when the worker is done: `is_busy`. */
+static void end_stranger(struct lives *ls, const char *id, bool is_busy)
 {
         struct sandbox s = {.state = SANDBOX_KILLING};
         struct life *l;
@@ -45,8 +52,11 @@ static void end_stranger(struct lives *ls, const char *id)
         memcpy(s.id, id, SANDBOX_ID_MAX);
         log_warn("sandbox.stranger", "sandbox=%s is not in the store, ending it", id);
         feed_gone(ls->o.feed, id);
-        if (life_create(ls, &s, NULL, &l) == 0)
-                life_ask_kill(l);
+        if (life_create(ls, &s, NULL, &l) < 0)
+                return;
+        if (is_busy)
+                count_busy(l);
+        life_ask_kill(l);
 }
 
 /* The layer its upper directory became; NULL: it is what it was. */
@@ -213,6 +223,8 @@ static void put_right(struct life *l, const json_t *entry)
         enum found found = found_of(entry);
 
         if (l->sandbox.state == SANDBOX_KILLING) {
+                if (found == FOUND_BUSY)
+                        count_busy(l);
                 if (found != FOUND_NOTHING || !l->team)
                         life_ask_kill(l);
                 else if (!engine_call_is_started(&l->call))
@@ -225,10 +237,9 @@ static void put_right(struct life *l, const json_t *entry)
                 return;
         if (l->sandbox.state == SANDBOX_ROLLING_BACK)
                 life_end_first(l);
-        else if (found == FOUND_BUSY) {
-                l->is_busy = true;
-                l->lives->busy++;
-        } else if (l->sandbox.state == SANDBOX_SHIFTING)
+        else if (found == FOUND_BUSY)
+                count_busy(l);
+        else if (l->sandbox.state == SANDBOX_SHIFTING)
                 end_shift(l, entry);
         else if (found == FOUND_RUNNING)
                 on_running(l);
@@ -250,7 +261,7 @@ static void mark_listed(struct lives *ls, const json_t *sandboxes)
                 if (l && l->sandbox.state != SANDBOX_STARTING)
                         l->listed = v;
                 else if (!l && sandbox_id_is_valid(str_of(id)))
-                        end_stranger(ls, id);
+                        end_stranger(ls, id, found_of(v) == FOUND_BUSY);
         }
 }
 
@@ -283,18 +294,33 @@ static void on_list_again(struct engine_call *c, const json_t *answer, const str
                 sweep(CONTAINER_OF(c, struct lives, list), answer);
 }
 
+void life_not_busy(struct life *l)
+{
+        struct lives *ls = l->lives;
+
+        if (!l->is_busy)
+                return;
+        l->is_busy = false;
+        if (--ls->busy > 0 || engine_call_is_started(&ls->list))
+                return;
+        ls->list.on = on_list_again;
+        engine_call(ls->o.engine, &ls->list, json_pack("{s:s}", "op", "list"), LIST_TIMEOUT_MS);
+}
+
+void life_not_found(struct life *l)
+{
+        life_not_busy(l);
+        put_right(l, NULL);
+}
+
 void lives_settled(struct lives *ls, const json_t *fact)
 {
         const char *id = json_string_value(json_object_get(fact, "id"));
         struct life *l = lives_find(ls, id ? id : "");
-        bool was_busy = l && l->is_busy;
 
-        if (was_busy)
-                l->is_busy = false;
-        if (l && l->sandbox.state != SANDBOX_KILLING)
-                put_right(l, fact);
-        if (!was_busy || --ls->busy > 0 || engine_call_is_started(&ls->list))
+        if (!l)
                 return;
-        ls->list.on = on_list_again;
-        engine_call(ls->o.engine, &ls->list, json_pack("{s:s}", "op", "list"), LIST_TIMEOUT_MS);
+        life_not_busy(l); /* the answer to what it asks comes after this */
+        if (l->sandbox.state != SANDBOX_KILLING)
+                put_right(l, fact);
 }

@@ -174,7 +174,7 @@ void life_on_copied(struct life *l, const struct err *err)
                 run_on(l);
         } else if (err->kind == ERR_NOT_FOUND) {
                 life_exited(l);
-        } else if (err->kind != ERR_TOO_LARGE) {
+        } else if (err->kind != ERR_TOO_LARGE || !l->taker) { /* nobody wants it any more: it is not stopped for that */
                 life_fail_copy(l, err);
         } else if (stop_running(l, &why) < 0) {
                 life_fail_copy(l, &why);

@@ -247,6 +247,26 @@ static void a_client_that_leaves_leaves_nothing(void)
         CHECK_INT(row_layers(id), ==, 2);
 }
 
+static void one_that_is_large_is_not_stopped_for_nobody(void)
+{
+        char id[SANDBOX_ID_MAX];
+        struct client a;
+
+        CHECK(create(BASE, id));
+        engine.is_large = true;
+        engine.holds = "copy";
+        start(&a, "POST", path_of(id, "/snapshots"), "{}");
+        CHECK(run_until(engine_has_logged, "copy:"));
+        client_close(&a);
+        run_rounds(10);
+        engine_release();
+        CHECK(until(id, SANDBOX_RUNNING));
+        run_rounds(20);
+        CHECK(!was_asked("pause:"));
+        CHECK_INT(state_of(id), ==, SANDBOX_RUNNING);
+        CHECK_INT(row_layers(id), ==, 2);
+}
+
 /* The link is lost, or control itself, with the copy carried out or not: the sandbox runs, and nothing is left. */
 static void a_copy_that_nobody_hears_of_is_dropped(void)
 {
@@ -304,6 +324,57 @@ static void a_busy_one_is_waited_for(void)
         CHECK(run_until(nothing_is_left, NULL));
 }
 
+/* The engine restarts in the middle of it, and then the sandbox is not there any more. */
+static void a_busy_one_may_have_ended(void)
+{
+        char id[SANDBOX_ID_MAX];
+        struct client a;
+
+        for (int is_copied = 0; is_copied < 2; is_copied++) {
+                CHECK(create(BASE, id));
+                engine.dies_before = is_copied ? "copy" : "pause";
+                (void)json_object_set_new(engine.alive, id, json_pack("{s:s}", "state", "busy"));
+                start(&a, "POST", path_of(id, is_copied ? "/snapshots" : "/pause"), "{}");
+                run_rounds(50);
+                CHECK(run_until(engine_is_up, NULL));
+                CHECK(!a.is_done && rig.control.lives.busy == 1);
+                (void)json_object_del(engine.alive, id);
+                (void)channel_send(engine.channel, json_pack("{s:s,s:s}", "event", "exited", "id", id), NULL, 0);
+                CHECK(run_until(client_is_done, &a));
+                CHECK_INT(a.status, ==, 404);
+                CHECK_INT(state_of(id), ==, SANDBOX_GONE);
+                client_close(&a);
+        }
+}
+
+/* Control was killed while a worker was at it, and it is ended before the worker is done: by somebody who knows it, or since
+ * nobody does. */
+static void what_a_busy_one_leaves_goes_with_it(void)
+{
+        for (int is_known = 0; is_known < 2; is_known++) {
+                char id[SANDBOX_ID_MAX] = "istrangerstrangerstra";
+                struct client a;
+
+                if (is_known)
+                        CHECK(create(BASE, id));
+                control_stop();
+                (void)json_object_set_new(engine.alive, id, json_pack("{s:s}", "state", "busy"));
+                engine.log[0] = 0;
+                engine.holds_kill = true;
+                CHECK(control_start() && run_until(engine_is_up, NULL));
+                if (is_known)
+                        start(&a, "DELETE", path_of(id, ""), NULL);
+                CHECK(run_until(engine_has_logged, "kill:"));
+                (void)json_object_set_new(engine.checkpoints, "caaaaaaaaaaaaaaaaaaaa", json_true());
+                (void)json_object_set_new(engine.layers, "u-aaaaaaaaaaaaaaaaaaaa", json_true());
+                engine_release(); /* it was killed when its worker was done */
+                CHECK(run_until(nothing_is_left, NULL));
+                CHECK(!engine_lives(id));
+                if (is_known)
+                        client_close(&a);
+        }
+}
+
 static void snapshots_do_not_lengthen_the_original(void)
 {
         char id[SANDBOX_ID_MAX], snapshot[160];
@@ -353,8 +424,11 @@ int main(void)
         RUN_IN_RIG(a_copy_that_fails_changes_nothing);
         RUN_IN_RIG(one_that_has_grown_too_large_is_copied_the_other_way);
         RUN_IN_RIG(a_client_that_leaves_leaves_nothing);
+        RUN_IN_RIG(one_that_is_large_is_not_stopped_for_nobody);
         RUN_IN_RIG(a_copy_that_nobody_hears_of_is_dropped);
         RUN_IN_RIG(a_busy_one_is_waited_for);
+        RUN_IN_RIG(a_busy_one_may_have_ended);
+        RUN_IN_RIG(what_a_busy_one_leaves_goes_with_it);
         RUN_IN_RIG(snapshots_do_not_lengthen_the_original);
         RUN_IN_RIG(forks_of_forks_are_kept_short);
         return tap_done();

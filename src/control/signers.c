@@ -7,6 +7,13 @@
 #include "wire/signature.h"
 #include "wire/url.h"
 
+/* It will be asked for again, and whoever has one such URL may ask as often as he likes: found first from now on. */
+static void find_first(struct control *c, struct life *l)
+{
+        list_remove(&l->node);
+        list_push_front(&c->lives.all, &l->node);
+}
+
 /* Whether it runs is not asked here: the route says what becomes of a request to one at rest. */
 static bool may_sign(const struct life *l)
 {
@@ -15,7 +22,7 @@ static bool may_sign(const struct life *l)
         return l->team && l->sandbox.is_secured && state != SANDBOX_STARTING && state != SANDBOX_KILLING;
 }
 
-const char *signers_find(const struct control *c, const char *query, const char *operation)
+const char *signers_find(struct control *c, const char *query, const char *operation)
 {
         AUTO_FREE char *path = NULL, *user = NULL, *given = NULL, *expiration = NULL;
         char token[TOKEN_MAX], want[SIGNATURE_MAX];
@@ -28,14 +35,16 @@ const char *signers_find(const struct control *c, const char *query, const char 
                 return NULL;
         signature_begin(&begun, path, operation, user);
         LIST_EACH (node, &c->lives.all) {
-                const struct life *l = LIST_ENTRY(node, struct life, node);
+                struct life *l = LIST_ENTRY(node, struct life, node);
 
                 if (!may_sign(l))
                         continue;
                 token_envd(c->seed, l->sandbox.id, token);
                 signature_end(&begun, token, expiration, want);
-                if (str_eq_secret(str_of(given), str_of(want)))
-                        return l->sandbox.id;
+                if (!str_eq_secret(str_of(given), str_of(want)))
+                        continue;
+                find_first(c, l);
+                return l->sandbox.id;
         }
         return NULL;
 }

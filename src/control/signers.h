@@ -4,4 +4,4 @@
 struct control;
 
 /* query: of the URL, as sent.  The id, borrowed until the sandbox goes; NULL: nobody's.  All tokens are tried. */
-const char *signers_find(const struct control *c, const char *query, const char *operation);
+const char *signers_find(struct control *c, const char *query, const char *operation);

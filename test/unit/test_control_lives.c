@@ -128,6 +128,9 @@ static void a_signed_url_is_of_the_sandbox_whose_token_it_was_signed_with(void)
         CHECK(edge_start());
         edge_ask_signer(query, "read");
         CHECK(run_until(edge_has_heard, found));
+        CHECK(lives_find(&rig.control.lives, ids[1]) == LIST_ENTRY(rig.control.lives.all.next, struct life, node));
+        edge_ask_signer(query, "read"); /* once more: found first */
+        CHECK(run_until(edge_has_heard, found));
         edge_ask_signer(query, "write");
         CHECK(run_until(edge_has_heard, "\"kind\":\"not_found\""));
         edge_ask_signer(query + 1, "read"); /* without its expiration */

@@ -55,7 +55,7 @@ void errand_run(struct engine *e, json_t *what, json_t *base, bool is_long, stru
                 return;
         }
         *er = (struct errand){
-                .job = {.what = what, .lock = -1, .only_waits = !is_long, .is_long = is_long, .on_done = on_done},
+                .job = {.what = what, .lock = -1, .is_brief = !is_long, .is_long = is_long, .on_done = on_done},
                 .engine = e,
                 .ask = a,
                 .base = base ? base : json_object()};

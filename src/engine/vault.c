@@ -23,12 +23,15 @@ static void pump(struct vault *v);
 
 static void count(struct vault *v, const struct vault_job *j, int by)
 {
-        v->busy += (unsigned)(j->only_waits ? 0 : by);
+        v->busy += (unsigned)(j->only_waits || j->is_brief ? 0 : by);
+        v->busy_brief += (unsigned)(j->is_brief ? by : 0);
         v->busy_long += (unsigned)(j->is_long ? by : 0);
 }
 
 static bool has_room(const struct vault *v, const struct vault_job *j)
 {
+        if (j->is_brief)
+                return v->busy_brief < v->busy_max;
         return j->only_waits || (v->busy < v->busy_max && !(j->is_long && v->busy_long >= v->busy_long_max));
 }
 

@@ -24,6 +24,7 @@ struct vault_job {       /* embedded in its owner, who sets the first members */
         json_t *what;    /* owned: {"op":...}, see worker.h */
         int lock;        /* owned: the sandbox's directory, locked; -1: none */
         bool only_waits; /* does not count as work */
+        bool is_brief;   /* a moment's work that anybody may ask for at any time: counts among its own kind only */
         bool is_long; /* may take as long as a sandbox makes it take: never all of them at once, so that others wake */
         /* How it ended: `answer` is borrowed; NULL: the worker died.  The fds are the callee's.  The job is over by then. */
         void (*on_done)(struct vault_job *j, const json_t *answer, int *fds, size_t nfds);
@@ -42,6 +43,7 @@ struct vault {
         struct list queued, running; /* struct vault_job */
         unsigned busy, busy_max;
         unsigned busy_long, busy_long_max; /* of these */
+        unsigned busy_brief;               /* beside them, as many at most */
         struct timer retry;
         unsigned failures;
         bool is_stopped;

@@ -68,6 +68,7 @@ int worker_measure(const struct worker_conf *c, const json_t *job, struct worker
 
         if (dir < 0)
                 return err_sys(err, dir, "open directory of sandbox %s", id);
+        worker_point(c, "measuring");
         count_below(dir, "u", &n, 0);
         ret->body = json_pack("{s:I}", "disk_bytes", (json_int_t)n.bytes);
         return 0;

@@ -266,6 +266,34 @@ static json_int_t memory_limit(void)
         return n;
 }
 
+/* However many ask, no more look at a time than there may be workers, and others have their turn meanwhile. */
+static void those_who_look_are_few_at_a_time(void)
+{
+        long cores = sysconf(_SC_NPROCESSORS_ONLN), asked = 2 * cores + 20, before, meanwhile;
+        json_t *answer;
+        int fd;
+
+        CHECK_NONE(rig_create(&g, rig_plan(A)));
+        rig_wait_pool(&g);
+        before = rig_count(&g, NULL).fds; /* one more for each worker that is at it */
+        stall("measuring");
+        for (long i = 0; i < asked; i++)
+                rig_send(&g, json_pack("{s:s,s:s}", "op", "stats", "id", A));
+        answer = rig_call(&g, json_pack("{s:s}", "op", "flush")); /* after all of them */
+        CHECK(json_is_true(json_object_get(answer, "ok")));
+        json_decref(answer);
+        meanwhile = rig_count(&g, NULL).fds;
+        CHECK_INT(meanwhile - before, <=, 2 * cores + 4); /* and what may be open besides */
+        fd = reach("measuring");
+        (void)close(fd);
+        for (long i = 0; i < asked; i++) {
+                answer = rig_receive(&g);
+                CHECK(json_object_get(answer, "disk_bytes"));
+                json_decref(answer);
+        }
+        CHECK_NONE(rig_kill(&g, A));
+}
+
 /* CRIU was given more: nobody may keep that. */
 static void limits_are_put_right_whoever_died(void)
 {
@@ -854,6 +882,7 @@ int main(void)
         RUN_CLEAN(a_pause_whose_worker_dies_late_is_done);
         RUN_CLEAN(waking_whose_worker_dies_can_be_tried_again);
         RUN_CLEAN(waking_whose_worker_dies_late_is_done);
+        RUN_CLEAN(those_who_look_are_few_at_a_time);
         RUN_CLEAN(limits_are_put_right_whoever_died);
         RUN_CLEAN(a_copy_that_does_not_know_itself_is_ended);
         RUN_CLEAN(everything_dies);

@@ -24,6 +24,7 @@
 #include "sys/netlink.h"
 
 #define DEATH_MS 10000
+#define DYING_MS 2000 /* one that does not answer may be about to die: processes take a moment for that */
 #define HOSTNAME_LEN_MAX 64u
 /* CRIU works in the sandbox's groups, and needs room for itself: what it knows of each process, in each of them. */
 #define SPARE_MEMORY (1u << 30)
@@ -284,7 +285,7 @@ static int hand_over(struct waking *w, pid_t pid, const struct err *deaf, struct
 {
         int fd = sys_pidfd_open(pid);
 
-        if (fd >= 0 && sys_pidfd_is_dead(fd))
+        if (fd >= 0 && (deaf ? sys_pidfd_wait(fd, DYING_MS) == 0 : sys_pidfd_is_dead(fd)))
                 close_fd(&fd), fd = -ESRCH;
         if (fd < 0)
                 return deaf ? fd : err_sys(err, fd, "watch process");

@@ -30,7 +30,7 @@ static void answer_failed(struct work *w, const struct err *err)
 {
         if (err->kind != ERR_TOO_LARGE)
                 log_warn("sandbox.copy", "sandbox=%s error=\"%s\"", w->guest->record.id, err->msg);
-        ask_fail(TAKE_PTR(w->ask), err);
+        work_fail(w, err);
 }
 
 /* It goes on; unless it ended, by itself or because it was to. */

@@ -20,7 +20,7 @@ static void runs_on(struct work *w, const struct err *err)
         struct guest *s = w->guest;
 
         log_warn("sandbox.awake", "sandbox=%s error=\"%s\"", s->record.id, err->msg);
-        ask_fail(TAKE_PTR(w->ask), err);
+        work_fail(w, err);
         if (s->is_dead && !s->is_doomed)
                 guest_tell(s, "exited");
         if (s->is_dead || s->is_doomed) {

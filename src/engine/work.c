@@ -107,6 +107,15 @@ bool work_give_up(struct guest *s)
         return true;
 }
 
+void work_fail(struct work *w, const struct err *err)
+{
+        struct err why = *err;
+
+        if (why.kind == ERR_NOT_FOUND && !w->guest->is_dead)
+                why.kind = ERR_INTERNAL;
+        ask_fail(TAKE_PTR(w->ask), &why);
+}
+
 /* ------------------------------------------------------------- after a worker that is not ours to hear */
 
 static void on_settled(struct work *w, const json_t *answer, const struct err *err, int *fds, size_t nfds)

@@ -25,5 +25,7 @@ int work_start(struct work *w, const struct work_note *note, struct err *err);
 void work_discard(struct work *w); /* one that was not started; its ask is still the caller's */
 /* If the worker did not begin yet: true, and who asked is told.  Only for those about to be ended. */
 bool work_give_up(struct guest *s);
+/* Why a worker could not do it, for who asked: to him "not found" is that the sandbox is gone, not what a worker missed. */
+void work_fail(struct work *w, const struct err *err);
 /* BUSY: when no worker is at it any more, see what there is.  a (may be NULL) is answered then. */
 void work_settle(struct guest *s, struct ask *a);

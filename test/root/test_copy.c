@@ -228,6 +228,23 @@ static void what_grows_meanwhile_is_refused_too(void)
         CHECK_NONE(end());
 }
 
+/* "not_found" would say that the sandbox is. */
+static void what_a_worker_misses_is_not_the_sandbox(void)
+{
+        char path[160], away[160];
+
+        CHECK(begin());
+        (void)snprintf(path, sizeof(path), "%s/data/checkpoints", g.dir);
+        (void)snprintf(away, sizeof(away), "%s/data/away", g.dir);
+        CHECK_INT(rename(path, away), ==, 0);
+        CHECK_STARTS(copy_as(IMAGE, LAYER), "internal");
+        CHECK_STARTS(rig_pause(&g, A, IMAGE), "internal");
+        CHECK_INT(rename(away, path), ==, 0);
+        CHECK(is_clean());
+        CHECK(is_itself());
+        CHECK_NONE(end());
+}
+
 /* ------------------------------------------------------------- while it is copied */
 
 static void it_can_be_reached_all_the_time(void)
@@ -578,6 +595,7 @@ int main(void)
         RUN_CLEAN(ids_are_checked);
         RUN_CLEAN(too_much_is_refused_and_nothing_happened);
         RUN_CLEAN(what_grows_meanwhile_is_refused_too);
+        RUN_CLEAN(what_a_worker_misses_is_not_the_sandbox);
         RUN_CLEAN(it_can_be_reached_all_the_time);
         RUN_CLEAN(a_kill_waits_for_it);
         RUN_CLEAN(it_may_end_by_itself_meanwhile);

@@ -8,17 +8,18 @@
 
 #include "base/auto.h"
 #include "engine/upper_copy.h"
-#include "rig.h"
+#include "one.h"
 
-#define A "iaaaaaaaaaaaaaaaaaaaa"
-#define B "ibbbbbbbbbbbbbbbbbbbb"
 #define C "icccccccccccccccccccc"
-#define IMAGE "caaaaaaaaaaaaaaaaaaaa"
 #define IMAGE2 "cbbbbbbbbbbbbbbbbbbbb"
-#define LAYER "u-aaaaaaaaaaaaaaaaaaaa"
 #define LAYER2 "u-bbbbbbbbbbbbbbbbbbbb"
 
-static struct rig g;
+static const char *end(void)
+{
+        const char *why = rig_kill(&g, A);
+
+        return why ? why : rig_drop(&g, IMAGE, LAYER);
+}
 
 static const char *why_not(json_t *answer) /* used up */
 {
@@ -66,28 +67,6 @@ static const char *heard(const char *id, unsigned port)
         n = read(fd, text, sizeof(text) - 1);
         text[n > 0 ? n : 0] = '\0';
         return text;
-}
-
-static bool begin(void)
-{
-        const char *why = rig_create(&g, rig_plan(A));
-
-        if (why)
-                printf("# %s\n", why);
-        return !why && strcmp(rig_run(&g, A, "append one "), "ok") == 0;
-}
-
-static bool is_itself(void)
-{
-        return strcmp(rig_run(&g, A, "append two"), "ok") == 0 &&
-               strcmp(rig_run(&g, A, "read /tmp/kept"), "one two") == 0;
-}
-
-static const char *end(void)
-{
-        const char *why = rig_kill(&g, A);
-
-        return why ? why : rig_drop(&g, IMAGE, LAYER);
 }
 
 static bool exists(const char *below)
@@ -188,27 +167,6 @@ static void too_much_is_refused_and_nothing_happened(void)
                 CHECK(is_itself());
                 CHECK_NONE(end());
         }
-}
-
-static int stall(const char *point)
-{
-        char path[160];
-
-        (void)snprintf(path, sizeof(path), "%s/data/stall", g.dir);
-        (void)mkdir(path, 0700);
-        (void)snprintf(path, sizeof(path), "%s/data/stall/%s", g.dir, point);
-        return mkfifo(path, 0600);
-}
-
-static int reach(const char *point) /* wait until a worker is there; it goes on when the fd is closed */
-{
-        char path[160];
-        int fd;
-
-        (void)snprintf(path, sizeof(path), "%s/data/stall/%s", g.dir, point);
-        fd = open(path, O_WRONLY | O_CLOEXEC);
-        (void)unlink(path);
-        return fd;
 }
 
 /* It was small when it was measured. */
@@ -318,18 +276,6 @@ static void it_may_end_by_itself_meanwhile(void)
 }
 
 /* ------------------------------------------------------------- somebody dies */
-
-static const char *fact(void)
-{
-        json_t *msg = rig_receive(&g);
-        const char *event = json_string_value(json_object_get(msg, "event"));
-        const char *state = json_string_value(json_object_get(msg, "state"));
-        static char text[64];
-
-        (void)snprintf(text, sizeof(text), "%s %s", event ? event : "no fact", state ? state : "");
-        json_decref(msg);
-        return text;
-}
 
 static void without_its_worker_it_goes_on(void)
 {
@@ -478,17 +424,6 @@ static void a_full_disk_changes_nothing(void)
         CHECK_NONE(end());
 }
 
-static void put_the_disk_back(void)
-{
-        char path[160];
-
-        (void)rig_kill(&g, A);
-        (void)rig_stop(&g);
-        (void)snprintf(path, sizeof(path), "%s/data", g.dir);
-        (void)umount2(path, MNT_DETACH);
-        (void)rig_start(&g);
-}
-
 /* ------------------------------------------------------------- files without their names */
 
 static void make_pair(void) /* in the template: one file, two names */
@@ -559,33 +494,10 @@ static void files_that_lost_one_name_of_two_survive_a_pause(void)
 
 /* ------------------------------------------------------------- */
 
-static void nothing_is_left(void)
-{
-        const struct leak_count none = {0}, no_files = {1000, 1000, 1000, 1000, 1000, 0};
-        struct leak_count after;
-        bool is_stopped;
-
-        (void)rig_count(&g, &no_files); /* once the trash is empty */
-        is_stopped = rig_stop(&g);
-        after = rig_count(&g, &none);
-        CHECK(rig_start(&g));
-        CHECK(is_stopped);
-        CHECK(leak_none(&after, &none));
-}
-
-#define RUN_CLEAN(fn)                                                                                                  \
-        do {                                                                                                           \
-                RUN(fn);                                                                                               \
-                RUN(nothing_is_left);                                                                                  \
-        } while (0)
-
 int main(void)
 {
-        if (rig_reason_to_skip() || !rig_criu_dir()) {
-                printf("1..0 # SKIP %s\n",
-                       rig_reason_to_skip() ? rig_reason_to_skip() : "SANDGLASS_CRIU_DIR is not set");
+        if (!can_run())
                 return 0;
-        }
         if (!rig_open(&g, 2))
                 return 1;
         make_pair();

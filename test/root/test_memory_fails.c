@@ -1,0 +1,368 @@
+/* Pauses and wakes that fail, or succeed by half: damaged images, a deaf or dead init, a cut of power, a full disk. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <tap.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "one.h"
+
+#define LATER "cbbbbbbbbbbbbbbbbbbbb"
+
+static const char *end(void)
+{
+        const char *why = rig_kill(&g, A);
+
+        return why ? why : rig_drop(&g, IMAGE, NULL);
+}
+
+/* ------------------------------------------------------------- bad images, no room */
+
+/* One byte of the first image with such a name that has at least so many bytes. */
+static bool damage(const char *name_start, off_t least)
+{
+        char dir[160], path[420];
+        struct dirent *e;
+        bool is_done = false;
+        DIR *d;
+
+        (void)snprintf(dir, sizeof(dir), "%s/data/checkpoints/" IMAGE "/images", g.dir);
+        d = opendir(dir);
+        while (d && !is_done && (e = readdir(d))) {
+                struct stat st;
+                char byte = 0;
+                int fd;
+
+                (void)snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
+                if (strncmp(e->d_name, name_start, strlen(name_start)) != 0 || stat(path, &st) < 0 ||
+                    st.st_size < least)
+                        continue;
+                fd = open(path, O_RDWR | O_CLOEXEC);
+                is_done = fd >= 0 && pread(fd, &byte, 1, 40) == 1 && (byte ^= 1, pwrite(fd, &byte, 1, 40) == 1);
+                (void)close(fd);
+        }
+        if (d)
+                (void)closedir(d);
+        return is_done;
+}
+
+static void a_damaged_image_is_told_and_the_files_are_there(void)
+{
+        static const char *const names[] = {"pages-", "core-", "inventory"};
+        json_t *plan;
+
+        for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+                CHECK(begin());
+                CHECK_STR(rig_run(&g, A, "hog 4"), "fits");
+                CHECK_NONE(rig_pause(&g, A, IMAGE));
+                CHECK(damage(names[i], 0));
+                CHECK_STARTS(rig_create(&g, woken(A)), "invalid: checkpoint damaged: ");
+                CHECK_STR(rig_state(&g, A), "paused");
+                plan = woken(A);
+                (void)json_object_del(plan, "checkpoint");
+                CHECK_NONE(rig_create(&g, plan));
+                CHECK_STR(rig_run(&g, A, "read /tmp/kept"), "one ");
+                CHECK_NONE(end());
+        }
+        CHECK(begin());
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        CHECK_NONE(rig_drop(&g, IMAGE, NULL));
+        CHECK_STARTS(rig_create(&g, woken(A)), "not_found");
+        CHECK_STR(rig_state(&g, A), "paused");
+        CHECK_NONE(end());
+}
+
+static off_t size_of(const char *file) /* of its upper directory */
+{
+        char path[160];
+        struct stat st;
+
+        (void)snprintf(path, sizeof(path), "%s/data/sandboxes/" A "/u%s", g.dir, file);
+        return stat(path, &st) < 0 ? -1 : st.st_size;
+}
+
+static void nothing_runs_from_a_damaged_image(void)
+{
+        off_t before;
+
+        CHECK(begin());
+        CHECK_STR(rig_run(&g, A, "hold 16"), "ok"); /* so much is checked beside CRIU's reading it */
+        CHECK_STR(rig_run(&g, A, "ticker /tmp/ticks"), "ok");
+        while (size_of("/tmp/ticks") < 3)
+                continue;
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        before = size_of("/tmp/ticks");
+        CHECK(damage("pages-", 8 << 20));
+        for (int i = 0; i < 5; i++)
+                CHECK_STARTS(rig_create(&g, woken(A)), "invalid: checkpoint damaged: ");
+        CHECK_INT(size_of("/tmp/ticks"), ==, before);
+        CHECK_NONE(end());
+}
+
+static pid_t init_of(const char *id)
+{
+        char path[160];
+        json_t *cell;
+        pid_t pid;
+
+        (void)snprintf(path, sizeof(path), "%s/data/sandboxes/%s/cell.json", g.dir, id);
+        cell = json_load_file(path, 0, NULL);
+        pid = (pid_t)json_integer_value(json_object_get(cell, "pid"));
+        json_decref(cell);
+        return pid;
+}
+
+static json_t *refused(void) /* by its envd, when it is told that it was woken */
+{
+        json_t *plan = woken(A);
+
+        (void)json_object_set_new(json_object_get(plan, "init"), "hostname", json_string("test-refuse"));
+        return plan;
+}
+
+/* What ran may have changed its files: the image of before would not fit them. */
+static void one_whose_envd_does_not_answer_rests_as_it_is_then(void)
+{
+        json_t *plan, *answer;
+
+        CHECK(begin());
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        answer = rig_call(&g, json_pack("{s:s,s:o}", "op", "create", "plan", refused()));
+        CHECK(json_is_true(json_object_get(answer, "ok")));
+        CHECK_STARTS(json_string_value(json_object_get(json_object_get(answer, "deaf"), "message")), "envd refused");
+        json_decref(answer);
+        CHECK_STR(rig_state(&g, A), "running");
+        CHECK_STR(rig_run(&g, A, "append two "), "ok"); /* what its processes did meanwhile */
+        CHECK_NONE(rig_pause(&g, A, LATER));
+        CHECK_STARTS(rig_create(&g, woken(A)), "invalid: checkpoint damaged: it is not of the files");
+        CHECK_STR(rig_state(&g, A), "paused");
+        plan = woken(A);
+        (void)json_object_set_new(plan, "checkpoint", json_string(LATER));
+        CHECK_NONE(rig_create(&g, plan));
+        CHECK_STR(rig_run(&g, A, "append three"), "ok");
+        CHECK_STR(rig_run(&g, A, "read /tmp/kept"), "one two three");
+        CHECK_NONE(end());
+        CHECK_NONE(rig_drop(&g, LATER, NULL));
+}
+
+/* There is nothing left that could be kept but files. */
+static void one_that_dies_when_it_wakes_keeps_its_files(void)
+{
+        json_t *plan, *answer;
+        int fd;
+
+        CHECK(begin());
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        stall("resumed");
+        send_wake();
+        fd = reach("resumed");
+        CHECK(end_one(init_of(A)));
+        (void)close(fd);
+        answer = rig_receive(&g);
+        const char *why = json_string_value(json_object_get(json_object_get(answer, "error"), "message"));
+        CHECK(why && strstr(why, "only its files are kept"));
+        json_decref(answer);
+        CHECK_STR(fact(), "settled paused");
+        CHECK_STARTS(rig_create(&g, woken(A)), "invalid: checkpoint damaged: it is not of the files");
+        plan = woken(A);
+        (void)json_object_del(plan, "checkpoint");
+        CHECK_NONE(rig_create(&g, plan));
+        CHECK_STR(rig_run(&g, A, "read /tmp/kept"), "one ");
+        CHECK_NONE(end());
+}
+
+static bool copy_file(const char *from, const char *to)
+{
+        char command[400];
+
+        (void)snprintf(command, sizeof(command), "cp %s %s", from, to);
+        return system(command) == 0;
+}
+
+static bool boot_again(void) /* for those who compare what was written before */
+{
+        char command[400];
+
+        (void)snprintf(
+                command, sizeof(command),
+                "sed -i s/$(cat /proc/sys/kernel/random/boot_id)/00000000-0000-0000-0000-000000000000/g %s/data/woken",
+                g.dir);
+        return system(command) == 0;
+}
+
+/* As if the power had been cut right after it was woken: what it wrote over others in its files is on disk, and that it is
+ * no longer at rest is not. */
+static void memory_that_was_woken_before_a_power_cut_is_not_woken_again(void)
+{
+        char still[160], kept[160];
+        json_t *plan;
+
+        (void)snprintf(still, sizeof(still), "%s/data/sandboxes/" A "/still.json", g.dir);
+        (void)snprintf(kept, sizeof(kept), "%s/still.json", g.dir);
+        for (unsigned warm = 0; warm < 2; warm++) {
+                CHECK(rig_stop(&g));
+                g.warm_mb = warm * 64;
+                CHECK(rig_start(&g));
+                CHECK(begin());
+                CHECK_NONE(rig_pause(&g, A, IMAGE));
+                CHECK(copy_file(still, kept));
+                CHECK_NONE(rig_create(&g, woken(A)));
+                CHECK_STR(rig_run(&g, A, "append two"), "ok");
+                rig_crash(&g);
+                CHECK(end_one(init_of(A)));
+                CHECK(copy_file(kept, still) && boot_again());
+                g.warm_mb = 0;
+                CHECK(rig_start(&g));
+                CHECK_STR(rig_state(&g, A), "paused");
+                CHECK_STARTS(rig_create(&g, woken(A)), "invalid: checkpoint damaged: it is not of the files");
+                plan = woken(A);
+                (void)json_object_del(plan, "checkpoint");
+                CHECK_NONE(rig_create(&g, plan));
+                CHECK_STR(rig_run(&g, A, "read /tmp/kept"), "one two");
+                CHECK_NONE(end());
+                (void)unlink(kept);
+        }
+        CHECK(rig_stop(&g)); /* other cases use the same names */
+        (void)snprintf(kept, sizeof(kept), "%s/data/woken", g.dir);
+        (void)unlink(kept);
+        CHECK(rig_start(&g));
+}
+
+/* Between the word that it moves and its moving. */
+static void a_warm_one_runs_whoever_dies_on_its_way(void)
+{
+        json_t *answer;
+        int fd;
+
+        CHECK(rig_stop(&g));
+        g.warm_mb = 64;
+        CHECK(rig_start(&g));
+        CHECK(begin());
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        stall("roused");
+        send_wake();
+        fd = reach("roused");
+        CHECK(fd >= 0);
+        rig_crash(&g);
+        (void)close(fd);
+        CHECK(rig_start(&g));
+        CHECK_STR(rig_state(&g, A), "running");
+        CHECK_STR(rig_run(&g, A, "append two "), "ok");
+        CHECK_NONE(rig_drop(&g, IMAGE, NULL));
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        stall("roused");
+        send_wake();
+        fd = reach("roused");
+        CHECK(end_one(rig_helper(&g, "sg-marker")));
+        (void)close(fd);
+        for (int i = 0; i < 2; i++) { /* that one, and another without it */
+                answer = rig_receive(&g);
+                CHECK_STR(json_string_value(json_object_get(answer, "from")), "warm");
+                json_decref(answer);
+                CHECK_NONE(rig_drop(&g, IMAGE, NULL));
+                CHECK_NONE(rig_pause(&g, A, IMAGE));
+                send_wake();
+        }
+        json_decref(rig_receive(&g));
+        CHECK_STR(rig_run(&g, A, "append three"), "ok");
+        CHECK_STR(rig_run(&g, A, "read /tmp/kept"), "one two three");
+        CHECK_NONE(end());
+        CHECK(rig_stop(&g));
+        g.warm_mb = 0;
+        CHECK(rig_start(&g));
+}
+
+static void a_warm_one_can_be_killed_on_its_way(void)
+{
+        json_t *first, *second;
+        int fd;
+
+        CHECK(rig_stop(&g));
+        g.warm_mb = 64;
+        CHECK(rig_start(&g));
+        CHECK(begin());
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        stall("roused");
+        send_wake();
+        fd = reach("roused");
+        rig_send(&g, json_pack("{s:s,s:s}", "op", "kill", "id", A));
+        (void)close(fd);
+        first = rig_receive(&g);
+        second = rig_receive(&g);
+        CHECK(json_object_get(first, "error") || json_object_get(second, "error"));
+        CHECK(json_is_true(json_object_get(first, "ok")) || json_is_true(json_object_get(second, "ok")));
+        json_decref(first);
+        json_decref(second);
+        CHECK(!rig_state(&g, A));
+        CHECK_NONE(rig_drop(&g, IMAGE, NULL));
+        CHECK(rig_stop(&g));
+        g.warm_mb = 0;
+        CHECK(rig_start(&g));
+}
+
+static void what_cannot_be_dumped_runs_on(void)
+{
+        const char *why;
+
+        CHECK(begin());
+        CHECK_STR(rig_run(&g, A, "queue"), "ok");
+        why = rig_pause(&g, A, IMAGE);
+        CHECK_STARTS(why, "conflict: ");
+        printf("# %s\n", why);
+        CHECK(strstr(why, "; pause with memory:false keeps the files"));
+        CHECK_STR(rig_state(&g, A), "running");
+        CHECK_STR(rig_run(&g, A, "unqueue"), "ok");
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        CHECK_NONE(rig_create(&g, woken(A)));
+        CHECK(is_itself());
+        CHECK_NONE(end());
+}
+
+static void a_full_disk_lets_it_run_on(void)
+{
+        char path[160];
+        int fd;
+
+        CHECK(rig_stop(&g));
+        (void)snprintf(path, sizeof(path), "%s/data", g.dir);
+        CHECK_INT(mount("tiny", path, "tmpfs", 0, "size=4m"), ==, 0);
+        CHECK(rig_start(&g));
+        CHECK(begin());
+        (void)snprintf(path, sizeof(path), "%s/data/filler", g.dir);
+        fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        while (write(fd, path, sizeof(path)) > 0)
+                ;
+        (void)close(fd);
+        CHECK_STARTS(rig_pause(&g, A, IMAGE), "limit: ");
+        CHECK_STR(rig_state(&g, A), "running");
+        CHECK_INT(unlink(path), ==, 0);
+        CHECK(is_itself());
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        CHECK_NONE(rig_create(&g, woken(A)));
+        CHECK_NONE(end());
+}
+
+int main(void)
+{
+        if (!can_run())
+                return 0;
+        if (!rig_open(&g, 2) || !rig_start(&g))
+                return 1;
+        RUN_CLEAN(a_damaged_image_is_told_and_the_files_are_there);
+        RUN_CLEAN(nothing_runs_from_a_damaged_image);
+        RUN_CLEAN(one_whose_envd_does_not_answer_rests_as_it_is_then);
+        RUN_CLEAN(one_that_dies_when_it_wakes_keeps_its_files);
+        RUN_CLEAN(memory_that_was_woken_before_a_power_cut_is_not_woken_again);
+        RUN_CLEAN(a_warm_one_runs_whoever_dies_on_its_way);
+        RUN_CLEAN(a_warm_one_can_be_killed_on_its_way);
+        RUN_CLEAN(what_cannot_be_dumped_runs_on);
+        RUN(a_full_disk_lets_it_run_on);
+        put_the_disk_back();
+        RUN(nothing_is_left);
+        rig_close(&g);
+        return tap_done();
+}

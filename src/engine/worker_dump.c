@@ -99,7 +99,8 @@ static pid_t find_any_waiting(const struct worker_dump *d)
         return found;
 }
 
-static int blame_waiting(const struct worker_dump *d, pid_t pid, struct err *err)
+/* As it is called inside. */
+static int blame(const struct worker_dump *d, pid_t pid, const char *what, struct err *err)
 {
         char path[32], status[4096], name[CRIU_COMM_MAX] = "";
         const char *end;
@@ -110,10 +111,8 @@ static int blame_waiting(const struct worker_dump *d, pid_t pid, struct err *err
         end = n > 0 ? strchr(status, '\n') : NULL;
         if (end && end - status > 6)
                 criu_log_printable((struct str){status + 6, (size_t)(end - status) - 6}, name, sizeof(name));
-        return err_set(err, ERR_CONFLICT,
-                       "pid %d (%s): waits for a child that uses its memory (vfork); pause with memory:false keeps the "
-                       "files",
-                       n > 0 ? (int)criu_log_inner_pid((struct str){status, (size_t)n}) : 0, name);
+        return err_set(err, ERR_CONFLICT, "pid %d (%s): %s; pause with memory:false keeps the files",
+                       n > 0 ? (int)criu_log_inner_pid((struct str){status, (size_t)n}) : 0, name, what);
 }
 
 /* A program that starts another is through with it in a moment, if it is let; nothing tells when. */
@@ -130,7 +129,7 @@ int worker_dump_freeze(const struct worker_dump *d, struct err *err)
                 worker_dump_thaw(d);
                 (void)nanosleep(&(struct timespec){.tv_nsec = (long)(i + 1) * 1000000}, NULL);
         }
-        return blame_waiting(d, waiting, err);
+        return blame(d, waiting, "waits for a child that uses its memory (vfork)", err);
 }
 
 /* ------------------------------------------------------------- its memory */
@@ -173,27 +172,6 @@ static int dump(const struct worker_dump *d, struct criu_stats *stats, struct er
         return r;
 }
 
-/* CRIU would wait ten seconds for it to stop, twice, and then call it something else. */
-static bool is_traced(const struct worker_dump *d, pid_t pid, struct err *err)
-{
-        char path[32], status[4096], name[CRIU_COMM_MAX] = "";
-        const char *at, *end;
-        ssize_t n;
-
-        (void)snprintf(path, sizeof(path), "%d/status", (int)pid);
-        n = sys_read_at(d->conf->proc_dir, path, status, sizeof(status));
-        at = n > 0 ? strstr(status, "\nTracerPid:\t") : NULL;
-        if (!at || at[12] == '0')
-                return false;
-        end = strchr(status, '\n');
-        if (end && end - status > 6)
-                criu_log_printable((struct str){status + 6, (size_t)(end - status) - 6}, name, sizeof(name));
-        (void)err_set(err, ERR_CONFLICT,
-                      "pid %d (%s): another process traces it; pause with memory:false keeps the files",
-                      (int)criu_log_inner_pid((struct str){status, (size_t)n}), name);
-        return true;
-}
-
 static int check_processes(const struct worker_dump *d, struct err *err)
 {
         static pid_t pids[PROCESSES_MAX];
@@ -207,9 +185,9 @@ static int check_processes(const struct worker_dump *d, struct err *err)
                                "it has %zu processes, and no more than %u can be saved; pause with memory:false keeps "
                                "the files",
                                n, PROCESSES_MAX);
-        for (size_t i = 0; i < n; i++)
-                if (is_traced(d, pids[i], err))
-                        return -EBUSY;
+        for (size_t i = 0; i < n; i++) /* CRIU would wait ten seconds for it, twice, and then call it something else */
+                if (worker_is_traced(d->conf, pids[i]))
+                        return blame(d, pids[i], "another process traces it", err);
         return 0;
 }
 

@@ -149,7 +149,7 @@ int worker_flush(const struct worker_conf *c, const json_t *job, struct worker_r
 
 /* ------------------------------------------------------------- waiting for another worker */
 
-static bool is_traced(const struct worker_conf *c, pid_t pid)
+bool worker_is_traced(const struct worker_conf *c, pid_t pid)
 {
         char path[48], text[4096];
         const char *at;
@@ -178,7 +178,7 @@ int worker_settle(const struct worker_conf *c, const json_t *job, struct worker_
                         return err_sys(err, -errno, "wait for the worker of sandbox %s", id);
         if (record_read(dir, &rec, &none) < 0)
                 return 0;
-        for (unsigned i = 0; i < TRACED_ROUNDS && is_traced(c, rec.pid); i++)
+        for (unsigned i = 0; i < TRACED_ROUNDS && worker_is_traced(c, rec.pid); i++)
                 (void)nanosleep(&pause, NULL);
         record_done(&rec);
         return 0;

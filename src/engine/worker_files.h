@@ -4,3 +4,4 @@
 
 void worker_discard(const struct worker_conf *c, int dir,
                     const char *name); /* to the trash; fine when it is not there */
+bool worker_is_traced(const struct worker_conf *c, pid_t pid);

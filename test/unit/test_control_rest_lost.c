@@ -1,0 +1,220 @@
+/* Pausing and resuming when somebody is lost on the way: the engine, control, a row, a client. */
+#include "control_life.h"
+
+#include "store/db.h"
+
+static void a_paused_one_survives_a_restart_of_control(void)
+{
+        char id[SANDBOX_ID_MAX], token[65];
+
+        CHECK(create(BASE, id));
+        (void)snprintf(token, sizeof(token), "%s", text_at("envdAccessToken"));
+        CHECK_INT(pause_it(id), ==, 204);
+        control_stop();
+        engine.log[0] = 0;
+        CHECK(control_start() && run_until(engine_is_up, NULL));
+        run_rounds(20);
+        CHECK(!strstr(engine.log, "kill:") && !strstr(engine.log, "drop"));
+        CHECK_STR(shown(id, "state"), "paused");
+        CHECK_INT(connect_to(id, "{}"), ==, 201);
+        CHECK_STR(text_at("envdAccessToken"), token);
+}
+
+/* Each op is lost with the link once before and once after it was carried out; then everything must come to rest. */
+static void a_pause_lost_with_the_engine_is_settled(void)
+{
+        for (int done = 0; done < 2; done++) {
+                char id[SANDBOX_ID_MAX];
+
+                CHECK(create(BASE, id));
+                *(done ? &engine.dies_on : &engine.dies_before) = "pause";
+                CHECK_INT(pause_it(id), ==, done ? 204 : 503);
+                CHECK_INT(state_of(id), ==, done ? SANDBOX_PAUSED : SANDBOX_RUNNING);
+                CHECK_INT(row_state(id), ==, done ? SANDBOX_PAUSED : SANDBOX_RUNNING);
+                if (done)
+                        CHECK_INT(connect_to(id, "{}"), ==, 201);
+                CHECK_INT(ask("DELETE", path_of(id, ""), NULL), ==, 204);
+                CHECK(run_until(nothing_is_left, NULL));
+        }
+}
+
+static void a_resume_lost_with_the_engine_is_settled(void)
+{
+        for (int done = 0; done < 2; done++) {
+                char id[SANDBOX_ID_MAX];
+
+                CHECK(create(BASE, id) && pause_it(id) == 204);
+                *(done ? &engine.dies_on : &engine.dies_before) = "create";
+                CHECK_INT(connect_to(id, "{}"), ==, done ? 201 : 503);
+                CHECK_INT(state_of(id), ==, done ? SANDBOX_RUNNING : SANDBOX_PAUSED);
+                CHECK_INT(ask("DELETE", path_of(id, ""), NULL), ==, 204);
+                CHECK(run_until(nothing_is_left, NULL));
+        }
+}
+
+/* No answer in time: the engine is asked anew what it has, instead of guessing. */
+static void what_is_not_answered_is_asked_anew(void)
+{
+        for (int done = 0; done < 2; done++) {
+                char id[SANDBOX_ID_MAX];
+                struct client a;
+                struct life *l;
+
+                CHECK(create(BASE, id));
+                engine.log[0] = 0;
+                engine.holds = "pause";
+                start(&a, "POST", path_of(id, "/pause"), "{}");
+                CHECK(run_until(engine_has_logged, "pause:"));
+                l = lives_find(&rig.control.lives, id);
+                if (done)
+                        json_decref(engine_do("pause", engine.held));
+                engine.holds = NULL;
+                l->call.timer.on(&l->call.timer);
+                CHECK_INT(rig.control.engine.state, !=, ENGINE_UP);
+                CHECK(run_until(client_is_done, &a));
+                CHECK_INT(a.status, ==, done ? 204 : 503);
+                client_close(&a);
+                CHECK_INT(state_of(id), ==, done ? SANDBOX_PAUSED : SANDBOX_RUNNING);
+                CHECK_INT(ask("DELETE", path_of(id, ""), NULL), ==, 204);
+        }
+}
+
+/* The store is full when the engine has paused it: an error, and after a restart it is what the engine says. */
+static void a_pause_that_cannot_be_recorded_is_an_error(void)
+{
+        char id[SANDBOX_ID_MAX];
+        struct client a;
+
+        CHECK(create(BASE, id));
+        engine.holds = "pause";
+        start(&a, "POST", path_of(id, "/pause"), "{}");
+        CHECK(run_until(engine_has_logged, "pause:"));
+        CHECK_INT(sqlite3_exec(rig.control.store->db,
+                               "CREATE TRIGGER no BEFORE UPDATE ON sandbox BEGIN SELECT RAISE(FAIL, 'no'); END", NULL,
+                               NULL, NULL),
+                  ==, SQLITE_OK);
+        engine_release();
+        CHECK(run_until(client_is_done, &a));
+        CHECK(a.status >= 400 && a.status != 404);
+        client_close(&a);
+        CHECK_INT(state_of(id), ==, SANDBOX_PAUSED);
+        CHECK_INT(connect_to(id, "{}") / 100, ==, 5 - (last.status == 409)); /* not begun without a row that says so */
+        CHECK(engine_has(id, "paused"));
+        CHECK_INT(sqlite3_exec(rig.control.store->db, "DROP TRIGGER no", NULL, NULL, NULL), ==, SQLITE_OK);
+        rig.control.lives.tidy.on(&rig.control.lives.tidy);
+        CHECK_INT(row_state(id), ==, SANDBOX_PAUSED); /* tried again */
+        CHECK_INT(connect_to(id, "{}"), ==, 201);
+}
+
+static void control_lost_while_pausing_goes_by_the_engine(void)
+{
+        for (int done = 0; done < 2; done++) {
+                char id[SANDBOX_ID_MAX];
+                struct client a;
+
+                CHECK(create(BASE, id));
+                engine.holds = "pause";
+                start(&a, "POST", path_of(id, "/pause"), "{}");
+                CHECK(run_until(engine_has_logged, "pause:"));
+                client_close(&a);
+                control_stop();
+                if (done)
+                        json_decref(engine_do("pause", engine.held));
+                engine.holds = NULL;
+                engine.log[0] = 0;
+                CHECK(control_start() && run_until(engine_is_up, NULL));
+                CHECK(until(id, done ? SANDBOX_PAUSED : SANDBOX_RUNNING));
+                CHECK_INT(ask("DELETE", path_of(id, ""), NULL), ==, 204);
+                CHECK(run_until(nothing_is_left, NULL));
+        }
+}
+
+static void a_busy_one_is_waited_for(void)
+{
+        char id[SANDBOX_ID_MAX];
+        struct client a;
+        json_t *entry;
+
+        CHECK(create(BASE, id));
+        engine.holds = "pause";
+        start(&a, "POST", path_of(id, "/pause"), "{}");
+        CHECK(run_until(engine_has_logged, "pause:"));
+        engine.holds = NULL;
+        entry = json_object_get(engine.alive, id);
+        (void)json_object_set_new(entry, "state", json_string("busy"));
+        engine.channel = channel_free(engine.channel);
+        engine.log[0] = 0;
+        CHECK(run_until(engine_has_logged, "list") && run_until(engine_is_up, NULL));
+        run_rounds(20);
+        CHECK(!a.is_done && state_of(id) == SANDBOX_PAUSING);
+        (void)json_object_set_new(entry, "state", json_string("running"));
+        json_decref(engine_do("pause", engine.held));
+        (void)channel_send(engine.channel,
+                           json_pack("{s:s,s:s,s:s,s:O}", "event", "settled", "id", id, "state", "paused", "checkpoint",
+                                     json_object_get(entry, "checkpoint")),
+                           NULL, 0);
+        CHECK(run_until(client_is_done, &a));
+        CHECK_INT(a.status, ==, 204);
+        CHECK_INT(connect_to(id, "{}"), ==, 201);
+        client_close(&a);
+}
+
+static void what_nobody_refers_to_is_collected(void)
+{
+        char id[SANDBOX_ID_MAX];
+
+        CHECK(create(BASE, id) && pause_it(id) == 204);
+        (void)json_object_set_new(engine.checkpoints, "c00000000000000000000", json_true());
+        (void)json_object_set_new(engine.layers, "u-00000000000000000000", json_true());
+        control_stop();
+        CHECK(control_start() && run_until(engine_is_up, NULL));
+        CHECK(run_until(engine_has_logged, "drop"));
+        run_rounds(20);
+        CHECK_INT(json_object_size(engine.layers), ==, 0);
+        CHECK_INT(json_object_size(engine.checkpoints), ==, 1);
+        CHECK_INT(connect_to(id, "{}"), ==, 201);
+}
+
+static void one_of_an_older_version_cannot_be_paused(void)
+{
+        char id[SANDBOX_ID_MAX];
+
+        CHECK(create(BASE, id));
+        CHECK_INT(sqlite3_exec(rig.control.store->db, "UPDATE sandbox SET layers = NULL", NULL, NULL, NULL), ==,
+                  SQLITE_OK);
+        control_stop();
+        CHECK(control_start() && run_until(engine_is_up, NULL));
+        CHECK_INT(pause_it(id), ==, 409);
+        CHECK(strstr(text_at("message"), "was started by an older version"));
+        CHECK_STR(shown(id, "state"), "running");
+}
+
+static void a_client_that_leaves_while_pausing_changes_nothing(void)
+{
+        char id[SANDBOX_ID_MAX];
+        struct client a;
+
+        CHECK(create(BASE, id));
+        engine.holds = "pause";
+        start(&a, "POST", path_of(id, "/pause"), "{}");
+        CHECK(run_until(engine_has_logged, "pause:"));
+        client_close(&a);
+        run_rounds(20);
+        engine_release();
+        CHECK(until(id, SANDBOX_PAUSED));
+}
+
+int main(void)
+{
+        RUN_IN_RIG(a_paused_one_survives_a_restart_of_control);
+        RUN_IN_RIG(a_pause_lost_with_the_engine_is_settled);
+        RUN_IN_RIG(a_resume_lost_with_the_engine_is_settled);
+        RUN_IN_RIG(what_is_not_answered_is_asked_anew);
+        RUN_IN_RIG(a_pause_that_cannot_be_recorded_is_an_error);
+        RUN_IN_RIG(control_lost_while_pausing_goes_by_the_engine);
+        RUN_IN_RIG(a_busy_one_is_waited_for);
+        RUN_IN_RIG(what_nobody_refers_to_is_collected);
+        RUN_IN_RIG(one_of_an_older_version_cannot_be_paused);
+        RUN_IN_RIG(a_client_that_leaves_while_pausing_changes_nothing);
+        return tap_done();
+}

@@ -12,6 +12,7 @@ static const struct {
         [ERR_NONE] = {"none", 0},
         [ERR_INVALID] = {"invalid", -EINVAL},
         [ERR_NOT_FOUND] = {"not_found", -ENOENT},
+        [ERR_GONE] = {"gone", -ENOENT},
         [ERR_CONFLICT] = {"conflict", -EEXIST},
         [ERR_LIMIT] = {"limit", -ENOSPC},
         [ERR_TOO_LARGE] = {"too_large", -EFBIG},
@@ -24,25 +25,11 @@ static const struct {
 static enum err_kind kind_of_errno(int r)
 {
         switch (-r) {
-        case EINVAL:
-        case ENAMETOOLONG:
-        case EBADMSG:
-        case E2BIG: return ERR_INVALID;
-        case ENOENT:
-        case ENOTDIR:
-        case ESRCH: return ERR_NOT_FOUND;
-        case EEXIST:
-        case EBUSY:
-        case ENOTEMPTY: return ERR_CONFLICT;
         case ENOSPC:
         case EDQUOT:
         case EMFILE:
         case ENFILE:
         case ENOMEM: return ERR_LIMIT;
-        case EPERM:
-        case EACCES: return ERR_DENIED;
-        case ETIMEDOUT: return ERR_TIMEOUT;
-        case EAGAIN: return ERR_UNAVAILABLE;
         default: return ERR_INTERNAL;
         }
 }

@@ -9,6 +9,7 @@ enum err_kind {
         ERR_NONE,
         ERR_INVALID,     /* the input is wrong */
         ERR_NOT_FOUND,   /* what was named does not exist */
+        ERR_GONE,        /* its owner says that it does not exist (any more): whoever remembers it may forget it */
         ERR_CONFLICT,    /* exists already, or is in the wrong state */
         ERR_LIMIT,       /* a limit is reached */
         ERR_TOO_LARGE,   /* for this way of doing it; there may be another */
@@ -27,7 +28,9 @@ struct err {
 /* Set *err (NULL allowed) and return a negative errno that fits the kind. */
 int err_set(struct err *err, enum err_kind kind, const char *fmt, ...) PRINTF(3, 4);
 
-/* Set *err from a negative errno `r`; the message is "<what>: <strerror>".  Returns r. */
+/* Set *err from a negative errno `r`; the message is "<what>: <strerror>".  Returns r.
+ * The kind is ERR_LIMIT where the machine has run out of something, else ERR_INTERNAL: what a missing file or a refused
+ * call means to the caller's caller, only the place that made the call knows.  It says so with err_set(). */
 int err_sys(struct err *err, int r, const char *fmt, ...) PRINTF(3, 4);
 
 /* Put context before the message: "<what>: <old message>".  Keeps the kind; returns its negative errno. */

@@ -34,6 +34,7 @@ struct control {
         struct http_server *http;
         int64_t (*now_ns)(void);  /* real time */
         int64_t (*boot_ns)(void); /* a clock that nobody sets */
+        uint64_t answer_ms_max;   /* 0: ANSWER_MS_MAX; tests have less time */
 };
 
 /* Everything but the listening: with the store open, the engine being connected to, and nothing served yet. */

@@ -4,7 +4,9 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "base/log.h"
 #include "control/control.h"
+#include "control/router.h"
 #include "control/start_error.h"
 
 #define MORE_MAX 4
@@ -34,6 +36,7 @@ void answer_json_with(struct exchange *x, unsigned status, const struct http_hea
         struct http_header all[MORE_MAX + 3];
 
         collect(x, more, all);
+        timer_clear(&x->overdue);
         http_reply_json(x->rq, status, all, body);
 }
 
@@ -47,8 +50,44 @@ void answer_empty(struct exchange *x, unsigned status)
         struct http_header all[MORE_MAX + 3];
 
         collect(x, NULL, all);
+        timer_clear(&x->overdue);
         http_reply(x->rq, status, NULL, all, NULL, 0);
 }
+
+/* ---- from the handler to the end ---- */
+
+void exchange_leave(struct exchange *x, bool is_complete)
+{
+        void (*on_over)(struct exchange *, bool) = TAKE_PTR(x->on_over);
+
+        timer_clear(&x->overdue);
+        engine_call_cancel(&x->call);
+        list_remove(&x->waiter.node);
+        image_taker_cancel(&x->taker);
+        if (on_over)
+                on_over(x, is_complete);
+}
+
+/* Every wait of a handler has an end of its own, long before this one: whoever comes here waits for nothing. */
+static void on_overdue(struct timer *t)
+{
+        struct exchange *x = CONTAINER_OF(t, struct exchange, overdue);
+        struct life *l = lives_find(&x->control->lives, x->id);
+
+        log_error("request.stuck", "method=%s pattern=%s sandbox=%s state=%s, answering 504: this is a bug",
+                  x->endpoint->method, x->endpoint->pattern, x->id, l ? sandbox_state_name(l->sandbox.state) : "none");
+        exchange_leave(x, false);
+        answer_error(x, 504, NULL, "The server did not come to an answer. What became of the request is not known.");
+}
+
+void exchange_handle(struct exchange *x)
+{
+        x->overdue.on = on_overdue;
+        timer_set(x->control->loop, &x->overdue, x->control->answer_ms_max ? x->control->answer_ms_max : ANSWER_MS_MAX);
+        x->endpoint->handle(x);
+}
+
+/* ---- answers ---- */
 
 static json_t *text_of(char *msg)
 {
@@ -110,9 +149,9 @@ void answer_error_as(struct exchange *x, unsigned status, int body_code, const c
 void answer_err(struct exchange *x, const struct err *err)
 {
         static const unsigned status[] = {
-                [ERR_NONE] = 500,        [ERR_INVALID] = 400,   [ERR_NOT_FOUND] = 404, [ERR_CONFLICT] = 409,
-                [ERR_LIMIT] = 503,       [ERR_TOO_LARGE] = 413, [ERR_DENIED] = 403,    [ERR_TIMEOUT] = 504,
-                [ERR_UNAVAILABLE] = 503, [ERR_INTERNAL] = 500,
+                [ERR_NONE] = 500,     [ERR_INVALID] = 400,     [ERR_NOT_FOUND] = 404, [ERR_GONE] = 404,
+                [ERR_CONFLICT] = 409, [ERR_LIMIT] = 503,       [ERR_TOO_LARGE] = 413, [ERR_DENIED] = 403,
+                [ERR_TIMEOUT] = 504,  [ERR_UNAVAILABLE] = 503, [ERR_INTERNAL] = 500,
         };
 
         answer_error(x, status[err->kind], NULL, "%s", err->msg);
@@ -121,6 +160,14 @@ void answer_err(struct exchange *x, const struct err *err)
 void answer_no_sandbox(struct exchange *x)
 {
         answer_error(x, 404, NULL, "Sandbox \"%s\" doesn't exist or you don't have access to it", x->id);
+}
+
+void answer_missing(struct exchange *x)
+{
+        answer_error(x, 404, NULL,
+                     "Sandbox \"%s\" is paused, and its files are not on this server's disk. It comes back with them, "
+                     "or can be killed.",
+                     x->id);
 }
 
 void answer_in_transition(struct exchange *x, const struct life *l)
@@ -139,7 +186,7 @@ void answer_copy_error(struct exchange *x, const struct err *err)
 {
         switch (err->kind) {
         case ERR_LIMIT: answer_error(x, 507, NULL, "%s", err->msg); break;
-        case ERR_NOT_FOUND: answer_no_sandbox(x); break;
+        case ERR_GONE: answer_no_sandbox(x); break;
         default: answer_err(x, err); break;
         }
 }

@@ -37,12 +37,20 @@ struct exchange {
         } wish;
         void *job;               /* what takes several steps; its handler's own, freed in on_over */
         struct engine_call call; /* for what asks the engine directly */
+        struct timer overdue;    /* no answer although every wait should have ended */
         /* The exchange is over; `is_complete`: the client has all of the answer.  NULL: nothing to do then. */
         void (*on_over)(struct exchange *x, bool is_complete);
 };
 
+/* The longest that an answer may take, above all that a handler waits for one after the other: to the end of another's
+ * pause, to the end of its own copy, and until that is on disk. */
+#define ANSWER_MS_MAX 3600000
+
 /* The body, when there is one, has been parsed; headers and query are in x->rq. */
 typedef void (*exchange_handler)(struct exchange *x);
+
+void exchange_handle(struct exchange *x);                  /* by its endpoint's handler, within ANSWER_MS_MAX */
+void exchange_leave(struct exchange *x, bool is_complete); /* wait for nothing any more; on_over() is called, once */
 
 void answer_json(struct exchange *x, unsigned status, json_t *body); /* body stolen */
 /* More headers: a list that ends with {NULL, NULL}, at most 4. */
@@ -55,6 +63,7 @@ void answer_error_as(struct exchange *x, unsigned status, int body_code, const c
         PRINTF(5, 6);
 void answer_err(struct exchange *x, const struct err *err);          /* the status follows from the kind */
 void answer_no_sandbox(struct exchange *x);                          /* 404 for x->id */
+void answer_missing(struct exchange *x);                             /* 404: its files are not there */
 void answer_in_transition(struct exchange *x, const struct life *l); /* 409: it is being paused, killed, ... */
 void answer_start_error(struct exchange *x,
                         const struct err *err); /* of what was to start a sandbox, or begin it again */

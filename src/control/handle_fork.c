@@ -159,7 +159,7 @@ static void on_image(struct image_taker *t, const struct image *image, const str
         if (!err && l && store_sandbox_env(x->control->store, x->id, &env, &why) < 0)
                 err = &why;
         if (err || !l) {
-                answer_copy_error(x, err ? err : &(struct err){.kind = ERR_NOT_FOUND});
+                answer_copy_error(x, err ? err : &(struct err){.kind = ERR_GONE});
                 return;
         }
         job->left = job->count + 1; /* so that the last of them is not this loop */

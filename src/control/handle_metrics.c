@@ -39,7 +39,7 @@ static void on_stats(struct engine_call *call, const json_t *answer, const struc
         char now[CLOCK_TEXT_MAX];
         json_int_t limit;
 
-        if (err && err->kind != ERR_NOT_FOUND) {
+        if (err && err->kind != ERR_GONE && err->kind != ERR_CONFLICT) {
                 answer_err(x, err);
                 return;
         }

@@ -120,6 +120,8 @@ static void on_connect(struct life_waiter *w, enum sandbox_state reached, const 
                 try_connect(x);
         else if (reached == SANDBOX_KILLING)
                 answer_in_transition(x, l);
+        else if (l->sandbox.is_missing)
+                answer_missing(x);
         else
                 answer_start_error(x, err);
 }
@@ -149,6 +151,10 @@ static void try_connect(struct exchange *x)
 
         if (!l) {
                 answer_no_sandbox(x);
+                return;
+        }
+        if (l->sandbox.is_missing) {
+                answer_missing(x);
                 return;
         }
         switch (l->sandbox.state) {

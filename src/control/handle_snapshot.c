@@ -171,7 +171,7 @@ static void on_image(struct image_taker *t, const struct image *image, const str
         struct err why = {0};
 
         if (err || !l) {
-                answer_copy_error(x, err ? err : &(struct err){.kind = ERR_NOT_FOUND});
+                answer_copy_error(x, err ? err : &(struct err){.kind = ERR_GONE});
         } else if (fill(&job->snapshot, x->control, l, image, &why) < 0) {
                 answer_copy_error(x, &why);
         } else if (refs_hold(&x->control->refs, image->checkpoint, image->layers) < 0) {

@@ -18,8 +18,9 @@ void life_remove_row(struct life *l);
 /* The transition is over: those who wait are told the state that is reached.  l may be gone afterwards. */
 void life_settle(struct life *l, const struct err *err);
 void life_tell(struct life *l, enum sandbox_state reached, const struct err *err);
-void life_over(struct life *l); /* gone, one way or the other: tell those who wait, and forget it */
-void life_show(struct life *l); /* edges learn how it is now */
+void life_leave(struct life *l); /* gone: it is not found any more, so that nobody begins to wait for it */
+void life_over(struct life *l);  /* life_leave(), if that was not done yet; those who wait are told, and it is freed */
+void life_show(struct life *l);  /* edges learn how it is now */
 int life_set_deadline(struct life *l, int64_t end_ns);
 void lives_tidy_later(struct lives *ls);
 int64_t lives_now(struct lives *ls); /* as precise as clients see it, so that filters agree */
@@ -63,6 +64,9 @@ void life_exited(struct life *l);                            /* died by itself *
 
 /* ---- life_rest.c ---- */
 void life_expire(struct life *l); /* its time is up */
+/* It is to be paused, and the engine does not have it.  Its row stays, unseen, until its files are back or it is killed:
+ * what is not found is not therefore given up. */
+void life_missing(struct life *l);
 /* It runs (again): its row says so, its deadline is set, the edges know, and who waits is told. */
 void life_now_running(struct life *l, int64_t started_ns, int64_t end_ns);
 /* It is at rest, as its row says, and was begun in vain, or found so. */

@@ -12,7 +12,7 @@ static void on_killed(struct engine_call *c, const json_t *answer, const struct 
         struct life *l = CONTAINER_OF(c, struct life, kill);
 
         (void)answer;
-        if (!err || err->kind == ERR_NOT_FOUND) {
+        if (!err || err->kind == ERR_GONE) {
                 log_info("sandbox.gone", "sandbox=%s", l->sandbox.id);
                 life_over(l);
                 return;

@@ -172,7 +172,7 @@ void life_on_copied(struct life *l, const struct err *err)
         if (!err) {
                 give_copy(l);
                 run_on(l);
-        } else if (err->kind == ERR_NOT_FOUND) {
+        } else if (err->kind == ERR_GONE) {
                 life_exited(l);
         } else if (err->kind != ERR_TOO_LARGE || !l->taker) { /* nobody wants it any more: it is not stopped for that */
                 life_fail_copy(l, err);
@@ -240,7 +240,7 @@ static void on_stopped(struct life *l, const struct err *err)
 {
         if (!err) {
                 seal(l);
-        } else if (err->kind == ERR_NOT_FOUND) {
+        } else if (err->kind == ERR_GONE) {
                 life_exited(l);
         } else {
                 log_warn("sandbox.copy", "sandbox=%s failed=\"%s\"", l->sandbox.id, err->msg);

@@ -48,6 +48,13 @@ void life_now_paused(struct life *l, int64_t started_ns, int64_t end_ns, const s
         life_settle(l, err);
 }
 
+void life_missing(struct life *l)
+{
+        if (!l->sandbox.is_missing)
+                log_error("sandbox.missing", "sandbox=%s is paused, and its files are not on this disk", l->sandbox.id);
+        l->sandbox.is_missing = true;
+}
+
 /* ---- pausing ---- */
 
 int life_pause(struct life *l, bool with_memory, struct err *err)
@@ -153,7 +160,7 @@ void life_on_paused(struct life *l, const struct err *err)
                 settle_paused(l, err);
         } else if (!err) {
                 rest(l);
-        } else if (err->kind == ERR_NOT_FOUND) {
+        } else if (err->kind == ERR_GONE) {
                 life_exited(l);
         } else if (!keep_files_only(l, err)) {
                 run_on(l, err);
@@ -236,9 +243,9 @@ void life_on_resumed(struct life *l, const struct err *err)
 
         if (life_is_unknown(l, err))
                 return;
-        if (err && err->kind == ERR_NOT_FOUND && l->sandbox.upper_kept && !l->with_memory) {
-                life_exited(l); /* the files themselves are not there: it ran when the machine stopped */
-        } else if (err) {
+        if (err) {
+                if (err->kind == ERR_GONE && l->sandbox.upper_kept)
+                        life_missing(l);
                 log_warn("sandbox.resume", "sandbox=%s failed=\"%s\"", l->sandbox.id, err->msg);
                 life_now_paused(l, l->was_started_ns, l->was_end_ns, err);
         } else {

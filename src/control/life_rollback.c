@@ -24,7 +24,7 @@ static void on_retry(struct timer *t)
 
 bool life_ends_again(struct life *l, const struct err *err)
 {
-        if (l->step != STEP_END || !err || err->kind == ERR_NOT_FOUND)
+        if (l->step != STEP_END || !err || err->kind == ERR_GONE)
                 return false;
         log_warn("sandbox.roll_back", "sandbox=%s could not be ended: \"%s\", trying again in %u ms", l->sandbox.id,
                  err->msg, l->retry_ms);
@@ -50,6 +50,7 @@ int life_roll_back(struct life *l, const struct snapshot *sn, struct err *err)
         if (r < 0)
                 return r;
         life_forget_flat(l); /* it was of other layers */
+        l->sandbox.is_missing = false;
         log_info("sandbox.roll_back", "sandbox=%s snapshot=%s", l->sandbox.id, sn->id);
         life_go(l, was_running ? SANDBOX_ROLLING_BACK : SANDBOX_SHIFTING);
         if (was_running)

@@ -52,9 +52,9 @@ void life_on_created(struct life *l, const struct err *err)
 
         if (err && err->kind != ERR_TIMEOUT) {
                 life_remove_row(l);
-                life_go(l, SANDBOX_GONE);
+                life_leave(l);
                 tell_starter(l, err);
-                life_free(l);
+                life_over(l);
         } else if (err) {
                 tell_starter(l, err);
                 life_kill(l, "no answer to its creation", NULL);

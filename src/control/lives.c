@@ -99,6 +99,15 @@ static void release_names(struct life *l)
         life_drop_sealing(l);
 }
 
+/* From here on nobody finds it. */
+static void unlist(struct life *l)
+{
+        if (list_is_empty(&l->node))
+                return;
+        list_remove(&l->node);
+        (void)map_remove(&l->lives->by_id, str_of(l->sandbox.id));
+}
+
 struct life *life_free(struct life *l)
 {
         if (!l)
@@ -109,10 +118,12 @@ struct life *life_free(struct life *l)
         timer_clear(&l->retry);
         if (l->taker)
                 l->taker->life = NULL;
+        while (list_pop_front(&l->waiters)) /* at the end of control: nobody is told, and nobody is left on a list that
+                                             * is gone */
+                ;
         release_names(l);
         deadlines_remove(&l->lives->deadlines, &l->deadline);
-        (void)map_remove(&l->lives->by_id, str_of(l->sandbox.id));
-        list_remove(&l->node);
+        unlist(l);
         l->lives->count--;
         sandbox_done(&l->sandbox);
         free(l);
@@ -255,10 +266,17 @@ void life_settle(struct life *l, const struct err *err)
         life_tell(l, l->sandbox.state, err);
 }
 
-void life_over(struct life *l)
+void life_leave(struct life *l)
 {
         life_go(l, SANDBOX_GONE);
-        life_give_image(l, &(struct err){.kind = ERR_NOT_FOUND, .msg = "the sandbox has ended"});
+        unlist(l);
+}
+
+void life_over(struct life *l)
+{
+        if (l->sandbox.state != SANDBOX_GONE)
+                life_leave(l);
+        life_give_image(l, &(struct err){.kind = ERR_GONE, .msg = "the sandbox has ended"});
         life_tell(l, SANDBOX_GONE, NULL);
         life_not_busy(l);
         life_free(l);

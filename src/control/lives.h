@@ -11,6 +11,7 @@
  *  - one timer runs, for the nearest deadline;
  *  - a sandbox has the time it was promised: when the real-time clock is set, the ends of those that run move along. */
 #pragma once
+#include <assert.h>
 #include <jansson.h>
 #include <stdint.h>
 
@@ -147,8 +148,10 @@ int life_set_end(struct life *l, int64_t end_ns, struct err *err);
 
 /* ---- resting: life_rest.c ---- */
 
+/* l is not GONE: one that is found is not. */
 static inline void life_wait(struct life *l, struct life_waiter *w)
 {
+        assert(l->sandbox.state != SANDBOX_GONE);
         list_push_back(&l->waiters, &w->node);
 }
 

@@ -3,7 +3,7 @@
  *   row           engine: running            paused                       nothing
  *   RUNNING       -                          it is paused                 it has ended
  *   PAUSING       it runs on, 503            it is paused                 it has ended
- *   PAUSED        (strange) it runs          -, or a leftover to end      -, or its files are gone: found at resume
+ *   PAUSED        (strange) it runs          -, or a leftover to end      -, or its files are missing: it is not shown
  *   RESUMING      it runs                    it is paused, 503            paused if on a new upper directory, else ended
  *   COPYING       it runs on                 it is paused                 it has ended
  *   SNAPSHOTTING  it runs on                 it is begun again            it has ended
@@ -126,6 +126,7 @@ static void on_running(struct life *l)
         const struct sandbox *s = &l->sandbox;
         int64_t now = lives_now(l->lives);
 
+        l->sandbox.is_missing = false;
         switch (s->state) {
         case SANDBOX_PAUSING:
                 life_now_running(l, s->started_ns, s->end_ns);
@@ -154,6 +155,7 @@ static void on_running(struct life *l)
 
 static void on_paused(struct life *l, const json_t *entry)
 {
+        l->sandbox.is_missing = false;
         switch (l->sandbox.state) {
         case SANDBOX_COPYING:
                 life_drop_sealing(l);
@@ -199,8 +201,7 @@ static void on_nothing(struct life *l)
                 break;
         case SANDBOX_PAUSED:
                 if (l->sandbox.upper_kept)
-                        log_error("sandbox.missing", "sandbox=%s is paused, and the engine does not have it",
-                                  l->sandbox.id);
+                        life_missing(l);
                 break;
         default: break;
         }

@@ -129,7 +129,7 @@ static void on_body(struct http_request *rq, struct str body)
         json_error_t why;
 
         if (x->endpoint->body == BODY_OPTIONAL && is_blank(body)) {
-                x->endpoint->handle(x);
+                exchange_handle(x);
                 return;
         }
         x->body = json_loadb(body.p, body.n, 0, &why);
@@ -139,7 +139,7 @@ static void on_body(struct http_request *rq, struct str body)
         else if (!json_is_object(x->body))
                 answer_error(x, 400, NULL, "Error when parsing request: the body must be a JSON object");
         else
-                x->endpoint->handle(x);
+                exchange_handle(x);
 }
 
 /* ---- one request ---- */
@@ -148,11 +148,7 @@ static void on_close(struct http_request *rq, bool is_complete)
 {
         struct exchange *x = rq->user;
 
-        engine_call_cancel(&x->call);
-        list_remove(&x->waiter.node);
-        image_taker_cancel(&x->taker);
-        if (x->on_over)
-                x->on_over(x, is_complete);
+        exchange_leave(x, is_complete);
         json_decref(x->body);
         free(x);
 }
@@ -190,7 +186,7 @@ static void dispatch(struct exchange *x)
                 answer_error(x, 400, NULL, "Invalid sandbox ID");
         } else if (x->endpoint->body == BODY_NONE) {
                 x->segment = id;
-                x->endpoint->handle(x);
+                exchange_handle(x);
         } else {
                 x->segment = id;
                 http_read_body(x->rq, x->endpoint->body_max, on_body);

@@ -41,7 +41,8 @@ static enum wait_result result_of(const json_t *msg, size_t nfds)
 {
         switch (link_answer_kind(msg)) {
         case ERR_NONE: return nfds == 1 ? WAIT_OVER : WAIT_UNAVAILABLE;
-        case ERR_NOT_FOUND: return WAIT_NOT_FOUND;
+        case ERR_GONE:
+        case ERR_CONFLICT: return WAIT_NOT_FOUND; /* there is no such sandbox, or it does not run */
         default: return WAIT_REFUSED;
         }
 }

@@ -212,6 +212,19 @@ int checkpoint_flush(int dir, struct err *err)
 
 /* ------------------------------------------------------------- opened */
 
+static int damaged(const char *name, const char *how, struct err *err)
+{
+        return err_set(err, ERR_INVALID, "checkpoint damaged: %s %s", name, how);
+}
+
+/* Want of memory or of file descriptors passes, and says nothing about the checkpoint. */
+static int unreadable(const char *name, int r, struct err *err)
+{
+        if (r == -ENOMEM || r == -EMFILE || r == -ENFILE)
+                return err_sys(err, r, "read %s of the checkpoint", name);
+        return damaged(name, r == -ENOENT ? "is missing" : strerror(-r), err);
+}
+
 int checkpoint_open(int dir, struct checkpoint **ret, struct err *err)
 {
         AUTO_FREE char *text = malloc(MANIFEST_BYTES_MAX);
@@ -228,14 +241,13 @@ int checkpoint_open(int dir, struct checkpoint **ret, struct err *err)
         if (n == -ENOENT)
                 r = err_set(err, ERR_NOT_FOUND, "there is no complete checkpoint");
         else if (n < 0)
-                r = err_set(err, ERR_INVALID, "checkpoint damaged: " CHECKPOINT_MANIFEST ": %s", strerror((int)-n));
+                r = unreadable(CHECKPOINT_MANIFEST, (int)n, err);
         else
                 r = manifest_decode((struct str){text, (size_t)n}, &c->manifest, err);
         if (r == 0) {
                 c->images = sys_open_dir(dir, CHECKPOINT_IMAGES);
                 if (c->images < 0)
-                        r = err_set(err, ERR_INVALID, "checkpoint damaged: " CHECKPOINT_IMAGES ": %s",
-                                    strerror(-c->images));
+                        r = unreadable(CHECKPOINT_IMAGES, c->images, err);
         }
         if (r < 0)
                 c = checkpoint_free(c);
@@ -261,17 +273,12 @@ const struct checkpoint_facts *checkpoint_facts(const struct checkpoint *c)
 
 /* ------------------------------------------------------------- is it whole? */
 
-static int damaged(const char *name, const char *how, struct err *err)
-{
-        return err_set(err, ERR_INVALID, "checkpoint damaged: %s %s", name, how);
-}
-
 static int check_size(int images, const struct manifest_file *f, struct err *err)
 {
         struct stat st;
 
         if (fstatat(images, f->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-                return damaged(f->name, errno == ENOENT ? "is missing" : strerror(errno), err);
+                return unreadable(f->name, -errno, err);
         if (!S_ISREG(st.st_mode))
                 return damaged(f->name, "is no file", err);
         return (uint64_t)st.st_size == f->size ? 0 : damaged(f->name, "has another size", err);
@@ -284,7 +291,7 @@ static int check_sum(int images, const struct manifest_file *f, struct err *err)
         int r = fd < 0 ? fd : sum_file(fd, &now.size, &now.crc);
 
         if (r < 0)
-                return damaged(f->name, strerror(-r), err);
+                return unreadable(f->name, r, err);
         return now.size == f->size && now.crc == f->crc ? 0 : damaged(f->name, "has another checksum", err);
 }
 

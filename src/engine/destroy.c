@@ -87,12 +87,13 @@ static void remove_awake(int dir, const char *name, void *arg)
         struct still s;
 
         (void)arg;
-        if (at < 0 || still_read(at, name, &s, &err) < 0)
+        if (at == -ENOENT || (at >= 0 && still_read(at, name, &s, &err) < 0 && err.kind == ERR_NOT_FOUND)) {
                 remove_entry(dir, name, NULL);
-        else {
+        } else if (at >= 0) {
                 (void)record_remove(at);
                 (void)work_note_remove(at);
-        }
+        } else
+                log_error("sandbox.left", "sandbox=%.64s error=\"%s\"", name, strerror(-at));
 }
 
 static int end_sandboxes(int data, struct err *err)

@@ -79,13 +79,13 @@ static int find_resting(struct engine *e, const struct plan_create *plan, struct
         struct guest *s = guest_find(e, plan->id);
 
         if (!s && plan->is_upper_kept)
-                return err_set(err, ERR_NOT_FOUND, "sandbox %s is not at rest here", plan->id);
+                return err_set(err, ERR_GONE, "sandbox %s is not at rest here", plan->id);
         if (!s)
                 return guest_add(e, plan->id, ret, err);
         if ((s->state != GUEST_RESTING && s->state != GUEST_WARM) || s->work)
                 return err_set(err, ERR_CONFLICT, "sandbox %s exists", plan->id);
         if (plan->is_upper_kept && s->still.sealed[0])
-                return err_set(err, ERR_NOT_FOUND, "the files of sandbox %s are sealed as layer %s", plan->id,
+                return err_set(err, ERR_CONFLICT, "the files of sandbox %s are sealed as layer %s", plan->id,
                                s->still.sealed);
         if (plan->is_upper_kept && plan->checkpoint[0] && strcmp(plan->checkpoint, s->still.checkpoint) != 0)
                 return err_set(err, ERR_INVALID, "checkpoint damaged: it is not of the files that sandbox %s has now",
@@ -265,7 +265,7 @@ static void bury(struct guest *s)
         let_go(s);
         (void)map_remove(&e->sandboxes, str_of(s->record.id));
         answer_waiting(s);
-        (void)err_set(&err, ERR_NOT_FOUND, "sandbox %s has ended", s->record.id);
+        (void)err_set(&err, ERR_GONE, "sandbox %s has ended", s->record.id);
         deferred_fail(s, &err);
         record_done(&s->record);
         s->free_task.run = free_guest;

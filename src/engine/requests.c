@@ -27,11 +27,13 @@ static struct guest *find_running(struct engine *e, const json_t *msg, bool or_c
                 return NULL;
         }
         s = guest_find(e, json_string_value(id));
-        if (!s || (s->state != GUEST_RUNNING && !(or_copying && s->state == GUEST_COPYING))) {
-                (void)err_set(err, ERR_NOT_FOUND, "sandbox %s does not run", json_string_value(id));
-                return NULL;
-        }
-        return s;
+        if (s && (s->state == GUEST_RUNNING || (or_copying && s->state == GUEST_COPYING)))
+                return s;
+        if (!s || s->state == GUEST_ENDING)
+                (void)err_set(err, ERR_GONE, "there is no sandbox %s", json_string_value(id));
+        else
+                (void)err_set(err, ERR_CONFLICT, "sandbox %s does not run", json_string_value(id));
+        return NULL;
 }
 
 static struct guest *running(struct engine *e, const json_t *msg, struct err *err)
@@ -64,7 +66,7 @@ static int op_kill(struct engine *e, const json_t *msg, struct ask *a, struct er
         struct guest *s = json_is_string(id) ? guest_find(e, json_string_value(id)) : NULL;
 
         if (!s) /* in any other state it can be killed */
-                return err_set(err, ERR_NOT_FOUND, "no such sandbox");
+                return err_set(err, ERR_GONE, "no such sandbox");
         guest_kill(s, a);
         return 0;
 }
@@ -202,7 +204,7 @@ static int op_seal(struct engine *e, const json_t *msg, struct ask *a, struct er
                 return err_set(err, ERR_INVALID, "layer: not an id");
         s = id ? guest_find(e, id) : NULL;
         if (!s)
-                return err_set(err, ERR_NOT_FOUND, "no such sandbox");
+                return err_set(err, ERR_GONE, "no such sandbox");
         if (s->state == GUEST_WARM)
                 guest_leave(s);
         if (s->state == GUEST_LEAVING)

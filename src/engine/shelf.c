@@ -25,6 +25,7 @@ static void each_name(int dir, void (*fn)(const char *name, void *arg), void *ar
 struct listing {
         const struct engine *engine;
         json_t *names;
+        bool is_partial; /* not all could be read */
 };
 
 bool shelf_has(const struct engine *e, const char *checkpoint)
@@ -32,7 +33,7 @@ bool shelf_has(const struct engine *e, const char *checkpoint)
         char path[64];
 
         (void)snprintf(path, sizeof(path), "%.32s/manifest.json", checkpoint);
-        return faccessat(e->checkpoints_dir, path, F_OK, 0) == 0;
+        return faccessat(e->checkpoints_dir, path, F_OK, 0) == 0 || errno != ENOENT;
 }
 
 static void add_checkpoint(const char *name, void *arg)
@@ -53,7 +54,7 @@ static void add_layer(const char *name, void *arg)
 
 json_t *shelf_checkpoints(const struct engine *e)
 {
-        struct listing l = {e, json_array()};
+        struct listing l = {e, json_array(), false};
 
         each_name(e->checkpoints_dir, add_checkpoint, &l);
         return l.names;
@@ -61,7 +62,7 @@ json_t *shelf_checkpoints(const struct engine *e)
 
 json_t *shelf_layers(const struct engine *e)
 {
-        struct listing l = {e, json_array()};
+        struct listing l = {e, json_array(), false};
 
         each_name(e->sealed_dir, add_layer, &l);
         return l.names;
@@ -112,8 +113,10 @@ static void note_need(const char *name, void *arg)
         struct checkpoint *c = NULL;
         struct err err = {0};
 
-        if (dir < 0 || checkpoint_open(dir, &c, &err) < 0)
+        if (dir < 0 || checkpoint_open(dir, &c, &err) < 0) {
+                l->is_partial = true;
                 return;
+        }
         (void)json_object_set_new(l->names, checkpoint_facts(c)->envd, json_true());
         c = checkpoint_free(c);
 }
@@ -129,7 +132,7 @@ static void tidy_envd(const char *name, void *arg)
 /* A worker that outlived an engine may be about to refer to one. */
 static void tidy_envds(struct engine *e)
 {
-        struct listing l = {e, json_object()};
+        struct listing l = {e, json_object(), false};
 
         MAP_EACH (slot, &e->sandboxes) {
                 const struct guest *s = slot->value;
@@ -140,7 +143,8 @@ static void tidy_envds(struct engine *e)
                 }
         }
         each_name(e->checkpoints_dir, note_need, &l);
-        each_name(e->envd_dir, tidy_envd, &l);
+        if (!l.is_partial) /* what cannot be read now may be readable tomorrow, and needs its envd then */
+                each_name(e->envd_dir, tidy_envd, &l);
         json_decref(l.names);
 }
 

@@ -49,6 +49,8 @@ int still_read(int dir, const char *id, struct still *ret, struct err *err)
         bool is_good;
         json_t *obj;
 
+        if (n == -ENOENT)
+                return err_set(err, ERR_NOT_FOUND, "there is no " NAME);
         if (n < 0)
                 return err_sys(err, (int)n, NAME);
         obj = json_loads(text, JSON_REJECT_DUPLICATES, NULL);

@@ -90,8 +90,9 @@ static void failed(struct work *w, const struct err *err)
                 guest_tell(s, "settled"); /* after the answer */
 }
 
-/* The same sandbox as before, and written down as running: its worker is not needed any more. */
-static bool runs_already(const struct guest *s)
+/* Its worker died half way: what it restored is to be ended, unless it is the same sandbox as before and written down as
+ * running.  Where the disk cannot tell, nothing is ended. */
+static bool is_half_restored(const struct guest *s)
 {
         AUTO_CLOSE int dir = sys_open_dir(s->engine->sandboxes_dir, s->record.id);
         struct err err = {0};
@@ -99,9 +100,15 @@ static bool runs_already(const struct guest *s)
         struct record r;
         bool is_it;
 
-        if (dir < 0 || still_read(dir, s->record.id, &still, &err) == 0 || record_read(dir, &r, &err) < 0)
+        if (dir < 0)
                 return false;
-        is_it = !r.is_stranger;
+        if (still_read(dir, s->record.id, &still, &err) == 0)
+                return true;
+        if (err.kind != ERR_NOT_FOUND)
+                return false;
+        if (record_read(dir, &r, &err) < 0)
+                return err.kind == ERR_NOT_FOUND;
+        is_it = r.is_stranger;
         record_done(&r);
         return is_it;
 }
@@ -119,7 +126,7 @@ static void on_woken(struct work *w, const json_t *answer, const struct err *why
         struct err err = *why;
 
         if (!answer) {
-                if (!runs_already(s))
+                if (is_half_restored(s))
                         cgroups_kill(&s->engine->cgroups, s->record.slot);
                 see_what_there_is(w);
         } else if (err.kind != ERR_NONE) {

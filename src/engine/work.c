@@ -111,8 +111,8 @@ void work_fail(struct work *w, const struct err *err)
 {
         struct err why = *err;
 
-        if (why.kind == ERR_NOT_FOUND && !w->guest->is_dead)
-                why.kind = ERR_INTERNAL;
+        if (w->guest->is_dead) /* whatever else went wrong */
+                why.kind = ERR_GONE;
         ask_fail(TAKE_PTR(w->ask), &why);
 }
 

@@ -223,5 +223,9 @@ int worker_envd_init(int netns, const char *token, const json_t *init, struct er
         AUTO_CLOSE int sock = connect_inside(netns, &t, err);
         int r = sock < 0 ? sock : send_request(&t, token, init, err);
 
-        return r < 0 ? r : read_status(&t, err);
+        if (r == 0)
+                r = read_status(&t, err);
+        if (r == -ETIMEDOUT)
+                err->kind = ERR_TIMEOUT;
+        return r;
 }

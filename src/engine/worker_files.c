@@ -84,7 +84,7 @@ static int move_upper(const struct worker_conf *c, int dir, const char *layer, s
         if (errno == ENOENT && faccessat(c->sealed_dir, layer, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
                 return 0;
         if (errno == ENOENT)
-                return err_set(err, ERR_NOT_FOUND, "it has no files of its own");
+                return err_set(err, ERR_INTERNAL, "it has no files of its own");
         return err_sys(err, -errno, "seal layer %s", layer);
 }
 

@@ -376,6 +376,10 @@ int worker_wake(const struct worker_conf *c, const json_t *job, struct worker_re
         if (w.dir < 0)
                 return err_sys(err, w.dir, "open directory of sandbox %s", w.plan.id);
         w.was_resting = still_read(w.dir, w.plan.id, &w.still, &none) == 0;
+        if (!w.was_resting && none.kind != ERR_NOT_FOUND) { /* nothing is begun, and nothing undone, on a guess */
+                *err = none;
+                return err_wrap(err, "sandbox %s", w.plan.id);
+        }
         memcpy(w.record.id, w.plan.id, sizeof(w.record.id));
         memcpy(w.record.boot_id, c->boot_id, sizeof(w.record.boot_id));
         w.record.slot = (unsigned)json_integer_value(json_object_get(job, "slot"));

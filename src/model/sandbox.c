@@ -75,7 +75,7 @@ static const struct {
 
 bool sandbox_is_visible(const struct sandbox *s)
 {
-        return looks[s->state].is_visible;
+        return looks[s->state].is_visible && !s->is_missing;
 }
 
 bool sandbox_is_shown_running(const struct sandbox *s)

@@ -63,6 +63,8 @@ struct sandbox {
         bool upper_kept;                    /* on the upper directory it left; false: on an empty one */
         char image_of[SANDBOX_ID_MAX];      /* whose token envd has inside the checkpoint; "": no checkpoint */
         bool image_secured;                 /* has it one? */
+        /* PAUSED, and the engine says that it does not have it: the files are not on this disk (now).  Not in the store. */
+        bool is_missing;
 };
 
 void sandbox_done(struct sandbox *s); /* releases what it owns; zeroed is fine */

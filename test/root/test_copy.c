@@ -130,7 +130,7 @@ static void ids_are_checked(void)
                      "invalid");
         CHECK_STARTS(why_not(rig_call(&g, json_pack("{s:s,s:s,s:s,s:s}", "op", "copy", "id", B, "checkpoint", IMAGE,
                                                     "layer", LAYER))),
-                     "not_found");
+                     "gone");
         CHECK_NONE(copy_as(IMAGE, LAYER));
         CHECK_STARTS(copy_as(IMAGE, LAYER2), "conflict"); /* there is one of that name */
         CHECK_STARTS(copy_as(IMAGE2, LAYER), "conflict");
@@ -186,7 +186,7 @@ static void what_grows_meanwhile_is_refused_too(void)
         CHECK_NONE(end());
 }
 
-/* "not_found" would say that the sandbox is. */
+/* "gone" would say that the sandbox is. */
 static void what_a_worker_misses_is_not_the_sandbox(void)
 {
         char path[160], away[160];

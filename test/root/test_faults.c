@@ -60,7 +60,7 @@ static void create_with_missing_layer(void)
 static void a_missing_layer_is_named(void)
 {
         CHECK_NO_LEAK(create_with_missing_layer);
-        CHECK(starts(refusal, "not_found: layer 'not-there'"));
+        CHECK(starts(refusal, "internal: layer 'not-there'"));
 }
 
 static void create_with_failing_envd(void)
@@ -153,7 +153,7 @@ static void dialling_says_what_is_wrong(void)
 
         CHECK(!rig_create(&g, rig_plan(A)));
         CHECK(starts(rig_dial_refusal(&g, A, 81), "unavailable: nothing listens on port 81"));
-        CHECK(starts(rig_dial_refusal(&g, B, 81), "not_found"));
+        CHECK(starts(rig_dial_refusal(&g, B, 81), "gone"));
         CHECK(starts(rig_dial_refusal(&g, A, 0), "invalid"));
         CHECK(starts(rig_dial_refusal(&g, A, 65536), "invalid"));
         CHECK(starts(rig_dial_refusal(&g, "../..", 80), "invalid"));

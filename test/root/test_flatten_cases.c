@@ -419,7 +419,7 @@ static void the_engine_merges_sealed_layers(void)
 
 static void the_engine_refuses_what_is_no_layer(void)
 {
-        CHECK(answers(ask((const char *const[]){U("a"), U("z")}, 2, U("d")), "not_found"));
+        CHECK(answers(ask((const char *const[]){U("a"), U("z")}, 2, U("d")), "internal"));
         CHECK(!data_has("sealed/" U("d")) && !data_has("sealed/.flatten-" U("d")));
         CHECK(answers(ask((const char *const[]){"base"}, 1, U("d")), "invalid"));
         CHECK(answers(ask((const char *const[]){"u-../../x"}, 1, U("d")), "invalid"));

@@ -36,7 +36,7 @@ static void makes_and_ends_a_sandbox(void)
         CHECK_STR(rig_run(&g, A, "read /tmp/x"), "hello");
         CHECK_NONE(rig_kill(&g, A));
         CHECK_STR(rig_run(&g, A, "read /tmp/x"), "not reachable");
-        CHECK(strncmp(rig_kill(&g, A), "not_found", 9) == 0);
+        CHECK(strncmp(rig_kill(&g, A), "gone", 4) == 0);
 }
 
 static void leaves_nothing_behind(void)
@@ -101,7 +101,7 @@ static void tells_when_one_ends_by_itself(void)
         CHECK_STR(json_string_value(json_object_get(fact, "event")), "exited");
         CHECK_STR(json_string_value(json_object_get(fact, "id")), A);
         json_decref(fact);
-        CHECK(strncmp(rig_kill(&g, A), "not_found", 9) == 0);
+        CHECK(strncmp(rig_kill(&g, A), "gone", 4) == 0);
 }
 
 static void counts_what_it_uses(void)

@@ -63,7 +63,7 @@ static void memory_files_and_listeners_come_back(void)
         CHECK_STR(rig_run(&g, A, "count"), "3");
         CHECK_NONE(rig_pause(&g, A, IMAGE));
         CHECK_STR(rig_state(&g, A), "paused");
-        CHECK_STARTS(rig_dial_refusal(&g, A, 4000), "not_found");
+        CHECK_STARTS(rig_dial_refusal(&g, A, 4000), "conflict");
         CHECK_NONE(rig_create(&g, woken(A, IMAGE)));
         CHECK_STR(rig_state(&g, A), "running");
         CHECK_STR(rig_run(&g, A, "count"), "5"); /* with the engine's own word to it */

@@ -71,7 +71,7 @@ static void a_damaged_image_is_told_and_the_files_are_there(void)
         CHECK(begin());
         CHECK_NONE(rig_pause(&g, A, IMAGE));
         CHECK_NONE(rig_drop(&g, IMAGE, NULL));
-        CHECK_STARTS(rig_create(&g, woken(A)), "not_found");
+        CHECK_STARTS(rig_create(&g, woken(A)), "internal");
         CHECK_STR(rig_state(&g, A), "paused");
         CHECK_NONE(end());
 }

@@ -41,7 +41,7 @@ static void files_are_there_after_a_cold_resume(void)
         (void)snprintf(boot, sizeof(boot), "%.60s", rig_run(&g, A, "read /proc/sys/kernel/random/boot_id"));
         CHECK_NONE(rig_pause(&g, A, NULL));
         CHECK_STR(rig_state(&g, A), "paused");
-        CHECK_STARTS(rig_dial_refusal(&g, A, 49983), "not_found");
+        CHECK_STARTS(rig_dial_refusal(&g, A, 49983), "conflict");
         CHECK_STARTS(rig_create(&g, rig_plan(A)), "conflict");
         CHECK_NONE(rig_create(&g, kept(A)));
         CHECK_STR(rig_state(&g, A), "running");
@@ -58,18 +58,18 @@ static void files_are_there_after_a_cold_resume(void)
 
 static void says_what_cannot_be(void)
 {
-        CHECK_STARTS(rig_pause(&g, A, NULL), "not_found");
-        CHECK_STARTS(rig_create(&g, kept(A)), "not_found");
-        CHECK_STARTS(rig_seal(&g, A, LAYER), "not_found");
+        CHECK_STARTS(rig_pause(&g, A, NULL), "gone");
+        CHECK_STARTS(rig_create(&g, kept(A)), "gone");
+        CHECK_STARTS(rig_seal(&g, A, LAYER), "gone");
         CHECK_NONE(rig_create(&g, rig_plan(A)));
         CHECK_STARTS(rig_seal(&g, A, LAYER), "conflict");
         CHECK_STARTS(rig_create(&g, kept(A)), "conflict");
         CHECK_STARTS(rig_pause(&g, A, "../../../../etc/passw"), "invalid");
         CHECK_STARTS(rig_seal(&g, A, "base"), "invalid");
         CHECK_NONE(rig_pause(&g, A, NULL));
-        CHECK_STARTS(rig_pause(&g, A, NULL), "not_found");
+        CHECK_STARTS(rig_pause(&g, A, NULL), "conflict");
         CHECK_NONE(rig_kill(&g, A));
-        CHECK_STARTS(rig_kill(&g, A), "not_found");
+        CHECK_STARTS(rig_kill(&g, A), "gone");
 }
 
 static void a_sealed_upper_serves_many(void)
@@ -80,7 +80,7 @@ static void a_sealed_upper_serves_many(void)
         CHECK_NONE(rig_seal(&g, A, LAYER));
         CHECK_NONE(rig_seal(&g, A, LAYER)); /* asked twice, done once */
         CHECK_STARTS(rig_seal(&g, A, "u-bbbbbbbbbbbbbbbbbbbb"), "conflict");
-        CHECK_STARTS(rig_create(&g, kept(A)), "not_found");
+        CHECK_STARTS(rig_create(&g, kept(A)), "conflict");
         CHECK_NONE(rig_create(&g, sealed(A)));
         CHECK_NONE(rig_create(&g, sealed(B)));
         CHECK_STR(rig_run(&g, A, "read /tmp/x"), "hello");
@@ -91,7 +91,7 @@ static void a_sealed_upper_serves_many(void)
         CHECK_NONE(rig_kill(&g, B));
         CHECK_NONE(rig_drop(&g, NULL, LAYER));
         CHECK_NONE(rig_drop(&g, NULL, LAYER)); /* gone already */
-        CHECK_STARTS(rig_create(&g, sealed(A)), "not_found");
+        CHECK_STARTS(rig_create(&g, sealed(A)), "internal");
 }
 
 static void rest_outlives_engines(void)
@@ -130,7 +130,7 @@ static void a_failed_cold_resume_leaves_it_at_rest(void)
         CHECK_STR(rig_state(&g, A), "paused");
         plan = kept(A);
         (void)json_object_set_new(plan, "layers", json_pack("[s,s]", "base", "not-there"));
-        CHECK_STARTS(rig_create(&g, plan), "not_found");
+        CHECK_STARTS(rig_create(&g, plan), "internal: layer 'not-there'"); /* and not "gone" */
         CHECK_STR(rig_state(&g, A), "paused");
         CHECK_NONE(rig_create(&g, kept(A)));
         CHECK_STR(rig_run(&g, A, "read /tmp/x"), "hello");

@@ -182,7 +182,7 @@ static json_t *engine_kill(const char *id)
 {
         if (engine.fails_kill)
                 return engine_error();
-        return json_object_del(engine.alive, id) < 0 ? engine_refusal("not_found", "no such sandbox") : engine_ok();
+        return json_object_del(engine.alive, id) < 0 ? engine_refusal("gone", "no such sandbox") : engine_ok();
 }
 
 static bool engine_has_layers(const json_t *layers)
@@ -214,8 +214,10 @@ static json_t *engine_create(const json_t *plan)
             !json_equal(json_object_get(plan, "checkpoint"),
                         json_object_get(json_object_get(engine.alive, id), "checkpoint")))
                 return engine_refusal("invalid", "checkpoint damaged: of other files");
+        if (keeps && !json_object_get(engine.alive, id))
+                return engine_refusal("gone", "it is not at rest here");
         if (keeps && (!rests || sealed))
-                return engine_refusal("not_found", "no such upper directory");
+                return engine_refusal("conflict", "it runs, or is sealed");
         if (!rests && json_object_get(engine.alive, id))
                 return engine_refusal("conflict", "it exists");
         if (rests && !keeps && !sealed)
@@ -229,13 +231,18 @@ static json_t *engine_create(const json_t *plan)
         return json_pack("{s:b,s:i,s:i}", "ok", 1, "pid", 1, "create_us", 1);
 }
 
+static json_t *engine_not_running(const char *id)
+{
+        return engine_refusal(json_object_get(engine.alive, id) ? "conflict" : "gone", "it does not run");
+}
+
 static json_t *engine_pause(const json_t *msg, const char *id)
 {
         const char *checkpoint = json_string_value(json_object_get(msg, "checkpoint"));
         json_t *entry = json_object_get(engine.alive, id);
 
         if (strcmp(state_at_engine(id), "running") != 0)
-                return engine_refusal("not_found", "it does not run");
+                return engine_not_running(id);
         if (!json_is_object(entry)) {
                 (void)json_object_set_new(engine.alive, id, json_object());
                 entry = json_object_get(engine.alive, id);
@@ -252,7 +259,7 @@ static json_t *engine_pause(const json_t *msg, const char *id)
 static json_t *engine_copy(const json_t *msg, const char *id)
 {
         if (strcmp(state_at_engine(id), "running") != 0)
-                return engine_refusal("not_found", "it does not run");
+                return engine_not_running(id);
         if (engine.is_large)
                 return engine_refusal("too_large", "its files are too many");
         (void)json_object_set_new(engine.checkpoints, json_string_value(json_object_get(msg, "checkpoint")),

@@ -336,7 +336,10 @@ static void what_cannot_be_saved_is_an_error_and_runs_on(void)
         CHECK_INT(pause_it(id), ==, 503);
         engine.fail_kind = "internal";
         CHECK_INT(pause_it(id), ==, 500);
-        engine.fail_kind = "not_found"; /* it died meanwhile */
+        engine.fail_kind = "not_found"; /* something else was not found */
+        CHECK_INT(pause_it(id), ==, 500);
+        CHECK_STR(shown(id, "state"), "running");
+        engine.fail_kind = "gone"; /* it died meanwhile */
         CHECK_INT(pause_it(id), ==, 404);
         CHECK_INT(ask("GET", path_of(id, ""), NULL), ==, 404);
 }

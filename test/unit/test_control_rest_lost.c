@@ -204,6 +204,204 @@ static void a_client_that_leaves_while_pausing_changes_nothing(void)
         CHECK(until(id, SANDBOX_PAUSED));
 }
 
+/* ---- what is not there ---- */
+
+/* An image disk that is not mounted, say: that is not the end of the sandbox. */
+static void a_resume_that_misses_something_else_stays_paused(void)
+{
+        static const char *const kinds[] = {"not_found", "internal", "denied", "conflict"};
+
+        for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+                char id[SANDBOX_ID_MAX];
+
+                CHECK(create(BASE, id));
+                CHECK_INT(ask("POST", path_of(id, "/pause"), i % 2 ? "{}" : "{\"memory\":false}"), ==, 204);
+                engine.fails_create = true;
+                engine.fail_kind = kinds[i];
+                engine.fail_message = "layer 'l1': No such file or directory";
+                CHECK_INT(connect_to(id, "{}"), ==, 500);
+                CHECK_INT(connect_to(id, "{\"memory\":false}"), ==, 500);
+                CHECK_STR(shown(id, "state"), "paused");
+                CHECK_INT(row_state(id), ==, SANDBOX_PAUSED);
+                engine.fails_create = false;
+                CHECK_INT(connect_to(id, "{}"), ==, 201);
+                CHECK_INT(ask("DELETE", path_of(id, ""), NULL), ==, 204);
+        }
+}
+
+#define MISSING                                                                                                        \
+        "Sandbox \"%s\" is paused, and its files are not on this server's disk. It comes back with them, or can be "   \
+        "killed."
+
+/* The files are not where they were, and may be back tomorrow: until then nobody sees it, and its row and memory stay. */
+static void one_whose_files_are_missing_is_not_forgotten(void)
+{
+        for (int is_found_at_start = 0; is_found_at_start < 2; is_found_at_start++) {
+                char id[SANDBOX_ID_MAX];
+                json_t *entry;
+
+                CHECK(create(BASE, id) && pause_it(id) == 204);
+                entry = json_incref(json_object_get(engine.alive, id));
+                (void)json_object_del(engine.alive, id);
+                if (is_found_at_start) {
+                        control_stop();
+                        CHECK(control_start() && run_until(engine_is_up, NULL));
+                } else {
+                        CHECK_INT(connect_to(id, "{\"memory\":false}"), ==, 404);
+                        CHECK(is_error(404, say(MISSING, id)));
+                }
+                CHECK_INT(connect_to(id, "{}"), ==, 404);
+                CHECK(is_error(404, say(MISSING, id)));
+                CHECK_INT(ask("GET", path_of(id, ""), NULL), ==, 404);
+                CHECK_INT(ask("GET", "/v2/sandboxes?state=paused", NULL), ==, 200);
+                CHECK_INT(json_array_size(last.json), ==, 0);
+                CHECK_INT(row_state(id), ==, SANDBOX_PAUSED);
+                CHECK_INT(json_object_size(engine.checkpoints), ==, 1);
+                (void)json_object_set_new(engine.alive, id, entry);
+                engine.log[0] = 0;
+                engine.channel = channel_free(engine.channel);
+                CHECK(run_until(engine_has_logged, "list") && run_until(engine_is_up, NULL));
+                CHECK_STR(shown(id, "state"), "paused");
+                CHECK_INT(connect_to(id, "{}"), ==, 201);
+                CHECK_INT(ask("DELETE", path_of(id, ""), NULL), ==, 204);
+                CHECK(run_until(nothing_is_left, NULL));
+        }
+}
+
+static void one_whose_files_are_missing_can_be_killed(void)
+{
+        char id[SANDBOX_ID_MAX];
+
+        CHECK(create(BASE, id) && pause_it(id) == 204);
+        (void)json_object_del(engine.alive, id);
+        CHECK_INT(connect_to(id, "{}"), ==, 404);
+        CHECK_INT(ask("DELETE", path_of(id, ""), NULL), ==, 204);
+        CHECK_INT(row_state(id), ==, SANDBOX_GONE);
+        CHECK_INT(ask("DELETE", path_of(id, ""), NULL), ==, 404);
+        CHECK(run_until(nothing_is_left, NULL));
+}
+
+/* ---- those who wait for a transition when the sandbox ends in the middle of it ---- */
+
+struct crowd {
+        struct client all[5];
+        size_t n;
+};
+
+static void crowd_send(struct crowd *c, const char *path, const char *body)
+{
+        start(&c->all[c->n++], "POST", path, body);
+}
+
+static bool crowd_is_answered(void *arg)
+{
+        struct crowd *c = arg;
+
+        for (size_t i = 0; i < c->n; i++)
+                if (!c->all[i].is_done)
+                        return false;
+        return true;
+}
+
+/* All are answered 404, and can leave. */
+static bool crowd_hears_of_its_end(struct crowd *c)
+{
+        bool is_well = run_until(crowd_is_answered, c);
+
+        for (size_t i = 0; i < c->n; i++) {
+                if (c->all[i].status != 404)
+                        printf("# client %zu: %u\n", i, c->all[i].status);
+                is_well &= c->all[i].status == 404;
+                client_close(&c->all[i]);
+        }
+        run_rounds(20);
+        return is_well;
+}
+
+static void who_waits_for_a_pause_hears_of_the_end(void)
+{
+        struct crowd c = {.n = 0};
+        char id[SANDBOX_ID_MAX], v2[128];
+
+        CHECK(create(BASE, id));
+        engine.holds = "pause";
+        crowd_send(&c, path_of(id, "/pause"), "{}");
+        CHECK(run_until(engine_has_logged, "pause:"));
+        (void)snprintf(v2, sizeof(v2), "/v2/sandboxes/%s/connect", id);
+        crowd_send(&c, v2, "{}");
+        crowd_send(&c, v2, "{\"memory\":false}");
+        crowd_send(&c, path_of(id, "/pause"), "{}");
+        run_rounds(20);
+        CHECK(state_of(id) == SANDBOX_PAUSING && !c.all[1].is_done && !c.all[2].is_done);
+        (void)json_object_del(engine.alive, id); /* its envd was killed */
+        engine_release();
+        CHECK(crowd_hears_of_its_end(&c));
+        CHECK_INT(row_state(id), ==, SANDBOX_GONE);
+}
+
+static void who_waits_for_a_copy_hears_of_the_end(void)
+{
+        struct crowd c = {.n = 0};
+        char id[SANDBOX_ID_MAX];
+
+        CHECK(create(BASE, id));
+        engine.holds = "copy";
+        crowd_send(&c, path_of(id, "/snapshots"), "{}");
+        CHECK(run_until(engine_has_logged, "copy:"));
+        crowd_send(&c, path_of(id, "/snapshots"), "{}");
+        crowd_send(&c, path_of(id, "/fork"), "{}");
+        crowd_send(&c, path_of(id, "/pause"), "{}");
+        run_rounds(20);
+        CHECK(state_of(id) == SANDBOX_COPYING && !c.all[1].is_done && !c.all[2].is_done && !c.all[3].is_done);
+        (void)json_object_del(engine.alive, id);
+        engine_release();
+        CHECK(crowd_hears_of_its_end(&c));
+        CHECK_INT(row_state(id), ==, SANDBOX_GONE);
+}
+
+/* ---- what takes longer than anything may ---- */
+
+static void a_request_that_gets_no_answer_is_answered_at_last(void)
+{
+        static const char *const what[] = {"/pause", "/snapshots", "/fork"}, *const ops[] = {"pause", "copy", "copy"};
+
+        for (size_t i = 0; i < ARRAY_LEN(what); i++) {
+                char id[SANDBOX_ID_MAX];
+
+                CHECK(create(BASE, id));
+                engine.holds = ops[i];
+                rig.control.answer_ms_max = 20;
+                CHECK_INT(ask("POST", path_of(id, what[i]), "{}"), ==, 504);
+                rig.control.answer_ms_max = 0;
+                engine_release(); /* and goes on without whoever asked */
+                CHECK(until(id, i == 0 ? SANDBOX_PAUSED : SANDBOX_RUNNING));
+                CHECK_INT(ask("DELETE", path_of(id, ""), NULL), ==, 204);
+                CHECK(run_until(nothing_is_left, NULL));
+        }
+}
+
+/* Nobody learns the ids of sandboxes that are made after all. */
+static void what_is_made_too_late_is_ended(void)
+{
+        static const char *const what[] = {"create", "/fork"};
+
+        for (size_t i = 0; i < ARRAY_LEN(what); i++) {
+                char id[SANDBOX_ID_MAX];
+
+                CHECK(create(BASE, id));
+                engine.holds_create = true;
+                rig.control.answer_ms_max = 20;
+                CHECK_INT(i == 0 ? ask("POST", "/v2/sandboxes", BASE) : ask("POST", path_of(id, what[i]), "{}"), ==,
+                          504);
+                rig.control.answer_ms_max = 0;
+                engine_release();
+                run_rounds(50);
+                CHECK_INT(json_object_size(engine.alive), ==, 1);
+                CHECK_INT(ask("DELETE", path_of(id, ""), NULL), ==, 204);
+                CHECK(run_until(nothing_is_left, NULL));
+        }
+}
+
 int main(void)
 {
         RUN_IN_RIG(a_paused_one_survives_a_restart_of_control);
@@ -216,5 +414,12 @@ int main(void)
         RUN_IN_RIG(what_nobody_refers_to_is_collected);
         RUN_IN_RIG(one_of_an_older_version_cannot_be_paused);
         RUN_IN_RIG(a_client_that_leaves_while_pausing_changes_nothing);
+        RUN_IN_RIG(a_resume_that_misses_something_else_stays_paused);
+        RUN_IN_RIG(one_whose_files_are_missing_is_not_forgotten);
+        RUN_IN_RIG(one_whose_files_are_missing_can_be_killed);
+        RUN_IN_RIG(who_waits_for_a_pause_hears_of_the_end);
+        RUN_IN_RIG(who_waits_for_a_copy_hears_of_the_end);
+        RUN_IN_RIG(a_request_that_gets_no_answer_is_answered_at_last);
+        RUN_IN_RIG(what_is_made_too_late_is_ended);
         return tap_done();
 }

@@ -3,7 +3,8 @@
  *   running  row ROLLING_BACK, with all of the snapshot → edges → engine: kill → create, from the snapshot → running
  *   paused   SHIFTING, the row is the snapshot's → engine: kill → on disk → paused
  *
- * Once the row is written there is no way back: after a crash it is done again from the kill on. */
+ * Once the row is written there is no way back: after a crash it is done again from the kill on.  When the create fails,
+ * too; when it fails twice, the sandbox is left paused, as the snapshot has it. */
 #include "base/err.h"
 #include "base/log.h"
 #include "control/life.h"
@@ -73,6 +74,10 @@ void life_on_rolled(struct life *l, const struct err *err)
                 return;
         if (l->step == STEP_END) {
                 begin(l);
+        } else if (err && !l->is_retried) { /* what it was is gone already: another try may get it done */
+                log_warn("sandbox.roll_back", "sandbox=%s failed=\"%s\", trying once more", l->sandbox.id, err->msg);
+                l->is_retried = true;
+                life_end_first(l);
         } else if (err) {
                 log_warn("sandbox.roll_back", "sandbox=%s failed=\"%s\", leaving it paused", l->sandbox.id, err->msg);
                 life_now_paused(l, l->sandbox.started_ns, lives_now(l->lives), err);

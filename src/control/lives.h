@@ -69,7 +69,7 @@ struct life {
         char copying[CHECKPOINT_ID_MAX];    /* STEP_COPY: the checkpoint to be, which is not its own; held; "": none */
         bool with_memory;                   /* RESUMING: from the checkpoint */
         bool is_expiring;                   /* PAUSING: because its time was up */
-        bool is_retried;                    /* SNAPSHOTTING: beginning it again failed once */
+        bool is_retried;                    /* SNAPSHOTTING, ROLLING_BACK: beginning it again failed once */
         bool is_busy;                       /* counted in lives.busy */
         struct err regret;                  /* PAUSING: it is the end of a resume that failed so; ERR_NONE: it is not */
         int64_t was_started_ns, was_end_ns; /* RESUMING: what to show when it fails */

@@ -132,8 +132,8 @@ static void ids_are_checked(void)
                                                     "layer", LAYER))),
                      "gone");
         CHECK_NONE(copy_as(IMAGE, LAYER));
-        CHECK_STARTS(copy_as(IMAGE, LAYER2), "conflict"); /* there is one of that name */
-        CHECK_STARTS(copy_as(IMAGE2, LAYER), "conflict");
+        CHECK_STARTS(copy_as(IMAGE, LAYER2), "internal"); /* there is one of that name */
+        CHECK_STARTS(copy_as(IMAGE2, LAYER), "internal");
         CHECK(exists("sealed/" LAYER) && exists("checkpoints/" IMAGE "/manifest.json"));
         CHECK(!exists("checkpoints/" IMAGE2));
         CHECK(is_itself());

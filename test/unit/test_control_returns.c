@@ -45,6 +45,28 @@ static void it_goes_back_to_its_snapshot(void)
         CHECK(run_until(nothing_is_left, NULL));
 }
 
+/* What it was is gone by then: a worker that dies must not leave it paused. */
+static void going_back_is_tried_again(void)
+{
+        char id[SANDBOX_ID_MAX], snapshot[160], path[128], body[200];
+        struct client a;
+
+        CHECK(create(BASE, id) && take_snapshot(id, "{}", snapshot) && until(id, SANDBOX_RUNNING));
+        (void)snprintf(path, sizeof(path), "%s", path_of(id, "/rollback"));
+        (void)snprintf(body, sizeof(body), "{\"snapshotID\":\"%s\"}", snapshot);
+        engine.holds_create = true;
+        engine.log[0] = 0;
+        start(&a, "POST", path, body);
+        CHECK(run_until(engine_has_logged, "create:"));
+        engine.holds_create = false;
+        engine_answer(engine.held, engine_refusal("internal", "its worker died"));
+        CHECK(run_until(client_is_done, &a));
+        CHECK_INT(a.status, ==, 200);
+        client_close(&a);
+        CHECK(until(id, SANDBOX_RUNNING) && engine_has(id, "running"));
+        CHECK_STR(shown(id, "state"), "running");
+}
+
 static void going_back_is_finished_after_a_crash(void)
 {
         static const char *const at[] = {"kill", "create"};
@@ -303,6 +325,7 @@ int main(void)
 {
         rig_is_large = true;
         RUN_IN_RIG(it_goes_back_to_its_snapshot);
+        RUN_IN_RIG(going_back_is_tried_again);
         RUN_IN_RIG(going_back_is_finished_after_a_crash);
         RUN_IN_RIG(going_back_that_fails_leaves_it_paused);
         RUN_IN_RIG(chains_are_kept_short);

@@ -133,13 +133,13 @@ static void closed_ports_and_vanished_sandboxes_are_told_apart(void)
         CHECK_INT(hear_answer(c, answer, sizeof(answer), &body), ==, 502);
         CHECK(strstr(body, "\"port\":3000"));
         CHECK_INT(say(c, REQUEST("GET", "/", HOST_A("3000"), "")), ==, 0);
-        CHECK(give_error(&w, "not_found"));
+        CHECK(give_error(&w, "gone"));
         CHECK(give_route(&w, BOX_A, NULL, NULL)); /* asked again, once */
-        CHECK(give_error(&w, "not_found"));
+        CHECK(give_error(&w, "gone"));
         CHECK_INT(hear_answer(c, answer, sizeof(answer), &body), ==, 502);
         CHECK_STR(body, NOT_FOUND_A);
         CHECK_INT(say(c, REQUEST("GET", "/", HOST_A("3000"), "")), ==, 0);
-        CHECK(give_error(&w, "not_found"));
+        CHECK(give_error(&w, "gone"));
         CHECK(give_no_route(&w, BOX_A));
         CHECK_INT(hear_answer(c, answer, sizeof(answer), &body), ==, 502);
         CHECK_STR(body, NOT_FOUND_A);

@@ -77,7 +77,7 @@ static void gone_while_dialling_is_not_found_or_cut(void)
         CHECK(!is_silent(w.dial_ch, 5000));
         CHECK(tell_gone(&w, BOX_A));
         CHECK_INT(hear_end(c), ==, END_RESET);
-        CHECK(give_error(&w, "not_found")); /* an answer nobody waits for */
+        CHECK(give_error(&w, "gone")); /* an answer nobody waits for */
 }
 
 /* ---- parts of ours that come and go ---- */

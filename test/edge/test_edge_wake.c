@@ -130,7 +130,7 @@ static void the_engine_may_hear_of_its_rest_before_the_edge_does(void)
         START;
         c = client_saying(&w, GET("3000"));
         CHECK(give_route(&w, BOX_A, NULL, NULL));
-        CHECK(give_error(&w, "not_found"));
+        CHECK(give_error(&w, "gone"));
         CHECK(give_sleeper(&w, BOX_A, NULL, true));
         req = hear_wake(&w, BOX_A, 3000, NULL);
         CHECK_INT(req, >, 0);

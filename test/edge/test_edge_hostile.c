@@ -1,6 +1,8 @@
 /* Clients and upstreams that do not play by the rules, or play slowly. */
 #include "harness.h"
 
+#include <poll.h>
+#include <sys/param.h>
 #include <sys/socket.h>
 
 #include "base/auto.h"
@@ -400,6 +402,7 @@ static void an_answer_survives_its_server_s_hang_up(void)
         WORLD;
         AUTO_CLOSE int c = -1, api = -1;
         const size_t total = 3u << 20;
+        size_t said = 0, heard = 0;
         char head[4096];
 
         START;
@@ -409,11 +412,21 @@ static void an_answer_survives_its_server_s_hang_up(void)
         api = accept_api(&w);
         CHECK_INT(hear_head(api, head, sizeof(head)), >, 0);
         CHECK_INT(say(api, "HTTP/1.1 200 OK\r\nContent-Length: 3145728\r\n\r\n"), ==, 0);
-        for (size_t i = 0; i < total / sizeof(large); i++)
-                CHECK_INT(say_bytes(api, large, sizeof(large)), ==, 0);
-        close_fd(&api); /* some of it still waits in the socket */
         CHECK_INT(hear_head(c, head, sizeof(head)), >, 0);
-        CHECK(hear_zeros(c, total));
+        while (said < total) {
+                struct pollfd p = {.fd = api, .events = POLLOUT};
+                ssize_t n = poll(&p, 1, 200) == 1
+                                    ? send(api, large, MIN(sizeof(large), total - said), MSG_DONTWAIT | MSG_NOSIGNAL)
+                                    : 0;
+
+                said += n > 0 ? (size_t)n : 0;
+                if (n <= 0) { /* the sockets of this machine hold less: make room for a little more */
+                        CHECK(hear_zeros(c, sizeof(large)));
+                        heard += sizeof(large);
+                }
+        }
+        close_fd(&api); /* some of it still waits in the socket */
+        CHECK(hear_zeros(c, total - heard));
 }
 
 static void a_flood_of_small_chunks_passes(void)

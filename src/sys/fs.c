@@ -113,7 +113,7 @@ static int replace_at(int dir, const char *name, const void *p, size_t n, mode_t
         fd = openat(dir, tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
         if (fd < 0)
                 return -errno;
-        r = write_all(fd, p, n);
+        r = fchmod(fd, mode) < 0 ? -errno : write_all(fd, p, n);
         if (r == 0 && is_durable && fsync(fd) < 0)
                 r = -errno;
         if (r == 0 && renameat(dir, tmp, dir, name) < 0)

@@ -26,7 +26,7 @@ int sys_spread_dirs(int dir);
 int sys_write_at(int dir, const char *path, const char *text); /* one write to an existing file (proc, sys, cgroup) */
 /* The whole file as text into out (NUL added); its length, -E2BIG when it does not fit. */
 ssize_t sys_read_at(int dir, const char *path, char *out, size_t size);
-/* Write beside and rename over: readers see the old content or the new. */
+/* Write beside and rename over: readers see the old content or the new.  Exact mode whatever the umask. */
 int sys_replace_at(int dir, const char *name, const void *p, size_t n, mode_t mode);
 /* The same, and on disk when it returns. */
 int sys_replace_durably_at(int dir, const char *name, const void *p, size_t n, mode_t mode);

@@ -15,6 +15,7 @@ static int scratch; /* directory fd */
 static void replaces_a_file_whole(void)
 {
         char text[16];
+        struct stat st;
 
         CHECK_INT(sys_replace_at(scratch, "f", "one", 3, 0600), ==, 0);
         CHECK_INT(sys_replace_at(scratch, "f", "second", 6, 0600), ==, 0);
@@ -22,6 +23,10 @@ static void replaces_a_file_whole(void)
         CHECK_STR(text, "second");
         CHECK_INT(sys_read_at(scratch, "f", text, 6), ==, -E2BIG);
         CHECK_INT(faccessat(scratch, "f.new", F_OK, 0), ==, -1);
+        (void)umask(077);
+        CHECK_INT(sys_replace_at(scratch, "f", "third", 5, 0644), ==, 0);
+        CHECK_INT(fstatat(scratch, "f", &st, 0), ==, 0);
+        CHECK_INT(st.st_mode & 07777, ==, 0644);
         CHECK_INT(sys_remove_tree(scratch, "f"), ==, 0);
 }
 

@@ -260,7 +260,7 @@ static void check_trust(const struct check_env *env, struct check_result *ret)
         else if (trust_is_installed(env->data_dir))
                 say(ret, CHECK_OK, NULL, "this system trusts %s", ca);
         else
-                say(ret, CHECK_NOTE, "sandglass trust --data DIR; node takes NODE_EXTRA_CA_CERTS instead",
+                say(ret, CHECK_NOTE, "sandglass trust --data DIR; not needed by what runs with the exports of DIR/env",
                     "this system does not trust %s", ca);
 }
 

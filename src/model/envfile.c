@@ -12,6 +12,7 @@ static const struct {
         {"E2B_DOMAIN", offsetof(struct envfile, domain)},
         {"E2B_API_KEY", offsetof(struct envfile, api_key)},
         {"NODE_EXTRA_CA_CERTS", offsetof(struct envfile, ca_certs)},
+        {"SSL_CERT_FILE", offsetof(struct envfile, ca_bundle)},
 };
 
 static char **field(const struct envfile *e, size_t i)

@@ -10,7 +10,8 @@
 
 struct envfile {
         char *api_url, *sandbox_url, *domain, *api_key; /* owned; NULL: absent */
-        char *ca_certs;                                 /* NODE_EXTRA_CA_CERTS; NULL with the operator's certificate */
+        char *ca_certs;  /* NODE_EXTRA_CA_CERTS: the server's own authority; NULL with the operator's certificate */
+        char *ca_bundle; /* SSL_CERT_FILE: that and the system's authorities; NULL where the system has none, too */
 };
 
 int envfile_format(const struct envfile *e, struct buf *out); /* 0, -E2BIG, -ENOMEM */

@@ -46,6 +46,21 @@ static void take_old_key(struct greeting *g, const char *path)
                 g->env.api_key = TAKE_PTR(old.api_key);
 }
 
+/* With the operator's certificate clients need nothing of ours. */
+static int set_authorities(struct greeting *g, const struct conf *c)
+{
+        AUTO_FREE char *bundle = conf_path(c, "ca/bundle.pem");
+
+        if (c->tls_cert)
+                return 0;
+        g->env.ca_certs = conf_path(c, "ca/ca.pem");
+        if (!g->env.ca_certs || !bundle)
+                return -ENOMEM;
+        if (access(bundle, R_OK) == 0)
+                g->env.ca_bundle = TAKE_PTR(bundle);
+        return 0;
+}
+
 int greeting_init(struct greeting *g, const struct conf *c, const struct sockets *s, struct err *err)
 {
         AUTO_FREE char *path = conf_path(c, "env");
@@ -54,9 +69,7 @@ int greeting_init(struct greeting *g, const struct conf *c, const struct sockets
         g->env.api_url = plain_url(c, s->http_port);
         g->env.sandbox_url = plain_url(c, s->http_port);
         g->env.domain = strdup(c->domain);
-        if (!c->tls_cert)
-                g->env.ca_certs = conf_path(c, "ca/ca.pem");
-        if (!path || !g->env.api_url || !g->env.sandbox_url || !g->env.domain || (!c->tls_cert && !g->env.ca_certs))
+        if (!path || !g->env.api_url || !g->env.sandbox_url || !g->env.domain || set_authorities(g, c) < 0)
                 return err_set(err, ERR_LIMIT, "out of memory");
         take_old_key(g, path);
         return 0;

@@ -17,6 +17,7 @@
 #include "engine/destroy.h"
 #include "io/tls.h"
 #include "serve/base_template.h"
+#include "serve/ca_bundle.h"
 #include "serve/criu_tool.h"
 #include "serve/datadir.h"
 #include "serve/greeting.h"
@@ -119,9 +120,15 @@ static int make_certificate(const struct conf *c, struct err *err)
 {
         AUTO_FREE char *dir = conf_path(c, "ca"), *name = strndup(c->domain, strcspn(c->domain, ":"));
 
+        struct err why = {0};
+        int r;
+
         if (c->tls_cert)
                 return 0;
-        return dir && name ? tls_local_ca(dir, name, err) : err_set(err, ERR_LIMIT, "out of memory");
+        r = dir && name ? tls_local_ca(dir, name, err) : err_set(err, ERR_LIMIT, "out of memory");
+        if (r == 0 && ca_bundle_renew(dir, ca_bundle_systems, &why) < 0) /* most clients do without it */
+                log_warn("ca.bundle", "error=\"%s\" effect=\"ca/bundle.pem is not renewed\"", why.msg);
+        return r;
 }
 
 static int prepare(struct serve *s, struct err *err)

@@ -6,17 +6,22 @@
 
 static void what_was_written_is_read_back(void)
 {
-        struct envfile e = {.api_url = "http://127.0.0.1:1", .api_key = "e2b_00", .ca_certs = "/it's a \\ dir/ca.pem"};
+        struct envfile e = {.api_url = "http://127.0.0.1:1",
+                            .api_key = "e2b_00",
+                            .ca_certs = "/it's a \\ dir/ca.pem",
+                            .ca_bundle = "/b.pem"};
         AUTO(envfile_done) struct envfile back = {0};
         AUTO_BUF struct buf text = BUF_INIT(ENVFILE_MAX);
 
         CHECK_INT(envfile_format(&e, &text), ==, 0);
-        CHECK_STR(buf_cstr(&text), "export E2B_API_URL='http://127.0.0.1:1'\nexport E2B_API_KEY='e2b_00'\n"
-                                   "export NODE_EXTRA_CA_CERTS='/it'\\''s a \\ dir/ca.pem'\n");
+        CHECK_STR(buf_cstr(&text),
+                  "export E2B_API_URL='http://127.0.0.1:1'\nexport E2B_API_KEY='e2b_00'\n"
+                  "export NODE_EXTRA_CA_CERTS='/it'\\''s a \\ dir/ca.pem'\nexport SSL_CERT_FILE='/b.pem'\n");
         CHECK_INT(envfile_parse((struct str){(const char *)buf_at(&text), text.len}, &back), ==, 0);
         CHECK_STR(back.api_url, e.api_url);
         CHECK_STR(back.api_key, e.api_key);
         CHECK_STR(back.ca_certs, e.ca_certs);
+        CHECK_STR(back.ca_bundle, e.ca_bundle);
         CHECK(!back.domain);
 }
 

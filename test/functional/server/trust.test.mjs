@@ -2,7 +2,7 @@
 // shell runs in a mount namespace with overlays over them.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, rmSync } from 'node:fs'
+import { mkdirSync, rmSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -98,6 +98,49 @@ test('node reaches a port of a sandbox with the exported variables and nothing e
   const cwd = fileURLToPath(new URL('.', import.meta.url)) // the client is found from here
   const r = spawnSync('node', ['--input-type=module', '-e', program], { env, cwd, encoding: 'utf8', timeout: 30_000 })
   assert.deepEqual([r.stdout, r.stderr, r.status], ['200\n', '', 0])
+})
+
+/** Asks the API's health over TLS as httpx, the Python client's library, does; prints the status, and which authorities of the system are missing. */
+const python = `
+import os, socket, ssl, sys
+port = int(sys.argv[1])
+trusted = ssl.create_default_context(cafile=os.environ.get("SSL_CERT_FILE"))
+with socket.create_connection(("127.0.0.1", port)) as plain, trusted.wrap_socket(plain, server_hostname="api.localhost") as tls:
+    tls.sendall(b"GET /health HTTP/1.1\\r\\nHost: api.localhost:%d\\r\\nConnection: close\\r\\n\\r\\n" % port)
+    print(tls.recv(100).split(b" ")[1].decode())
+system = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+system.load_verify_locations("/etc/ssl/certs/ca-certificates.crt")
+public = set(system.get_ca_certs(binary_form=True))
+assert len(public) > 50
+print(len(public - set(trusted.get_ca_certs(binary_form=True))))
+`
+
+test('SSL_CERT_FILE is all that Python and curl need, and the public authorities are still in it', () => {
+  const { SSL_CERT_FILE } = server.env
+  const run = (program, args, env) => spawnSync(program, args, { env: { PATH: process.env.PATH, HOME: home, ...env }, encoding: 'utf8', timeout: 30_000 })
+  const fetched = ['-sS', '-o', '/dev/null', '-w', '%{http_code}', `https://api.${server.domain}/health`]
+  const port = server.domain.split(':')[1]
+  assert.equal(SSL_CERT_FILE, server.file('ca/bundle.pem'))
+  assert.equal(statSync(SSL_CERT_FILE).mode & 0o777, 0o644)
+  const good = run('python3', ['-c', python, port], { SSL_CERT_FILE })
+  assert.deepEqual([good.stdout, good.stderr], ['204\n0\n', ''])
+  assert.equal(run('curl', fetched, { SSL_CERT_FILE }).stdout, '204')
+  assert.match(run('python3', ['-c', python, port]).stderr, /CERTIFICATE_VERIFY_FAILED/)
+  assert.equal(run('curl', fetched).status, 60)
+})
+
+test('a system without authorities: SSL_CERT_FILE would hide those that programs bring along, so there is none', async () => {
+  const bare = await Server.start({ wrap: ['unshare', '--mount', 'sh', '-c', 'mount -t tmpfs tmpfs /etc/ssl && exec "$0" "$@"'] })
+  let next
+  try {
+    assert.match(bare.log, /ca\.bundle error="[^"]*install ca-certificates"/)
+    assert.deepEqual([bare.env.SSL_CERT_FILE, bare.env.NODE_EXTRA_CA_CERTS], [undefined, bare.file('ca/ca.pem')])
+    await bare.stop()
+    next = await bare.again()
+    assert.equal(next.env.SSL_CERT_FILE, bare.file('ca/bundle.pem'))
+  } finally {
+    await (next ?? bare).cleanUp()
+  }
 })
 
 test('doctor: names below .localhost lead here for every program', () => {

@@ -135,15 +135,17 @@ static int open_stream(struct process *p, const char *target, const char *replay
         return envd_start(p, &p->stream, &call);
 }
 
+/* By way of a login shell, as the clients run theirs: so the command has the same environment.  The shell takes the words as
+ * they are, and becomes the command. */
 static int start_stream(struct process *p)
 {
         const struct process_options *o = p->opt;
-        json_t *args = json_array(), *process, *message;
+        json_t *args = json_pack("[s, s, s, s]", "-l", "-c", "exec -- \"$@\"", "sandglass"), *process, *message;
         int r = 0;
 
-        for (size_t i = 1; o->argv[i]; i++)
+        for (size_t i = 0; o->argv[i]; i++)
                 r |= json_array_append_new(args, json_string(o->argv[i]));
-        process = json_pack("{s:s, s:o}", "cmd", o->argv[0], "args", args);
+        process = json_pack("{s:s, s:o}", "cmd", "/bin/bash", "args", args);
         if (process && o->env && json_object_size(o->env))
                 r |= json_object_set(process, "envs", o->env);
         if (process && o->cwd)

@@ -5,6 +5,8 @@ import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { after, before, test } from 'node:test'
 
+import { Sandbox } from 'e2b'
+
 import { binary, sandglass, Server } from '../lib/server.mjs'
 import { until } from '../lib/wait.mjs'
 
@@ -12,6 +14,7 @@ let server
 before(async () => (server = await Server.start()))
 after(() => server.cleanUp())
 
+const access = () => ({ apiKey: server.key, apiUrl: server.apiUrl, sandboxUrl: server.env.E2B_SANDBOX_URL, domain: server.domain })
 const cli = (command, args = [], options = {}) => sandglass([command, '--data', server.data, ...args], { input: '', ...options })
 const list = () => JSON.parse(cli('ps', ['--json']).stdout)
 
@@ -48,6 +51,30 @@ test('input passes through, byte by byte, to its end', () => {
 test('variables, directory and user', () => {
   const r = cli('run', ['-e', 'GREETING=hello', '-w', '/tmp', '-u', 'root', '--', 'bash', '-c', 'echo $GREETING $PWD; id -un'])
   assert.equal(r.stdout, 'hello /tmp\nroot\n')
+})
+
+/** The output of `env`, without what names the sandbox, and without the variable in which bash tells the programs it starts their own path. */
+const variables = (text) => text.trim().split('\n').filter((line) => !/^(E2B_SANDBOX_ID|_)=/.test(line)).sort()
+
+for (const user of ['user', 'root'])
+  test(`the commands of ${user} have the environment that the npm client's have, from run and from exec`, async () => {
+    const sandbox = await Sandbox.create({ ...access(), envs: { STAGE: 'test' } })
+    try {
+      const theirs = variables((await sandbox.commands.run('env', { user, envs: { LEVEL: '2' } })).stdout)
+      assert.ok(['LANG=C.UTF-8', 'STAGE=test', 'LEVEL=2', `USER=${user}`].every((line) => theirs.includes(line)), theirs.join('\n'))
+      assert.deepEqual(variables(cli('exec', ['-u', user, '-e', 'LEVEL=2', sandbox.sandboxId, '--', 'env']).stdout), theirs)
+      assert.deepEqual(variables(cli('run', ['-u', user, '-e', 'LEVEL=2', '-e', 'STAGE=test', '--', 'env']).stdout), theirs)
+    } finally {
+      await sandbox.kill()
+    }
+  })
+
+test('the words of a command are passed on as they are', () => {
+  const words = ['a b', '', "it's", '"$HOME"', '$(id)', '*', '\\', '-n', 'line\nbreak', 'grüße']
+  assert.equal(cli('run', ['--', 'printf', '<%s>', ...words]).stdout, words.map((word) => `<${word}>`).join(''))
+  assert.match(cli('run', ['--', 'no such']).stderr, /no such: not found/)
+  assert.equal(cli('run', ['--', '-x']).status, 127)
+  assert.equal(cli('run', ['--', '/etc/passwd']).status, 126)
 })
 
 test('an unknown template, an unknown sandbox, no server: said in words, exit code 1', () => {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "cli/conf.h"
 #include "wire/url.h"
@@ -80,12 +81,15 @@ static int take_sandbox(const json_t *obj, struct api_sandbox *ret, struct err *
         const char *id = json_string_value(json_object_get(obj, "sandboxID"));
         const char *token = json_string_value(json_object_get(obj, "envdAccessToken"));
         const char *state = json_string_value(json_object_get(obj, "state"));
+        const char *end = json_string_value(json_object_get(obj, "endAt"));
 
         if (!id || !sandbox_id_is_valid(str_of(id)) || (token && strlen(token) >= sizeof(ret->token)))
                 return err_set(err, ERR_INTERNAL, "the server's answer describes no sandbox");
         (void)snprintf(ret->id, sizeof(ret->id), "%s", id);
         (void)snprintf(ret->token, sizeof(ret->token), "%s", token ? token : "");
         ret->is_paused = state && strcmp(state, "paused") == 0;
+        if (end)
+                (void)clock_parse(str_of(end), &ret->end_ns);
         return 0;
 }
 
@@ -98,6 +102,7 @@ int api_create(struct api *a, const struct api_create *rq, struct api_sandbox *r
                 return err_set(err, ERR_INVALID, "the template's name is not valid text");
         if (rq->env && json_object_size(rq->env))
                 (void)json_object_set(body, "envVars", rq->env);
+        *ret = (struct api_sandbox){.end_ns = clock_real_ns() + rq->timeout_s * INT64_C(1000000000)};
         r = exchange(a, "POST", "/v2/sandboxes", body, &got, NULL, err);
         json_decref(body);
         if (r == 0)

@@ -21,6 +21,7 @@ struct api_sandbox { /* what is needed to speak to one */
         char id[SANDBOX_ID_MAX];
         char token[256]; /* "" when it is open */
         bool is_paused;
+        int64_t end_ns; /* when its time is up, as far as known */
 };
 
 struct api_create {

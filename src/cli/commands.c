@@ -36,13 +36,27 @@ static int take_signals(void)
         return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* Somebody put it to rest: then it was not lost, and is not ours to end. */
-static bool was_paused(struct api *api, const char *id)
+/* A command could not be run to its end.  Where its sandbox does not run any more, that says more than how the connection
+ * broke: err is told so.  True: the sandbox is paused. */
+static bool explain_loss(struct api *api, const struct api_sandbox *was, struct err *err)
 {
         struct api_sandbox now = {0};
-        struct err ignored = {0};
+        struct err why = {0};
 
-        return api_get(api, id, &now, &ignored) == 0 && now.is_paused;
+        if (api_get(api, was->id, &now, &why) == 0) {
+                if (!now.is_paused)
+                        return false;
+                (void)err_set(err, ERR_CONFLICT, "sandbox %s was paused: `sandglass resume %s` lets it run again",
+                              was->id, was->id);
+                return true;
+        }
+        if (why.kind != ERR_NOT_FOUND)
+                return false;
+        if (was->end_ns && clock_real_ns() >= was->end_ns)
+                (void)err_set(err, ERR_NOT_FOUND, "the time of sandbox %s was up, which ended the command", was->id);
+        else
+                (void)err_set(err, ERR_NOT_FOUND, "sandbox %s was killed, which ended the command", was->id);
+        return false;
 }
 
 static int run(struct api *api, const struct cli_options *o, int signals, struct err *err)
@@ -66,9 +80,8 @@ static int run(struct api *api, const struct cli_options *o, int signals, struct
                 return err->sys == EINTR ? PROCESS_SIGNALLED + SIGINT : -1;
         api->control.cancel = -1;
         code = process_run(&process, err);
-        if (code < 0 && was_paused(api, sandbox.id))
-                return err_set(err, ERR_CONFLICT, "sandbox %s was paused: `sandglass resume %s` lets it run again",
-                               sandbox.id, sandbox.id);
+        if (code < 0 && explain_loss(api, &sandbox, err))
+                return code; /* not ours to end */
         if (api_delete(api, sandbox.id, &later) < 0 && later.kind != ERR_NOT_FOUND)
                 (void)fprintf(stderr, "sandglass run: sandbox %s may live on: %s\n", sandbox.id, later.msg);
         return code;
@@ -96,15 +109,19 @@ int run_main(int argc, char **argv)
 
 static int exec_in(struct api *api, const char *id, char **command, const struct cli_options *o, struct err *err)
 {
-        struct api_sandbox sandbox;
+        struct api_sandbox sandbox = {0};
         struct process_options process = {
                 .api = api, .sandbox = &sandbox, .argv = command, .env = o->env, .cwd = o->cwd, .user = o->user};
+        int code;
 
         if (api_get(api, id, &sandbox, err) < 0)
                 return -1;
         if (sandbox.is_paused)
                 return err_set(err, ERR_CONFLICT, "%s is paused: `sandglass resume %s` lets it run again", id, id);
-        return process_run(&process, err);
+        code = process_run(&process, err);
+        if (code < 0)
+                (void)explain_loss(api, &sandbox, err);
+        return code;
 }
 
 int exec_main(int argc, char **argv)

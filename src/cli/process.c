@@ -256,6 +256,9 @@ static int on_envelope(struct process *p, uint8_t flags, struct str payload)
                 r = err_set(p->err, ERR_INTERNAL, "the sandbox sent a broken message");
         } else if (!(flags & CONNECT_FLAG_END)) {
                 r = on_event(p, message);
+        } else if (error && p->reconnects && p->pid) {
+                r = err_set(p->err, ERR_UNAVAILABLE,
+                            "the command is gone: its sandbox was taken back to a snapshot, or began anew");
         } else if (error) {
                 words = json_string_value(json_object_get(error, "message"));
                 r = err_set(p->err, ERR_INTERNAL, "%s", words ? words : "the command could not be run");
@@ -306,7 +309,7 @@ static void pump_stream(struct process *p)
                 p->r = err_set(p->err, ERR_UNAVAILABLE, "the sandbox did not take the command: %u %s", p->stream.status,
                                http1_reason(p->stream.status));
         else if (r < 0 && !reconnect(p))
-                p->r = err_wrap(p->err, "the sandbox is gone");
+                p->r = err_wrap(p->err, "the command's output was cut off");
         else if (r == 1)
                 p->r = err_set(p->err, ERR_UNAVAILABLE, "the stream ended before the command did");
 }
@@ -320,7 +323,7 @@ static void pump_input(struct process *p)
         if (r == 0)
                 return;
         if (r < 0)
-                p->r = err_wrap(p->err, "input was cut off");
+                p->r = err_wrap(p->err, "the command's input was cut off");
         else if (p->input.status != 200)
                 p->reads_stdin = false;
         call_done(&p->input);

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
+import fs from 'node:fs'
 import { after, before, test } from 'node:test'
 
 import { Sandbox } from 'e2b'
@@ -24,6 +25,22 @@ async function running(...command) {
   const ended = once(child, 'close')
   await once(child.stdout, 'data')
   return { child, ended, id: list()[0].sandboxID }
+}
+
+/** All that a child says on stderr from now on. */
+function sayings(child) {
+  let said = ''
+  child.stderr.setEncoding('utf8').on('data', (text) => (said += text))
+  return () => said
+}
+
+/** `sandglass exec` in the background, once its command runs: {ended, said}. */
+async function executing(id) {
+  const child = spawn(binary, ['exec', '--data', server.data, id, '--', 'sh', '-c', 'echo up; exec sleep 100'], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const said = sayings(child)
+  const ended = once(child, 'close')
+  await once(child.stdout, 'data')
+  return { ended, said }
 }
 
 test('run prints what the command prints and ends its sandbox', () => {
@@ -101,13 +118,14 @@ test('wrong use: exit code 2 and the usage', () => {
 })
 
 test('exec and kill work on a sandbox that ps shows', async () => {
-  const { ended, id } = await running('bash', '-c', 'echo up; exec sleep 100')
+  const { child, ended, id } = await running('bash', '-c', 'echo up; exec sleep 100')
   assert.match(cli('ps').stdout, new RegExp(`^${id} +base `, 'm'))
   const r = cli('exec', [id, '--', 'bash', '-c', 'cat; exit 3'], { input: 'through' })
   assert.deepEqual([r.status, r.stdout], [3, 'through'])
+  const said = sayings(child)
   assert.equal(cli('kill', [id]).status, 0)
   const [code] = await ended
-  assert.equal(code, 1)
+  assert.deepEqual([code, said()], [1, `sandglass run: sandbox ${id} was killed, which ended the command\n`])
   assert.equal(cli('kill', [id]).status, 1)
 })
 
@@ -150,11 +168,10 @@ const inside = (id, script) => good('exec', [id, 'sh', '-c', script])
 
 test('run says when its sandbox was paused, and leaves it; resume, exec, kill work on it', async () => {
   const { child, ended, id } = await running('bash', '-c', 'echo up; exec sleep 100')
-  let said = ''
-  child.stderr.on('data', (data) => (said += data))
+  const said = sayings(child)
   good('pause', [id])
   assert.equal((await ended)[0], 1)
-  assert.equal(said, `sandglass run: sandbox ${id} was paused: \`sandglass resume ${id}\` lets it run again\n`)
+  assert.equal(said(), `sandglass run: sandbox ${id} was paused: \`sandglass resume ${id}\` lets it run again\n`)
   assert.deepEqual(list().map((box) => [box.sandboxID, box.state]), [[id, 'paused']])
   assert.match(cli('ps').stdout, new RegExp(`^${id} +base +paused `, 'm'))
   const again = cli('pause', [id])
@@ -167,6 +184,34 @@ test('run says when its sandbox was paused, and leaves it; resume, exec, kill wo
   good('resume', [id])
   assert.equal(inside(id, 'pgrep -x sleep | wc -l'), '0')
   good('kill', [id])
+})
+
+test('run and exec say that the time of their sandbox was up', async () => {
+  const r = cli('run', ['--timeout', '1', '--', 'sleep', '100'])
+  assert.equal(r.status, 1)
+  assert.match(r.stderr, /^sandglass run: the time of sandbox i\w+ was up, which ended the command\n$/)
+  const { sandboxId: id } = await Sandbox.create({ ...access(), timeoutMs: 2_000 })
+  const { ended, said } = await executing(id)
+  assert.deepEqual([(await ended)[0], said()], [1, `sandglass exec: the time of sandbox ${id} was up, which ended the command\n`])
+})
+
+test('exec says why its command was lost: the sandbox was taken back, paused, killed, or died', async () => {
+  const { sandboxId: id } = await Sandbox.create(access())
+  const snapshot = good('snapshot', [id])
+  const lost = async (how, why) => {
+    const { ended, said } = await executing(id)
+    how()
+    assert.deepEqual([(await ended)[0], said()], [1, `sandglass exec: ${why}\n`])
+  }
+  await lost(() => good('rollback', [id, snapshot]), 'the command is gone: its sandbox was taken back to a snapshot, or began anew')
+  await lost(() => good('pause', [id]), `sandbox ${id} was paused: \`sandglass resume ${id}\` lets it run again`)
+  good('resume', [id])
+  await lost(() => good('kill', [id]), `sandbox ${id} was killed, which ended the command`)
+  good('snapshots', ['--delete', snapshot])
+  const { child, ended, id: dying } = await running('bash', '-c', 'echo up; exec sleep 100')
+  const said = sayings(child)
+  process.kill(JSON.parse(fs.readFileSync(server.file(`sandboxes/${dying}/cell.json`), 'utf8')).pid, 'SIGKILL')
+  assert.deepEqual([(await ended)[0], said()], [1, `sandglass run: sandbox ${dying} was killed, which ended the command\n`])
 })
 
 test('run goes on through snapshots and copies of its sandbox: every line once', async () => {

@@ -93,7 +93,10 @@ static char *existing_dir(const char *path)
 
         while (at && access(at, F_OK) < 0 && (slash = strrchr(at, '/')))
                 slash[slash == at ? 1 : 0] = 0;
-        return at;
+        if (!at || access(at, F_OK) == 0)
+                return at;
+        free(at); /* the first of several names, below the working directory */
+        return strdup(".");
 }
 
 static int try_idmap(const void *arg)
@@ -112,9 +115,9 @@ static int try_idmap(const void *arg)
         return -r;
 }
 
-static void check_idmap(const struct check_env *env, struct check_result *ret)
+static void check_idmap(const char *path, struct check_result *ret)
 {
-        AUTO_FREE char *dir = existing_dir(env->data_dir);
+        AUTO_FREE char *dir = existing_dir(path);
         int e = dir ? try_in_child(try_idmap, dir) : ENOMEM;
 
         if (e == EPERM && geteuid() != 0)
@@ -123,8 +126,18 @@ static void check_idmap(const struct check_env *env, struct check_result *ret)
                 say(ret, CHECK_OK, NULL, "the file system of %s can be idmapped", dir);
         else
                 say(ret, CHECK_MISSING,
-                    "put the data directory on ext4, XFS or btrfs with a kernel of 5.12 or newer (overlay on it: 5.19)",
+                    "put the directory on ext4, XFS or btrfs with a kernel of 5.12 or newer (overlay on it: 5.19)",
                     "the file system of %s cannot be idmapped: %s", dir ? dir : "?", strerror(e));
+}
+
+static void check_data(const struct check_env *env, struct check_result *ret)
+{
+        check_idmap(env->data_dir, ret);
+}
+
+static void check_images(const struct check_env *env, struct check_result *ret)
+{
+        check_idmap(env->images_dir, ret);
 }
 
 static void check_disk(const struct check_env *env, struct check_result *ret)
@@ -146,17 +159,19 @@ static void check_disk(const struct check_env *env, struct check_result *ret)
                     "only %llu GiB free at %s", gb, dir);
 }
 
-static void check_tools(const struct check_env *env, struct check_result *ret)
+static void check_template(const struct check_env *env, struct check_result *ret)
 {
         AUTO_FREE char *manifest = NULL;
 
-        if (asprintf(&manifest, "%s/images/templates/base.json", env->data_dir) > 0 && access(manifest, F_OK) == 0)
-                say(ret, CHECK_OK, NULL, "the template base is there");
+        if (asprintf(&manifest, "%s/templates/base.json", env->images_dir) > 0 && access(manifest, F_OK) == 0)
+                say(ret, CHECK_OK, NULL, "base is in %s", env->images_dir);
         else if (access("/usr/bin/mmdebstrap", X_OK) == 0)
-                say(ret, CHECK_OK, NULL, "not built yet; mmdebstrap is there to do it at first start");
+                say(ret, CHECK_OK, NULL, "base is not in %s yet; mmdebstrap is there to make it at first start",
+                    env->images_dir);
         else
-                say(ret, CHECK_MISSING, "apt-get install mmdebstrap debian-archive-keyring",
-                    "the template base is not built, and mmdebstrap is not installed");
+                say(ret, CHECK_MISSING,
+                    "apt-get install mmdebstrap debian-archive-keyring; --images DIR if the template is elsewhere",
+                    "base is not in %s, and mmdebstrap, which makes it, is not installed", env->images_dir);
 }
 
 static void check_port(uint16_t port, struct check_result *ret)
@@ -287,14 +302,15 @@ static int try_criu(const char *criu_dir, struct criu_place *ret, struct err *er
 
 static void check_criu(const struct check_env *env, struct check_result *ret)
 {
-        static const char fix[] = "sandglass criu --data DIR fetches one that works; needed only to pause with memory";
+        static const char fix[] =
+                "sandglass criu --data DIR (or --criu DIR) fetches one that works; needed only to pause with memory";
         AUTO(criu_place_done) struct criu_place p = {0};
-        AUTO_FREE char *full = realpath(env->data_dir, NULL), *dir = NULL;
+        AUTO_FREE char *full = realpath(env->criu_dir, NULL);
         struct err err = {0};
 
         if (geteuid() != 0)
                 say(ret, CHECK_NOTE, NULL, "only root can try");
-        else if (asprintf(&dir, "%s/criu", full ? full : env->data_dir) < 0 || try_criu(dir, &p, &err) < 0)
+        else if (try_criu(full ? full : env->criu_dir, &p, &err) < 0)
                 say(ret, CHECK_NOTE, fix, "%s", err.msg);
         else
                 say(ret, CHECK_OK, NULL, "%s dumped and restored two processes", p.dir ? p.dir : criu_host_program());
@@ -315,9 +331,10 @@ static void check_kvm(const struct check_env *env, struct check_result *ret)
 }
 
 const struct check checks[] = {
-        {"data directory", check_idmap},
+        {"data directory", check_data},
+        {"image directory", check_images},
         {"disk", check_disk},
-        {"template", check_tools},
+        {"template", check_template},
         {"port 3000", check_http_port},
         {"port 3443", check_https_port},
         {"names", check_names},

@@ -17,8 +17,8 @@ struct check_result {
         const char *fix; /* static; NULL when there is nothing to fix */
 };
 
-struct check_env {            /* what the checks are about */
-        const char *data_dir; /* may not exist yet */
+struct check_env { /* what the checks are about: directories as `serve` has them, which may not exist yet */
+        const char *data_dir, *images_dir, *criu_dir;
 };
 
 struct check {

@@ -9,9 +9,12 @@
 #include "cli/options.h"
 #include "engine/probe.h"
 
-const char doctor_usage[] = "usage: sandglass doctor [--json] [--data DIR]\n"
-                            "Check what this host can do, and say how to fix what is missing.  Exit code 1 if anything "
-                            "needed is.\n";
+const char doctor_usage[] =
+        "usage: sandglass doctor [--json] [--data DIR] [--images DIR] [--criu DIR]\n"
+        "Check what this host can do, and say how to fix what is missing.  Exit code 1 if anything needed is.\n"
+        "  --data DIR     data directory of the server (default " CLI_DEFAULT_DATA ")\n"
+        "  --images DIR   layers and templates, as given to `serve` (default: images in the data directory)\n"
+        "  --criu DIR     program for pausing with memory, as given to `serve` (default: criu in the data directory)\n";
 
 static const char *const words[] = {[CHECK_OK] = "ok", [CHECK_MISSING] = "missing", [CHECK_NOTE] = "note"};
 
@@ -86,14 +89,19 @@ static void end(struct report *all)
 int doctor_main(int argc, char **argv)
 {
         AUTO(cli_options_done) struct cli_options o = {0};
-        struct check_env env = {.data_dir = CLI_DEFAULT_DATA};
+        AUTO_FREE char *images = NULL, *criu = NULL;
+        struct check_env env;
         struct report all = {0};
         struct err err = {0};
 
-        if (cli_options_parse(argc, argv, CLI_DATA | CLI_JSON, &o, &err) < 0 || o.help || o.arg_count)
+        if (cli_options_parse(argc, argv, CLI_DATA | CLI_JSON | CLI_IMAGES | CLI_CRIU, &o, &err) < 0 || o.help ||
+            o.arg_count)
                 return cli_usage(&o, doctor_usage, &err);
-        if (o.data)
-                env.data_dir = o.data;
+        env.data_dir = o.data ? o.data : CLI_DEFAULT_DATA;
+        if (asprintf(&images, "%s/images", env.data_dir) < 0 || asprintf(&criu, "%s/criu", env.data_dir) < 0)
+                return cli_fail("doctor", &(struct err){.msg = "out of memory"});
+        env.images_dir = o.images ? o.images : images;
+        env.criu_dir = o.criu ? o.criu : criu;
         if (o.json)
                 all.list = json_array();
         add_engine(&all);

@@ -28,6 +28,8 @@ static const struct {
         {"name", 'n', true, CLI_NAME},
         {"files-only", 'f', false, CLI_FILES_ONLY},
         {"delete", 'D', false, CLI_DELETE},
+        {"images", 'i', true, CLI_IMAGES},
+        {"criu", 'C', true, CLI_CRIU},
         {"help", 'h', false, 0},
 };
 
@@ -60,6 +62,8 @@ static int take(struct cli_options *o, int letter, char **argv, struct err *err)
         case 'n': o->name = optarg; return 0;
         case 'f': o->files_only = true; return 0;
         case 'D': o->deletes = true; return 0;
+        case 'i': o->images = optarg; return 0;
+        case 'C': o->criu = optarg; return 0;
         case 'h': o->help = true; return 0;
         case 'c':
                 if (parse_u32(str_of(optarg), 1, COUNT_MAX, &o->count) < 0)

@@ -1,6 +1,6 @@
 // The command line against a real server: what it prints, what it passes on, what it exits with.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import fs from 'node:fs'
@@ -8,7 +8,7 @@ import { after, before, test } from 'node:test'
 
 import { Sandbox } from 'e2b'
 
-import { binary, sandglass, Server } from '../lib/server.mjs'
+import { binary, criuDir, imagesDir, sandglass, Server } from '../lib/server.mjs'
 import { until } from '../lib/wait.mjs'
 
 let server
@@ -261,9 +261,33 @@ test('doctor finds everything needed here, and says so as JSON, too', () => {
   assert.equal(r.status, 0, r.stdout)
   const { ok, checks } = JSON.parse(r.stdout)
   assert.equal(ok, true)
-  for (const name of ['root', 'namespaces', 'cgroups', 'overlay', 'idmapped mounts', 'packet filter', 'seccomp', 'data directory', 'disk'])
+  for (const name of ['root', 'namespaces', 'cgroups', 'overlay', 'idmapped mounts', 'packet filter', 'seccomp', 'data directory', 'image directory', 'disk'])
     assert.equal(checks.find((check) => check.name === name)?.state, 'ok', name)
   const plain = sandglass(['doctor'], { uid: 65534, gid: 65534 })
   assert.equal(plain.status, 1)
   assert.match(plain.stdout, /fix: /)
+})
+
+test('doctor looks for the template and CRIU where serve was told to', () => {
+  const hidden = 'mount --bind /dev/null /usr/bin/mmdebstrap && exec "$0" "$@"' // else the template could be made
+  const doctor = (...args) => {
+    const r = spawnSync('unshare', ['--mount', 'sh', '-c', hidden, binary, 'doctor', '--json', '--data', server.data, ...args], { encoding: 'utf8' })
+    const { checks } = JSON.parse(r.stdout)
+    return { status: r.status, ...Object.fromEntries(checks.map((check) => [check.name, check])) }
+  }
+  const told = doctor('--images', imagesDir(), '--criu', criuDir())
+  assert.deepEqual([told.status, told.template.state, told.template.detail], [0, 'ok', `base is in ${imagesDir()}`])
+  assert.ok(told['image directory'].detail.includes(imagesDir()))
+  assert.equal(told.CRIU.detail, `${fs.realpathSync(criuDir())}/tool dumped and restored two processes`)
+  const untold = doctor()
+  assert.deepEqual([untold.status, untold.template.state], [1, 'missing'])
+  assert.match(untold.template.fix, /--images DIR/)
+  assert.ok(!untold.CRIU.detail.includes(criuDir()))
+})
+
+test('doctor takes a data directory that is not there yet, also by a relative name', () => {
+  for (const data of ['not-yet', 'not/yet', './not/yet', `${server.data}/not/yet`]) {
+    const { checks } = JSON.parse(sandglass(['doctor', '--json', '--data', data], { cwd: server.data }).stdout)
+    for (const name of ['data directory', 'disk']) assert.equal(checks.find((check) => check.name === name).state, 'ok', `${data}: ${name}`)
+  }
 })

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "cli/conf.h"
 #include "control/role.h"
 #include "edge/role.h"
 #include "engine/role.h"
@@ -60,12 +61,27 @@ static int role_main(int argc, char **argv)
         return 2;
 }
 
+static const char version_usage[] = "usage: sandglass version [--json]\n";
+static const char help_usage[] = "usage: sandglass help [COMMAND]\n";
+
+static bool is_help(const char *word)
+{
+        return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
 static int version_main(int argc, char **argv)
 {
-        if (argc == 2 && strcmp(argv[1], "--json") == 0)
-                (void)printf("{\"version\":\"%s\"}\n", SANDGLASS_VERSION);
-        else
-                (void)printf("sandglass %s\n", SANDGLASS_VERSION);
+        bool is_json = argc == 2 && strcmp(argv[1], "--json") == 0;
+
+        if (argc == 2 && is_help(argv[1])) {
+                (void)fputs(version_usage, stdout);
+                return 0;
+        }
+        if (argc > 1 && !is_json) {
+                (void)fputs(version_usage, stderr);
+                return 2;
+        }
+        (void)printf(is_json ? "{\"version\":\"%s\"}\n" : "sandglass %s\n", SANDGLASS_VERSION);
         return 0;
 }
 
@@ -92,8 +108,8 @@ static const struct command_entry {
         {"template", template_main, template_usage, "make the base template"},
         {"criu", criu_main, criu_usage, "fetch the program behind pausing with memory"},
         {"down", down_main, down_usage, "end a server and its running sandboxes"},
-        {"version", version_main, "usage: sandglass version [--json]\n", "print the version"},
-        {"help", help_main, "usage: sandglass help [COMMAND]\n", "explain a command"},
+        {"version", version_main, version_usage, "print the version"},
+        {"help", help_main, help_usage, "explain a command"},
         {"role", role_main, "", NULL},
 };
 
@@ -111,13 +127,22 @@ static void print_commands(FILE *to)
         for (size_t i = 0; i < ARRAY_LEN(commands); i++)
                 if (commands[i].summary)
                         (void)fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
-        (void)fputs("\n`sandglass help COMMAND` says more.\n", to);
+        (void)fputs(
+                "\n`sandglass help COMMAND` says more.  Those that talk to a server find it by --data DIR, its data\n"
+                "directory, else by E2B_API_URL and E2B_API_KEY, else in " CLI_DEFAULT_DATA ".\n",
+                to);
 }
 
 static int help_main(int argc, char **argv)
 {
         const struct command_entry *c = argc > 1 ? find_command(argv[1]) : NULL;
 
+        if (argc == 2 && is_help(argv[1]))
+                argc = 1;
+        if (argc > 2) {
+                (void)fputs(help_usage, stderr);
+                return 2;
+        }
         if (argc > 1 && !c) {
                 (void)fprintf(stderr, "sandglass help: no command '%s'\n", argv[1]);
                 return 2;
@@ -137,7 +162,7 @@ int main(int argc, char **argv)
                 print_commands(stderr);
                 return 2;
         }
-        if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        if (is_help(argv[1]))
                 argv[1] = "help";
         if (strcmp(argv[1], "--version") == 0)
                 argv[1] = "version";

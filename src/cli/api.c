@@ -34,7 +34,7 @@ void api_close(struct api *a)
 }
 
 /* The server's own words for what went wrong. */
-static int refuse(unsigned status, const json_t *body, struct err *err)
+static int refuse(const struct api *a, unsigned status, const json_t *body, struct err *err)
 {
         const char *message = json_string_value(json_object_get(body, "message"));
         enum err_kind kind = status == 404                    ? ERR_NOT_FOUND
@@ -43,6 +43,12 @@ static int refuse(unsigned status, const json_t *body, struct err *err)
                              : status >= 400 && status < 500  ? ERR_INVALID
                                                               : ERR_INTERNAL;
 
+        if (status == 401)
+                return err_set(
+                        err, kind,
+                        "the server at %s does not know this API key: source its env file again, or name its data "
+                        "directory with --data",
+                        a->control.host);
         return err_set(err, kind, "%s", message ? message : http1_reason(status));
 }
 
@@ -67,7 +73,7 @@ static int exchange(struct api *a, const char *method, const char *target, json_
                 return r;
         got = answer.len ? json_loadb((const char *)buf_at(&answer), answer.len, 0, NULL) : json_object();
         if (status < 200 || status > 299)
-                r = refuse(status, got, err);
+                r = refuse(a, status, got, err);
         else if (!got)
                 r = err_set(err, ERR_INTERNAL, "the server's answer is no JSON");
         if (r == 0 && ret)

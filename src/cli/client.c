@@ -21,6 +21,7 @@
 int client_init(struct client *c, const char *url, struct err *err)
 {
         struct str rest = str_of(url), host, port = STR("80");
+        uint32_t number;
 
         *c = (struct client){.cancel = -1};
         if (!str_starts(rest, "http://"))
@@ -34,9 +35,9 @@ int client_init(struct client *c, const char *url, struct err *err)
                         break;
                 }
         }
-        if (host.n == 0 || port.n == 0 || port.n >= sizeof(c->port))
+        if (host.n == 0 || parse_u32(port, 1, UINT16_MAX, &number) < 0)
                 return err_set(err, ERR_INVALID, "'%s' is not http://host:port", url);
-        memcpy(c->port, port.p, port.n);
+        (void)snprintf(c->port, sizeof(c->port), "%u", number & UINT16_MAX);
         c->host = str_dup(rest);
         if (host.n > 2 && host.p[0] == '[')
                 host = (struct str){host.p + 1, host.n - 2};

@@ -19,10 +19,18 @@
 const char run_usage[] =
         "usage: sandglass run [-t TEMPLATE] [--timeout SECONDS] [-e NAME=VALUE]... [-w DIR] [-u USER] [--data DIR]"
         " [--] COMMAND...\n"
-        "Run a command in a new sandbox, which is ended with it.  Input, output and exit code are the command's.\n";
+        "Run a command in a new sandbox, which is ended with it.  Input, output and exit code are the command's.\n"
+        "  -t, --template TEMPLATE   what the sandbox begins with: a template or snapshot (default base)\n"
+        "  --timeout SECONDS         how long it may run at most (default 3600)\n"
+        "  -e, --env NAME=VALUE      a variable for everything in the sandbox\n"
+        "  -w, --workdir DIR         where the command begins (default: the user's home)\n"
+        "  -u, --user USER           as whom (default user, who may use sudo)\n";
 const char exec_usage[] =
         "usage: sandglass exec [-e NAME=VALUE]... [-w DIR] [-u USER] [--data DIR] SANDBOX [--] COMMAND...\n"
-        "Run a command in a running sandbox.  Input, output and exit code are the command's.\n";
+        "Run a command in a running sandbox.  Input, output and exit code are the command's.\n"
+        "  -e, --env NAME=VALUE   a variable for the command\n"
+        "  -w, --workdir DIR      where the command begins (default: the user's home)\n"
+        "  -u, --user USER        as whom (default user, who may use sudo)\n";
 const char ps_usage[] = "usage: sandglass ps [--json] [--data DIR]\nList the sandboxes: running, and paused.\n";
 const char kill_usage[] = "usage: sandglass kill [--data DIR] SANDBOX...\nEnd sandboxes.\n";
 

@@ -24,6 +24,9 @@ static int from_file(const char *data_dir, struct envfile *ret, struct err *err)
                                "no server at '%s' (no file env there): start `sandglass serve`, or name its directory "
                                "with --data, or set E2B_API_URL and E2B_API_KEY",
                                data_dir);
+        if (fd < 0 && errno == EACCES)
+                return err_set(err, ERR_DENIED,
+                               "'%s' is readable by root only: use sudo, or set E2B_API_URL and E2B_API_KEY", path);
         if (fd < 0)
                 return err_sys(err, -errno, "open '%s'", path);
         do {
@@ -37,9 +40,18 @@ static int from_file(const char *data_dir, struct envfile *ret, struct err *err)
         return r < 0 ? err_sys(err, r, "read '%s'", path) : 0;
 }
 
+/* NULL also for an empty one, which is how some shells take a variable back. */
+static const char *variable(const char *name)
+{
+        const char *text = getenv(name);
+
+        return text && text[0] ? text : NULL;
+}
+
 static int from_environment(struct envfile *ret, struct err *err)
 {
-        const char *url = getenv("E2B_API_URL"), *key = getenv("E2B_API_KEY"), *sandbox = getenv("E2B_SANDBOX_URL");
+        const char *url = variable("E2B_API_URL"), *key = variable("E2B_API_KEY"),
+                   *sandbox = variable("E2B_SANDBOX_URL");
 
         if (!key)
                 return err_set(err, ERR_INVALID, "E2B_API_URL is set, but E2B_API_KEY is not");
@@ -53,7 +65,7 @@ static int from_environment(struct envfile *ret, struct err *err)
 
 int cli_conf(const char *data_dir, struct envfile *ret, struct err *err)
 {
-        if (!data_dir && getenv("E2B_API_URL"))
+        if (!data_dir && variable("E2B_API_URL"))
                 return from_environment(ret, err);
         return from_file(data_dir ? data_dir : CLI_DEFAULT_DATA, ret, err);
 }

@@ -75,16 +75,19 @@ static int take(struct cli_options *o, int letter, char **argv, struct err *err)
                                        TIMEOUT_MAX_S);
                 return 0;
         case ':': return err_set(err, ERR_INVALID, "%s: needs a value", argv[optind - 1]);
-        default: return err_set(err, ERR_INVALID, "%s: unknown option", argv[optind - 1]);
+        default:
+                if (!str_starts(str_of(argv[optind - 1]), "--")) /* within "-xh" it is not past the word yet */
+                        return err_set(err, ERR_INVALID, "-%c: unknown option", optopt);
+                return err_set(err, ERR_INVALID, "%s: unknown option", argv[optind - 1]);
         }
 }
 
 int cli_options_parse(int argc, char **argv, unsigned takes, struct cli_options *ret, struct err *err)
 {
         struct option long_form[ARRAY_LEN(all) + 1] = {0};
-        char short_form[3 + 2 * ARRAY_LEN(all)] = "+:";
+        char short_form[4 + 2 * ARRAY_LEN(all)] = "+:h";
         struct cli_options o = {0};
-        size_t n = 0, m = 2;
+        size_t n = 0, m = strlen("+:h");
         int r = 0, letter;
 
         for (size_t i = 0; i < ARRAY_LEN(all); i++) {

@@ -9,7 +9,7 @@
 
 const char pause_usage[] = "usage: sandglass pause [--files-only] [--data DIR] SANDBOX...\n"
                            "Put sandboxes to rest: memory, running programs and files are kept, and nothing runs.\n"
-                           "  --files-only   keep the files only; programs end, and start anew by whoever resumes it\n";
+                           "  --files-only   keep the files only: programs end, and nothing runs after a resume\n";
 const char resume_usage[] = "usage: sandglass resume [--timeout SECONDS] [--files-only] [--data DIR] SANDBOX...\n"
                             "Let paused sandboxes run again where they stopped.\n"
                             "  --timeout SECONDS   how long each may run from now on (default: the server's, 300)\n"

@@ -20,6 +20,7 @@ struct criu_options {
         bool help;
 };
 
+/* 0, or the exit code after wrong use. */
 static int parse(int argc, char **argv, struct criu_options *o)
 {
         static const struct option options[] = {
@@ -32,16 +33,16 @@ static int parse(int argc, char **argv, struct criu_options *o)
         int which;
 
         optind = 0;
-        while ((which = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+        while ((which = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
                 switch (which) {
                 case 'd': o->data = optarg; break;
                 case 'c': o->criu = optarg; break;
                 case 'm': o->mirror = optarg; break;
                 case 'h': o->help = true; break;
-                default: return -1;
+                default: return usage_fault("criu", criu_usage, which, argv);
                 }
         }
-        return optind == argc ? 0 : -1;
+        return o->help || optind == argc ? 0 : usage_fault("criu", criu_usage, which, argv);
 }
 
 static int get(const struct criu_options *o, struct err *err)
@@ -49,7 +50,7 @@ static int get(const struct criu_options *o, struct err *err)
         AUTO_FREE char *base = path_absolute(o->criu ? o->criu : o->data), *dir = NULL;
 
         if (geteuid() != 0)
-                return err_set(err, ERR_DENIED, "needs root");
+                return err_set(err, ERR_DENIED, "needs root: try sudo");
         if (!base || asprintf(&dir, "%s%s", base, o->criu ? "" : "/criu") < 0)
                 return err_set(err, ERR_LIMIT, "out of memory");
         return criu_tool_get(dir, o->mirror, err);
@@ -60,10 +61,13 @@ int criu_main(int argc, char **argv)
         struct criu_options o = {.data = SERVE_DEFAULT_DATA};
         struct err err = {0};
         sigset_t set = sys_signals_to_end();
+        int code = parse(argc, argv, &o);
 
-        if (parse(argc, argv, &o) < 0 || o.help) {
-                (void)fputs(criu_usage, o.help ? stdout : stderr);
-                return o.help ? 0 : 2;
+        if (code != 0)
+                return code;
+        if (o.help) {
+                (void)fputs(criu_usage, stdout);
+                return 0;
         }
         (void)sigprocmask(SIG_BLOCK, &set, NULL);
         if (get(&o, &err) == 0) {

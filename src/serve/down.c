@@ -49,7 +49,7 @@ static int down(const char *data, struct err *err)
         if (!dir)
                 return err_set(err, ERR_LIMIT, "out of memory");
         if (geteuid() != 0)
-                return err_set(err, ERR_DENIED, "needs root");
+                return err_set(err, ERR_DENIED, "needs root: try sudo");
         if (access(dir, F_OK) < 0)
                 return err_sys(err, -errno, "data directory '%s'", dir);
         r = conf_defaults(&c, dir, err);
@@ -71,18 +71,15 @@ int down_main(int argc, char **argv)
         int which;
 
         optind = 0;
-        while ((which = getopt_long(argc, argv, "+:", options, NULL)) != -1) {
-                if (which == 'd') {
-                        data = optarg;
-                } else {
-                        (void)fputs(down_usage, which == 'h' ? stdout : stderr);
-                        return which == 'h' ? 0 : 2;
+        while ((which = getopt_long(argc, argv, "+:h", options, NULL)) != -1) {
+                switch (which) {
+                case 'd': data = optarg; break;
+                case 'h': (void)fputs(down_usage, stdout); return 0;
+                default: return usage_fault("down", down_usage, which, argv);
                 }
         }
-        if (optind < argc) {
-                (void)fputs(down_usage, stderr);
-                return 2;
-        }
+        if (optind < argc)
+                return usage_fault("down", down_usage, which, argv);
         log_setup("down", LOG_INFO);
         if (down(data, &err) == 0)
                 return 0;

@@ -1,12 +1,13 @@
 #include "serve/options.h"
 
 #include <getopt.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/auto.h"
 #include "base/err.h"
 
-enum { OPT_DATA = 256, OPT_CONFIG, OPT_CHECK, OPT_MIRROR, OPT_STOP, OPT_HELP, OPT_TEXT };
+enum { OPT_DATA = 256, OPT_CONFIG, OPT_CHECK, OPT_MIRROR, OPT_STOP, OPT_TEXT };
 
 /* Options from OPT_TEXT on are configuration keys under another name. */
 static const struct text_option {
@@ -24,7 +25,7 @@ static const struct option options[] = {
         {"check", no_argument, NULL, OPT_CHECK},
         {"mirror", required_argument, NULL, OPT_MIRROR},
         {"stop-sandboxes", no_argument, NULL, OPT_STOP},
-        {"help", no_argument, NULL, OPT_HELP},
+        {"help", no_argument, NULL, 'h'},
         {"listen", required_argument, NULL, OPT_TEXT + 0},
         {"tls-listen", required_argument, NULL, OPT_TEXT + 1},
         {"domain", required_argument, NULL, OPT_TEXT + 2},
@@ -35,6 +36,21 @@ static const struct option options[] = {
         {"criu", required_argument, NULL, OPT_TEXT + 7},
         {NULL, 0, NULL, 0},
 };
+
+int usage_fault(const char *command, const char *usage, int which, char **argv)
+{
+        const char *word = argv[which == -1 ? optind : optind - 1], letter[] = {'-', (char)optopt, 0};
+
+        if (which == '?' && !str_starts(str_of(word), "--")) /* within "-xh" optind is not past the word yet */
+                word = letter;
+        if (word)
+                (void)fprintf(stderr, "sandglass %s: %s: %s\n", command, word,
+                              which == ':'   ? "needs a value"
+                              : which == '?' ? "unknown option"
+                                             : "unexpected argument");
+        (void)fputs(usage, stderr);
+        return 2;
+}
 
 char *path_absolute(const char *path)
 {
@@ -87,9 +103,12 @@ static int take_option(int which, struct given *g, struct serve_options *o, char
         case OPT_MIRROR: return replace(&o->mirror, strdup(optarg), err);
         case OPT_CHECK: o->check = true; return 0;
         case OPT_STOP: (void)json_object_set_new(g->over, "stop_sandboxes", json_true()); return 0;
-        case OPT_HELP: o->help = true; return 0;
+        case 'h': o->help = true; return 0;
         case ':': return err_set(err, ERR_INVALID, "%s: needs a value", argv[optind - 1]);
-        case '?': return err_set(err, ERR_INVALID, "%s: unknown option", argv[optind - 1]);
+        case '?':
+                if (!str_starts(str_of(argv[optind - 1]), "--")) /* the same */
+                        return err_set(err, ERR_INVALID, "-%c: unknown option", optopt);
+                return err_set(err, ERR_INVALID, "%s: unknown option", argv[optind - 1]);
         default: return take_text(g, &texts[which - OPT_TEXT], optarg, err);
         }
 }
@@ -134,7 +153,7 @@ int serve_options_parse(int argc, char **argv, struct serve_options *ret, struct
         int r = 0, which;
 
         optind = 0; /* glibc: start over, also when called twice */
-        while (r == 0 && (which = getopt_long(argc, argv, "+:", options, NULL)) != -1)
+        while (r == 0 && (which = getopt_long(argc, argv, "+:h", options, NULL)) != -1)
                 r = take_option(which, &g, &o, argv, err);
         if (r == 0 && optind < argc)
                 r = err_set(err, ERR_INVALID, "%s: unexpected argument", argv[optind]);

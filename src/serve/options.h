@@ -21,5 +21,8 @@ struct serve_options {
 /* argv[0] is "serve".  ERR_INVALID names the option or key.  Options win over the config file. */
 int serve_options_parse(int argc, char **argv, struct serve_options *ret, struct err *err);
 void serve_options_done(struct serve_options *o);
+/* Wrong use: say what is wrong and print the usage; the exit code.  `which` is what getopt_long() returned last: ':', '?', or -1
+ * when an argument is too many. */
+int usage_fault(const char *command, const char *usage, int which, char **argv);
 /* A path made absolute against the working directory, malloc'd; NULL out of memory. */
 char *path_absolute(const char *path);

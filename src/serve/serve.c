@@ -123,6 +123,10 @@ static int make_certificate(const struct conf *c, struct err *err)
         struct err why = {0};
         int r;
 
+        if (c->tls_cert && access(c->tls_cert, R_OK) < 0)
+                return err_sys(err, -errno, "tls_cert: read '%s'", c->tls_cert);
+        if (c->tls_key && access(c->tls_key, R_OK) < 0)
+                return err_sys(err, -errno, "tls_key: read '%s'", c->tls_key);
         if (c->tls_cert)
                 return 0;
         r = dir && name ? tls_local_ca(dir, name, err) : err_set(err, ERR_LIMIT, "out of memory");

@@ -21,6 +21,7 @@ struct template_options {
         bool rebuild, help;
 };
 
+/* 0, or the exit code after wrong use. */
 static int parse(int argc, char **argv, struct template_options *o)
 {
         static const struct option options[] = {
@@ -31,17 +32,21 @@ static int parse(int argc, char **argv, struct template_options *o)
         int which;
 
         optind = 0;
-        while ((which = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+        while ((which = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
                 switch (which) {
                 case 'd': o->data = optarg; break;
                 case 'i': o->images = optarg; break;
                 case 'm': o->mirror = optarg; break;
                 case 'r': o->rebuild = true; break;
                 case 'h': o->help = true; break;
-                default: return -1;
+                default: return usage_fault("template", template_usage, which, argv);
                 }
         }
-        return o->help || (optind == argc - 1 && strcmp(argv[optind], "base") == 0) ? 0 : -1;
+        if (o->help)
+                return 0;
+        if (optind < argc && strcmp(argv[optind], "base") == 0 && ++optind == argc)
+                return 0;
+        return usage_fault("template", template_usage, which, argv);
 }
 
 static int make(const struct template_options *o, struct err *err)
@@ -50,7 +55,7 @@ static int make(const struct template_options *o, struct err *err)
         int r;
 
         if (geteuid() != 0)
-                return err_set(err, ERR_DENIED, "needs root");
+                return err_set(err, ERR_DENIED, "needs root: try sudo");
         if (o->images)
                 images = path_absolute(o->images);
         else if (asprintf(&images, "%s/images", o->data) < 0)
@@ -68,10 +73,13 @@ int template_main(int argc, char **argv)
         struct template_options o = {.data = SERVE_DEFAULT_DATA};
         struct err err = {0};
         sigset_t set = sys_signals_to_end();
+        int code = parse(argc, argv, &o);
 
-        if (parse(argc, argv, &o) < 0 || o.help) {
-                (void)fputs(template_usage, o.help ? stdout : stderr);
-                return o.help ? 0 : 2;
+        if (code != 0)
+                return code;
+        if (o.help) {
+                (void)fputs(template_usage, stdout);
+                return 0;
         }
         (void)sigprocmask(SIG_BLOCK, &set, NULL);
         if (make(&o, &err) == 0)

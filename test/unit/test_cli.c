@@ -55,6 +55,17 @@ static void wrong_use_is_refused(void)
         CHECK_INT(PARSE(ALL, &o, &e, "-e", "x"), <, 0);
         CHECK_STR(e.msg, "-e x: must be NAME=VALUE");
         CHECK_INT(PARSE(ALL, &o, &e, "-e"), <, 0);
+        CHECK_INT(PARSE(ALL, &o, &e, "-xh", "true"), <, 0);
+        CHECK_STR(e.msg, "-x: unknown option");
+}
+
+static void help_has_a_short_form(void)
+{
+        AUTO(cli_options_done) struct cli_options o = {0};
+        struct err e = {0};
+
+        CHECK_INT(PARSE(CLI_DATA, &o, &e, "-h"), ==, 0);
+        CHECK(o.help);
 }
 
 static void copies_names_and_files(void)
@@ -84,8 +95,8 @@ static void addresses_are_taken_apart(void)
                 {"http://[::1]:81/x", "[::1]:81", "::1", "81"},
                 {"http://[::1]", "[::1]", "::1", "80"},
         };
-        static const char *const bad[] = {"https://a:1", "http://",         "http://:80",
-                                          "http://a:",   "http://a:123456", "a:1"};
+        static const char *const bad[] = {"https://a:1",    "http://",    "http://:80", "http://a:", "http://a:123456",
+                                          "http://a:65536", "http://a:0", "http://a:x", "a:1"};
         struct err e = {0};
 
         for (size_t i = 0; i < ARRAY_LEN(good); i++) {
@@ -157,6 +168,7 @@ int main(void)
         RUN(options_end_where_the_command_begins);
         RUN(two_dashes_end_them_too);
         RUN(wrong_use_is_refused);
+        RUN(help_has_a_short_form);
         RUN(copies_names_and_files);
         RUN(addresses_are_taken_apart);
         RUN(exit_codes_are_as_shells_say_them);

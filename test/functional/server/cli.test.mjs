@@ -106,14 +106,31 @@ test('an unknown template, an unknown sandbox, no server: said in words, exit co
   assert.match(nobody.stderr, /no server at/)
 })
 
+test('a server that cannot be used: why, and what to do', () => {
+  const environment = (exports) => sandglass(['ps'], { env: { PATH: process.env.PATH, ...exports } })
+  const wrong = environment({ E2B_API_URL: server.apiUrl, E2B_API_KEY: `e2b_${'0'.repeat(40)}` })
+  assert.deepEqual([wrong.status, wrong.stderr], [1, `sandglass ps: the server at ${new URL(server.apiUrl).host} does not know this API key: source its env file again, or name its data directory with --data\n`])
+  assert.match(environment({ E2B_API_URL: server.apiUrl, E2B_API_KEY: '' }).stderr, /E2B_API_URL is set, but E2B_API_KEY is not/)
+  assert.match(environment({ E2B_API_URL: 'http://127.0.0.1:99999', E2B_API_KEY: 'k' }).stderr, /is not http:\/\/host:port/)
+  assert.equal(environment({ E2B_API_URL: '', E2B_API_KEY: '' }).stderr, environment({}).stderr)
+  const nobody = sandglass(['ps', '--data', server.data], { uid: 65534, gid: 65534 })
+  assert.match(nobody.stderr, /env' is readable by root only: use sudo/)
+})
+
 test('wrong use: exit code 2 and the usage', () => {
   for (const args of [['run'], ['run', '--frob'], ['exec', 'i0'], ['kill'], ['ps', 'x'], ['frob'], [], ['run', '--timeout', 'x', 'true']]) {
     const r = sandglass(args)
     assert.equal(r.status, 2, args.join(' '))
     assert.match(r.stderr, /usage:/, args.join(' '))
   }
+  for (const [word, ...args] of [['--frob', 'down'], ['x', 'down'], ['--data', 'down'], ['--frob', 'criu'], ['x', 'criu'], ['x', 'template'], ['-x', 'template', 'base'], ['', 'version'], ['', 'help', 'run']]) {
+    const r = sandglass([...args, word])
+    assert.equal(r.status, 2, `${args} ${word}`)
+    assert.match(r.stderr, new RegExp(`^${word && `sandglass ${args[0]}: ${word}: .*\n`}usage: sandglass ${args[0]} `), `${args} ${word}`)
+  }
   assert.equal(sandglass(['help']).status, 0)
-  assert.match(sandglass(['run', '--help']).stdout, /^usage: sandglass run/)
+  for (const command of ['run', 'ps', 'serve', 'down', 'criu', 'template', 'version', 'doctor'])
+    for (const help of ['-h', '--help']) assert.match(sandglass([command, help]).stdout, new RegExp(`^usage: sandglass ${command} `))
   assert.match(sandglass(['version', '--json']).stdout, /^{"version":"[0-9.]+"}\n$/)
 })
 

@@ -129,6 +129,12 @@ test('bad options and configuration: named, exit code 2 or 1', async () => {
   fs.rmSync(dir, { recursive: true, force: true })
 })
 
+test('a certificate that is not there is named at once', async () => {
+  const { code, log } = await refused({ args: ['--tls-cert', '/no/such/cert.pem', '--tls-key', '/no/such/key.pem'] })
+  assert.equal(code, 1)
+  assert.equal(log, "sandglass serve: tls_cert: read '/no/such/cert.pem': No such file or directory\n")
+})
+
 test('SIGTERM ends the server and leaves sandboxes running; a new server takes them over', async () => {
   let server = await Server.start()
   try {

@@ -11,7 +11,7 @@
 const char snapshot_usage[] =
         "usage: sandglass snapshot [--name NAME[:TAG]] [--json] [--data DIR] SANDBOX\n"
         "Keep a sandbox as it is now, and print the snapshot's id: a template to make others from, programs running.\n"
-        "The sandbox itself goes on.\n";
+        "The sandbox itself goes on.  A paused one has to be resumed first.\n";
 const char snapshots_usage[] = "usage: sandglass snapshots [--json] [--data DIR] [SANDBOX]\n"
                                "       sandglass snapshots --delete [--data DIR] SNAPSHOT...\n"
                                "List the snapshots, newest first (of one sandbox), or delete some.\n";
@@ -41,9 +41,20 @@ struct deed {
         const char *command, *doing, *action, *usage;
         unsigned takes;
         int arg_count;
+        bool wants_running; /* a paused sandbox will not do */
         json_t *(*body)(const struct cli_options *o);
         int (*show)(const struct cli_options *o, const json_t *got); /* the exit code */
 };
+
+/* The API has no word of its own for a paused sandbox where it wants a running one: there is none, it says. */
+static void explain_refusal(struct api *api, const char *id, struct err *err)
+{
+        struct api_sandbox now = {0};
+        struct err ignored = {0};
+
+        if (err->kind == ERR_NOT_FOUND && api_get(api, id, &now, &ignored) == 0 && now.is_paused)
+                (void)err_set(err, ERR_CONFLICT, "%s is paused: `sandglass resume %s` lets it run again", id, id);
+}
 
 static int deed_main(const struct deed *deed, int argc, char **argv)
 {
@@ -61,6 +72,8 @@ static int deed_main(const struct deed *deed, int argc, char **argv)
         progress_start(&p, &api.control, deed->doing, o.args[0]);
         r = api_act(&api, &(struct api_act){"", o.args[0], deed->action, deed->body(&o)}, &got, &err);
         progress_end(&p);
+        if (r < 0 && deed->wants_running)
+                explain_refusal(&api, o.args[0], &err);
         api_close(&api);
         code = r < 0 ? cli_fail(deed->command, &err) : deed->show(&o, got);
         json_decref(got);
@@ -91,6 +104,7 @@ int snapshot_main(int argc, char **argv)
                                          .usage = snapshot_usage,
                                          .takes = CLI_DATA | CLI_JSON | CLI_NAME,
                                          .arg_count = 1,
+                                         .wants_running = true,
                                          .body = snapshot_body,
                                          .show = snapshot_show};
 

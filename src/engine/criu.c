@@ -26,6 +26,7 @@
 #define GHOST_BYTES_MAX                                                                                                \
         (1u << 30) /* deleted files that somebody still has open are part of the image up to this size */
 #define SCAN_PATHS_MAX 64
+#define DUMP_MS_MAX 600000 /* a killed CRIU leaves the processes spoilt: long after any dump is done */
 #define RESTORE_MS 30000u
 #define RESTORE_BYTES_PER_MS (10u << 10) /* 10 MB/s */
 enum { LOG_ERRORS = 1, LOG_ALL = 4 };
@@ -144,7 +145,7 @@ static int hear_dump(struct criu_worker *w, const struct criu_dump *d, struct bu
         if (r < 0)
                 return err_sys(err, r, "hear CRIU");
         do {
-                r = criu_worker_receive(w, -1, in, a, err); /* a killed CRIU could leave them spoilt */
+                r = criu_worker_receive(w, DUMP_MS_MAX, in, a, err);
                 if (r < 0 || a->type != CRIU_RPC_NOTIFY)
                         break;
                 if (d->on_written && str_is(a->script, "post-dump"))
@@ -164,6 +165,7 @@ static int dump_once(const struct criu_tool *t, const struct criu_dump *d, unsig
         struct err refusal = {0};
         struct criu_call call = {
                 .tool = t, .paths = {d->images, d->freeze_cgroup}, .path_count = d->freeze_cgroup ? 2 : 1};
+        AUTO_CLOSE int proc_dir = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
         struct criu_worker w;
         int r = dump_options(&options, d, log_level);
 
@@ -174,6 +176,8 @@ static int dump_once(const struct criu_tool *t, const struct criu_dump *d, unsig
         r = criu_worker_start(&w, &call, err);
         if (r < 0)
                 return r;
+        w.proc_dir = proc_dir;
+        w.subject = proc_dir < 0 ? 0 : d->pid;
         r = criu_worker_send(&w, &message, err);
         if (r == 0)
                 r = hear_dump(&w, d, &in, &a, &refusal, err);

@@ -27,6 +27,7 @@
 #define KDAT_BYTES_MAX (64u << 10)
 #define SAID_BYTES_MAX 1024
 #define NAME_BYTES_MAX 64
+#define SLICE_MS 250
 #define BIT(cap) (1ull << (cap))
 
 /* CRIU is root and regains by its start what the engine gave up: it needs most of it (SYS_ADMIN, SYS_PTRACE, CHECKPOINT_RESTORE,
@@ -251,19 +252,28 @@ int criu_worker_send(struct criu_worker *w, const struct buf *message, struct er
         return n < 0 ? err_sys(err, -errno, "ask CRIU") : 0;
 }
 
+/* The first process of a sandbox that was killed waits for all others there; those wait for CRIU, which traces them; and
+ * CRIU waits for the first.  Nothing tells that, so it is looked for. */
 static int await_answer(struct criu_worker *w, int limit_ms, struct err *err)
 {
         struct pollfd p = {.fd = w->sock, .events = POLLIN};
-        int n;
+        bool is_ending = false;
+        int left_ms = limit_ms, n = 0;
 
-        do
-                n = poll(&p, 1, limit_ms);
-        while (n < 0 && errno == EINTR);
+        while (n == 0 && left_ms > 0 && !is_ending) {
+                n = poll(&p, 1, left_ms < SLICE_MS ? left_ms : SLICE_MS);
+                left_ms -= SLICE_MS;
+                if (n < 0 && errno == EINTR)
+                        n = 0;
+                is_ending = n == 0 && w->subject && sys_is_ending(w->proc_dir, w->subject);
+        }
         if (n < 0)
                 return err_sys(err, -errno, "wait for CRIU");
         if (n > 0)
                 return 0;
         (void)kill(-w->pid, SIGKILL); /* its group: it is a leader */
+        if (is_ending)
+                return err_set(err, ERR_TIMEOUT, "the sandbox ended meanwhile");
         return err_set(err, ERR_TIMEOUT, "CRIU did not come to an end in %d s", limit_ms / 1000);
 }
 

@@ -19,6 +19,8 @@ struct criu_worker {
         int run;         /* its /run: a mount */
         int said;        /* file with what it wrote to stdout and stderr */
         int run_dir;     /* criu_tool.run_dir, opened */
+        pid_t subject;   /* what it works on: when that is ending, CRIU is killed; 0: nothing */
+        int proc_dir;    /* /proc; borrowed; for that */
         char boot_id[40];
 };
 
@@ -36,6 +38,6 @@ void criu_worker_done(struct criu_worker *w); /* waits for its end */
 
 int criu_worker_send(struct criu_worker *w, const struct buf *message, struct err *err);
 /* The next answer; its text lies in *in.  ERR_UNAVAILABLE: it ended instead, with what it said last.  ERR_TIMEOUT: none came
- * in that time (negative: no limit), and it was killed, with every process it had made but those it restored fully. */
+ * in that time, or its subject is ending, and it was killed, with every process it had made but those it restored fully. */
 int criu_worker_receive(struct criu_worker *w, int limit_ms, struct buf *in, struct criu_rpc_answer *ret,
                         struct err *err);

@@ -9,6 +9,7 @@
 #include "engine/adopt.h"
 #include "engine/janitor.h"
 #include "sys/fs.h"
+#include "sys/proc.h"
 
 static void free_memory(struct task *t)
 {
@@ -34,6 +35,18 @@ static void read_error(const json_t *answer, struct err *err)
                               msg ? msg : "no reason was given");
 }
 
+/* Its end and its worker's last word arrive in any order; the end counts. */
+static void notice_death(struct guest *s)
+{
+        bool is_worked_on = s->state == GUEST_PAUSING || s->state == GUEST_COPYING || s->state == GUEST_WAKING ||
+                            s->state == GUEST_BUSY;
+
+        if (is_worked_on && s->death.loop && sys_pidfd_is_dead(s->death.fd)) {
+                loop_del(&s->death);
+                s->is_dead = true;
+        }
+}
+
 static void on_done(struct vault_job *j, const json_t *answer, int *fds, size_t nfds)
 {
         struct work *w = CONTAINER_OF(j, struct work, job);
@@ -49,6 +62,7 @@ static void on_done(struct vault_job *j, const json_t *answer, int *fds, size_t 
                         (void)work_note_remove(dir); /* before anybody looks what there is: adopt_settle() */
         }
         sweeper_call(&s->engine->sweeper); /* workers throw things away, too */
+        notice_death(s);
         w->on_done(w, answer, &err, fds, nfds);
         work_free(w);
 }

@@ -79,6 +79,7 @@ static int copy_it(struct copying *c, struct err *err)
         if (r < 0) {
                 worker_dump_discard(&c->dump);
                 worker_discard(c->dump.conf, c->dump.dir, WORKER_COPY);
+                worker_dump_await_end(&c->dump);
         }
         worker_point(c->dump.conf, "sealed");
         return r;

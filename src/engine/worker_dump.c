@@ -16,11 +16,13 @@
 #include "engine/worker_envd.h"
 #include "engine/worker_files.h"
 #include "sys/fs.h"
+#include "sys/proc.h"
 
 #define FREEZE_MS 10000
 /* What CRIU needs to restore them grows by the square of their number, as does its time: more would be saved in minutes, and
  * could not be brought back within SPARE_MEMORY (worker_wake.c). */
 #define PROCESSES_MAX 1000u
+#define DYING_MS 5000
 #define VFORK_ROUNDS 20u /* each lets it run a millisecond longer */
 
 void worker_dump_init(struct worker_dump *d, const struct worker_conf *c, const json_t *job)
@@ -214,6 +216,14 @@ int worker_dump_write(struct worker_dump *d, struct err *err)
         if (r < 0)
                 sums_stop(&d->sums);
         return r;
+}
+
+void worker_dump_await_end(const struct worker_dump *d)
+{
+        AUTO_CLOSE int fd = sys_is_ending(d->conf->proc_dir, d->pid) ? sys_pidfd_open(d->pid) : -1;
+
+        if (fd >= 0)
+                (void)sys_pidfd_wait(fd, DYING_MS);
 }
 
 void worker_dump_discard(const struct worker_dump *d)

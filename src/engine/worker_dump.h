@@ -29,6 +29,8 @@ void worker_dump_init(struct worker_dump *d, const struct worker_conf *c, const 
 /* Freeze, and wait for it. */
 int worker_dump_freeze(const struct worker_dump *d, struct err *err);
 void worker_dump_thaw(const struct worker_dump *d);
+/* After a failure: when it failed because the sandbox is ending, that has an end; then the engine knows, too. */
+void worker_dump_await_end(const struct worker_dump *d);
 /* Frozen, and still so afterwards: images into checkpoints/<checkpoint>, which must not be there. */
 int worker_dump_write(struct worker_dump *d, struct err *err);
 /* What was written goes. */

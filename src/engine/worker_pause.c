@@ -82,6 +82,7 @@ static void undo(const struct pausing *p)
         worker_dump_discard(d);
         worker_discard(d->conf, d->dir, REMAPS_DIR);
         worker_dump_thaw(d);
+        worker_dump_await_end(d);
 }
 
 static int pause_it(struct pausing *p, struct err *err)

@@ -66,7 +66,7 @@ int sys_pidfd_wait(int pidfd, int timeout_ms)
         return n == 0 ? -ETIMEDOUT : 0;
 }
 
-int sys_start_time(int proc_dir, pid_t pid, uint64_t *ret)
+static int read_stat(int proc_dir, pid_t pid, int wanted, uint64_t *ret)
 {
         char path[32], text[2048];
         struct str rest, field = {0};
@@ -81,10 +81,24 @@ int sys_start_time(int proc_dir, pid_t pid, uint64_t *ret)
         if (!p || p[1] != ' ')
                 return -EBADMSG;
         rest = str_of(p + 2);
-        for (int at = 3; at <= 22; at++)
-                if (!str_cut(&rest, ' ', &field) && at < 22)
+        for (int at = 3; at <= wanted; at++)
+                if (!str_cut(&rest, ' ', &field) && at < wanted)
                         return -EBADMSG;
         return parse_u64(field, 0, UINT64_MAX, ret);
+}
+
+int sys_start_time(int proc_dir, pid_t pid, uint64_t *ret)
+{
+        return read_stat(proc_dir, pid, 22, ret);
+}
+
+bool sys_is_ending(int proc_dir, pid_t pid)
+{
+        const uint64_t exiting = 0x4; /* PF_EXITING, from <linux/sched.h> of the kernel itself */
+        uint64_t flags;
+        int r = read_stat(proc_dir, pid, 9, &flags);
+
+        return r == -ENOENT || r == -ESRCH || (r == 0 && flags & exiting);
 }
 
 int sys_boot_id(char out[SYS_BOOT_ID_MAX])

@@ -22,6 +22,9 @@ int sys_pidfd_wait(int pidfd, int timeout_ms);
 
 /* Field 22 of /proc/PID/stat: with the pid and the boot id it names one process for good. */
 int sys_start_time(int proc_dir, pid_t pid, uint64_t *ret);
+/* It has begun to exit, or is gone: from then on it runs nothing, but the first process of a PID namespace may still wait
+ * for the others there. */
+bool sys_is_ending(int proc_dir, pid_t pid);
 #define SYS_BOOT_ID_MAX 40
 int sys_boot_id(char out[SYS_BOOT_ID_MAX]);
 

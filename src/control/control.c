@@ -162,8 +162,13 @@ static const char *find_signer(const char *query, const char *operation, void *a
         return signers_find(arg, query, operation);
 }
 
+static const char *find_bearer(struct str token, void *arg)
+{
+        return signers_find_token(arg, token);
+}
+
 static const struct feed_ops feed_ops = {
-        .find = find_route, .signer = find_signer, .wake = on_wake, .forget = on_forget};
+        .find = find_route, .signer = find_signer, .bearer = find_bearer, .wake = on_wake, .forget = on_forget};
 
 int control_init(struct control *c, const struct conf *conf, struct loop *loop, int64_t (*now_ns)(void),
                  int64_t (*boot_ns)(void), struct err *err)

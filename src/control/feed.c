@@ -64,14 +64,27 @@ static void answer_route(struct edge *e, const char *id, json_t *req)
                         : refusal(req, ERR_NOT_FOUND, "no such sandbox"));
 }
 
+static void answer_owner(struct edge *e, json_t *req, const char *id, const char *why_not)
+{
+        answer(e,
+               id ? json_pack("{s:O*,s:b,s:s}", "req", req, "ok", 1, "id", id) : refusal(req, ERR_NOT_FOUND, why_not));
+}
+
+static void answer_token(struct edge *e, const json_t *msg, json_t *req)
+{
+        const json_t *token = json_object_get(msg, "access_token");
+        struct str text = {json_string_value(token), json_string_length(token)};
+
+        answer_owner(e, req, text.n ? e->feed->ops->bearer(text, e->feed->arg) : NULL, "nobody has it");
+}
+
 static void answer_signed(struct edge *e, const json_t *msg, json_t *req)
 {
         const char *query = json_string_value(json_object_get(msg, "query"));
         const char *operation = json_string_value(json_object_get(msg, "operation"));
         const char *id = query && operation ? e->feed->ops->signer(query, operation, e->feed->arg) : NULL;
 
-        answer(e, id ? json_pack("{s:O*,s:b,s:s}", "req", req, "ok", 1, "id", id)
-                     : refusal(req, ERR_NOT_FOUND, "nobody signed it"));
+        answer_owner(e, req, id, "nobody signed it");
 }
 
 void feed_wake_answer(struct feed_wake *w, json_t *route, const struct err *err)
@@ -116,8 +129,11 @@ static void on_message(struct channel *ch, json_t *msg, int *fds, size_t nfds, v
                 take_wake(e, msg, req);
         else if (op && strcmp(op, "signed") == 0)
                 answer_signed(e, msg, req);
+        else if (op && strcmp(op, "token") == 0)
+                answer_token(e, msg, req);
         else
-                answer(e, refusal(req, ERR_INVALID, "expected op 'signed', or 'route' or 'wake' with an id"));
+                answer(e,
+                       refusal(req, ERR_INVALID, "expected op 'signed' or 'token', or 'route' or 'wake' with an id"));
 }
 
 int feed_accept(struct feed *f, int fd)

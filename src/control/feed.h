@@ -1,9 +1,10 @@
-/* feed.h - the edges' view of the sandboxes: answers `route`, `signed` and `wake`, tells every edge when one changes or ends. */
+/* feed.h - the edges' view of the sandboxes: answers `route`, `signed`, `token` and `wake`, tells every edge when one changes or ends. */
 #pragma once
 #include <jansson.h>
 #include <stddef.h>
 
 #include "base/list.h"
+#include "base/str.h"
 #include "io/listener.h"
 #include "io/loop.h"
 
@@ -24,6 +25,8 @@ struct feed_ops {
         json_t *(*find)(const char *id, void *arg); /* new reference to the route, or NULL */
         /* The id of the sandbox the URL with this query was signed for, borrowed, or NULL. */
         const char *(*signer)(const char *query, const char *operation, void *arg);
+        /* The id of the sandbox that has this access token, borrowed, or NULL. */
+        const char *(*bearer)(struct str token, void *arg);
         /* The message: id, port, access_token.  May be answered at once or later. */
         void (*wake)(struct feed_wake *w, const json_t *msg, void *arg);
         void (*forget)(struct feed_wake *w, void *arg); /* the edge is gone: w is, too, after this */

@@ -20,6 +20,7 @@
 #include "base/map.h"
 #include "control/durable.h"
 #include "control/engine_link.h"
+#include "control/tokens.h"
 #include "io/loop.h"
 #include "model/deadlines.h"
 #include "model/sandbox.h"
@@ -58,8 +59,9 @@ struct life {
         struct sandbox sandbox;
         struct team *team; /* borrowed; NULL: a stranger, found living without a row */
         struct deadline deadline;
-        struct list node;    /* among the team's or strangers: all lives */
-        struct list waiters; /* for the end of the transition */
+        struct list node;      /* among the team's or strangers: all lives */
+        struct list waiters;   /* for the end of the transition */
+        char token[TOKEN_MAX]; /* the daemon's, as signers.c derived it; "": not asked for yet */
         /* the transition */
         enum life_step step;
         struct engine_call call; /* its step at the engine */

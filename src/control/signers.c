@@ -7,7 +7,7 @@
 #include "wire/signature.h"
 #include "wire/url.h"
 
-/* It will be asked for again, and whoever has one such URL may ask as often as he likes: found first from now on. */
+/* It will be asked for again, and whoever has one such URL or token may ask as often as he likes: found first from now on. */
 static void find_first(struct control *c, struct life *l)
 {
         list_remove(&l->node);
@@ -22,10 +22,31 @@ static bool may_sign(const struct life *l)
         return l->team && l->sandbox.is_secured && state != SANDBOX_STARTING && state != SANDBOX_KILLING;
 }
 
+/* Derived once: to look at all of them is then cheap. */
+static struct str token_of(const struct control *c, struct life *l)
+{
+        if (!l->token[0])
+                token_envd(c->seed, l->sandbox.id, l->token);
+        return (struct str){l->token, SHA256_HEX_LEN};
+}
+
+const char *signers_find_token(struct control *c, struct str token)
+{
+        LIST_EACH (node, &c->lives.all) {
+                struct life *l = LIST_ENTRY(node, struct life, node);
+
+                if (!may_sign(l) || !str_eq_secret(token, token_of(c, l)))
+                        continue;
+                find_first(c, l);
+                return l->sandbox.id;
+        }
+        return NULL;
+}
+
 const char *signers_find(struct control *c, const char *query, const char *operation)
 {
         AUTO_FREE char *path = NULL, *user = NULL, *given = NULL, *expiration = NULL;
-        char token[TOKEN_MAX], want[SIGNATURE_MAX];
+        char want[SIGNATURE_MAX];
         struct str q = str_of(query);
         struct sha256 begun;
 
@@ -39,8 +60,7 @@ const char *signers_find(struct control *c, const char *query, const char *opera
 
                 if (!may_sign(l))
                         continue;
-                token_envd(c->seed, l->sandbox.id, token);
-                signature_end(&begun, token, expiration, want);
+                signature_end(&begun, token_of(c, l).p, expiration, want);
                 if (!str_eq_secret(str_of(given), str_of(want)))
                         continue;
                 find_first(c, l);

@@ -23,6 +23,7 @@
 
 struct client;
 struct edge;
+struct owner_way;
 struct sandbox;
 struct upstream;
 
@@ -55,18 +56,20 @@ struct exchange { /* one request and its answer */
         struct upstream *upstream; /* owned */
         struct sandbox *sandbox;   /* borrowed; set while hooked into its `live` */
         struct list in_sandbox;    /* in sandbox->live */
-        struct list wait;          /* in sandbox->waiters, edge->dials or edge->signed_urls */
+        struct list wait;          /* in sandbox->waiters, edge->dials or an owner_way */
         struct sandbox *waits_for; /* while in sandbox->waiters */
         uint64_t wake_key;         /* while in there to wake it: tells credentials apart */
         uint64_t dial_req;         /* while in edge->dials */
         uint64_t dial_since_ms;    /* its first dial; 0: none yet */
         unsigned closed_count;     /* dials that found the port closed */
-        uint64_t signed_req;       /* while in edge->signed_urls */
+        uint64_t owner_req;        /* while in owner_way */
+        struct owner_way *owner_way;
         enum wait_result route_wait, dial_wait;
         char id[SANDBOX_ID_MAX];
         uint16_t port;
         unsigned client_minor, status, interim_count;
         bool is_api, to_head, is_html, is_upgrade, expects_continue, is_idempotent;
+        bool is_told;        /* `id` is what control said, just now (owner.h) */
         bool must_be_fresh;  /* a kept connection failed once already */
         bool awaits_open;    /* counted in its sandbox's open_waiter_count */
         bool has_doubted;    /* its sandbox was not there once already, and control was asked again */

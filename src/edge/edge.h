@@ -3,7 +3,7 @@
  * conn.h     a client's connection, h1.h or h2.h                           client.h    who asks: the machine of a request
  * request.h  where a request goes                                          exchange.h  one request and its answer
  * routes.h   which sandboxes there are                                     wake.h      those at rest
- * signed.h   whose a signed URL is
+ * owner.h    whose a request is that names no sandbox: signed.h, token.h
  * dial.h     sockets into sandboxes                                        upstream.h  connections kept for reuse
  * tunnel.h   after 101 */
 #pragma once
@@ -17,6 +17,7 @@
 #include "edge/block.h"
 #include "edge/limits.h"
 #include "edge/link.h"
+#include "edge/owner.h"
 #include "edge/shortcut.h"
 #include "io/listener.h"
 #include "io/loop.h"
@@ -24,6 +25,7 @@
 #include "wire/http1.h"
 
 struct h2_setup;
+struct token_kept;
 struct tls_context;
 
 struct edge {
@@ -51,9 +53,8 @@ struct edge {
         const char *refusal; /* what control said, while those it concerns are told */
         uint64_t last_req;
 
-        struct list signed_urls; /* signed.h: clients that wait for whose theirs is */
-        size_t signed_count;
-        struct budget unsigned_urls; /* that were nobody's */
+        struct owner_way by_signature, by_token; /* owner.h */
+        struct token_kept *tokens;               /* TOKENS_KEPT of them, owned; token.h */
 
         struct link dial_link; /* dial.h */
         struct list dials;     /* waiting clients */

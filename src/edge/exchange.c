@@ -53,11 +53,11 @@ void exchange_done(struct client *c)
         x->method[0] = 0;
         routes_forget(c);
         dial_forget(c);
-        signed_forget(c);
+        owner_forget(c);
         let_go_of_upstream(x);
         routes_unhook(c);
         x->route_wait = x->dial_wait = WAIT_NOTHING;
-        x->must_be_fresh = x->has_doubted = false;
+        x->must_be_fresh = x->has_doubted = x->is_told = false;
         x->wait_until_ms = x->started_us = x->dial_since_ms = 0;
         x->closed_count = 0;
         x->id[0] = 0;

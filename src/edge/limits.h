@@ -4,6 +4,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct owner_limits {
+        size_t asked_max;                      /* at a time */
+        unsigned nobodys_burst, nobodys_per_s; /* that turned out to be no sandbox's */
+};
+
 struct edge_limits {
         unsigned head_timeout_ms;                /* from the first byte to the whole head */
         unsigned idle_timeout_ms;                /* between requests */
@@ -25,8 +30,7 @@ struct edge_limits {
         size_t wakes_max;                        /* sandboxes being woken at a time */
         size_t wake_waiters_max;                 /* requests that wait for one of them */
         size_t waiters_max;                      /* ... altogether, before nobody else may wait for a wake */
-        size_t signed_max;                       /* signed URLs asked for at a time */
-        unsigned unsigned_burst, unsigned_per_s; /* ... that nobody signed */
+        struct owner_limits signed_urls, tokens; /* requests that name no sandbox */
         size_t dials_max;                        /* sockets asked for at a time */
         size_t open_waiters_max; /* requests that wait for a port of one sandbox to open; each dials a few times */
         unsigned interim_max;    /* 1xx answers to one request */

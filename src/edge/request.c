@@ -9,9 +9,11 @@
 #include "edge/client.h"
 #include "edge/dial.h"
 #include "edge/edge.h"
+#include "edge/owner.h"
 #include "edge/rewrite.h"
 #include "edge/routes.h"
 #include "edge/signed.h"
+#include "edge/token.h"
 #include "edge/upstream.h"
 #include "edge/wake.h"
 #include "model/route.h"
@@ -347,6 +349,16 @@ static void send_to_sandbox(struct client *c, const struct http1_head *h, struct
 
 /* ---- where to ---- */
 
+/* Control was, or was not, asked whose the request is. */
+static void await_owner(struct client *c, enum routes_result asked, const char *too_many)
+{
+        switch (asked) {
+        case ROUTES_WAIT: wait_for(c, CLIENT_ROUTE, c->edge->limits->wait_timeout_ms); break;
+        case ROUTES_CROWDED: answer_api(c, 429, too_many); break;
+        default: answer_api(c, 503, "the API is not available, try again"); break;
+        }
+}
+
 /* A signed URL that names no sandbox.  true: x->id is whose it is.  Otherwise it waits or is answered. */
 static bool find_signer(struct client *c, struct str method, struct str query)
 {
@@ -354,15 +366,29 @@ static bool find_signer(struct client *c, struct str method, struct str query)
 
         if (x->id[0])
                 return true;
-        if (x->route_wait == WAIT_NOT_FOUND) {
+        if (x->route_wait == WAIT_NOT_FOUND)
                 answer_api(c, 401, "invalid signature");
-                return false;
-        }
-        switch (x->route_wait == WAIT_UNAVAILABLE ? ROUTES_FULL : signed_ask(c->edge, c, method, query)) {
-        case ROUTES_WAIT: wait_for(c, CLIENT_ROUTE, c->edge->limits->wait_timeout_ms); break;
-        case ROUTES_CROWDED: answer_api(c, 429, "too many URLs that nobody signed, try again"); break;
-        default: answer_api(c, 503, "the API is not available, try again"); break;
-        }
+        else
+                await_owner(c, x->route_wait == WAIT_UNAVAILABLE ? ROUTES_FULL : signed_ask(c, method, query),
+                            "too many URLs that nobody signed, try again");
+        return false;
+}
+
+/* The same for a request with nothing but an access token.  One that is nobody's may have been a sandbox's that ended. */
+static bool find_by_token(struct client *c, struct str token)
+{
+        struct exchange *x = &c->x;
+
+        if (x->is_told)
+                token_keep(c->edge, token, x->id);
+        x->is_told = false;
+        if (x->id[0] || token_find(c->edge, token, x->id))
+                return true;
+        if (x->route_wait == WAIT_NOT_FOUND || !token_is_wellformed(token))
+                answer_kind(c, ANSWER_NOT_FOUND);
+        else
+                await_owner(c, x->route_wait == WAIT_UNAVAILABLE ? ROUTES_FULL : token_ask(c, token),
+                            "too many access tokens that are nobody's, try again");
         return false;
 }
 
@@ -389,48 +415,68 @@ static void note_request(struct client *c, const struct http1_head *h)
         flow_init(&x->up, h, false); /* so that the body can be skipped when we answer by ourselves */
 }
 
+static bool has_api_key(const struct http1_head *h)
+{
+        struct str bearer = http1_value(h, "authorization");
+
+        return http1_value(h, "x-api-key").n || (bearer.n > 7 && str_ieq((struct str){bearer.p, 7}, STR("Bearer ")));
+}
+
+/* Where the request goes, as far as its head tells.  false: nowhere, and it is answered. */
+static bool decide(struct client *c, const struct http1_head *h, struct route_target *to, struct str *ret_target)
+{
+        struct route_request rq = {.host = http1_value(h, "host"),
+                                   .id = http1_value(h, "e2b-sandbox-id"),
+                                   .port = http1_value(h, "e2b-sandbox-port"),
+                                   .target = STR(""),
+                                   .has_key = has_api_key(h),
+                                   .has_token = http1_value(h, "x-access-token").n > 0};
+        bool has_target = rewrite_target(h->method, h->target, rq.host, &rq.target);
+        struct exchange *x = &c->x;
+
+        route_decide(&rq, str_of(c->edge->conf->domain), to);
+        x->is_api = to->kind == ROUTE_API;
+        x->port = to->port;
+        x->is_html = false;
+        if (c->must_switch && (x->is_api || x->port == ENVD_PORT)) {
+                answer_api(c, 400, "no tunnel leads there");
+                return false;
+        }
+        if (to->kind == ROUTE_SANDBOX && sandbox_id_is_valid(to->id))
+                memcpy(x->id, to->id.p, to->id.n);
+        if (!has_target) {
+                x->persists = false;
+                answer_api(c, 400, "unsupported request target");
+                return false;
+        }
+        if (to->kind == ROUTE_REFUSED)
+                request_answer(c, &(struct answer){.kind = ANSWER_TEXT, .status = to->status, .message = to->message});
+        *ret_target = rq.target;
+        return to->kind != ROUTE_REFUSED;
+}
+
 void request_begin(struct client *c, const struct http1_head *h)
 {
-        const struct route_request rq = {.host = http1_value(h, "host"),
-                                         .id = http1_value(h, "e2b-sandbox-id"),
-                                         .port = http1_value(h, "e2b-sandbox-port")};
         struct exchange *x = &c->x;
         struct route_target to;
         struct str target, path, query;
         const char *reserved;
 
         note_request(c, h);
-        route_decide(&rq, str_of(c->edge->conf->domain), &to);
-        x->is_api = to.kind == ROUTE_API;
-        x->port = to.port;
-        x->is_html = false;
-        if (c->must_switch && (x->is_api || x->port == ENVD_PORT)) {
-                answer_api(c, 400, "no tunnel leads there");
+        if (!decide(c, h, &to, &target))
                 return;
-        }
-        if (to.kind == ROUTE_SANDBOX && sandbox_id_is_valid(to.id))
-                memcpy(x->id, to.id.p, to.id.n);
-        if (!rewrite_target(h->method, h->target, rq.host, &target)) {
-                x->persists = false;
-                answer_api(c, 400, "unsupported request target");
-                return;
-        }
-        switch (to.kind) {
-        case ROUTE_REFUSED:
-                request_answer(c, &(struct answer){.kind = ANSWER_TEXT, .status = to.status, .message = to.message});
-                return;
-        case ROUTE_API:
-                if (!signed_concerns(h->method, target, &query)) {
+        if (to.kind != ROUTE_SANDBOX) {
+                bool is_signed = signed_concerns(h->method, target, &query);
+
+                if (!is_signed && to.kind == ROUTE_API) {
                         send_to_api(c, h, target);
                         return;
                 }
-                if (!find_signer(c, h->method, query))
+                if (is_signed ? !find_signer(c, h->method, query) : !find_by_token(c, http1_value(h, "x-access-token")))
                         return;
                 to = (struct route_target){.kind = ROUTE_SANDBOX, .id = str_of(x->id), .port = ENVD_PORT};
                 x->is_api = false;
                 x->port = ENVD_PORT;
-                break;
-        case ROUTE_SANDBOX: break;
         }
         query = target;
         (void)str_cut(&query, '?', &path);
@@ -450,7 +496,7 @@ void request_on_wait_over(struct client *c)
         switch (c->state) {
         case CLIENT_ROUTE:
                 routes_forget(c);
-                signed_forget(c);
+                owner_forget(c);
                 x->route_wait = WAIT_UNAVAILABLE;
                 client_resume(c);
                 break;

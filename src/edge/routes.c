@@ -7,7 +7,8 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "edge/edge.h"
-#include "edge/signed.h"
+#include "edge/owner.h"
+#include "edge/token.h"
 #include "edge/upstream.h"
 #include "edge/wake.h"
 
@@ -283,7 +284,7 @@ static void on_answer(struct edge *e, uint64_t req, const json_t *msg)
         else if ((s = asked_with(&e->waking, req)))
                 wake_answered(e, s, msg);
         else
-                signed_answered(e, req, msg);
+                owner_answered(e, req, msg);
 }
 
 static void on_event(struct edge *e, const char *event, const json_t *msg)
@@ -327,7 +328,7 @@ static void on_up(struct link *k)
                 else
                         ask(e, s);
         }
-        signed_ask_again(e);
+        owner_ask_again(e);
 }
 
 int routes_start(struct edge *e)
@@ -335,13 +336,15 @@ int routes_start(struct edge *e)
         list_init(&e->sandbox_lru);
         list_init(&e->asking);
         list_init(&e->waking);
-        list_init(&e->signed_urls);
+        owner_init(&e->by_signature, &e->limits->signed_urls);
+        owner_init(&e->by_token, &e->limits->tokens);
+        e->tokens = calloc(TOKENS_KEPT, sizeof(*e->tokens));
         e->routes_link.loop = e->loop;
         e->routes_link.name = "control";
         e->routes_link.path = conf_path(e->conf, "run/routes.sock");
         e->routes_link.on_up = on_up;
         e->routes_link.on_message = on_message;
-        if (!e->routes_link.path)
+        if (!e->routes_link.path || !e->tokens)
                 return -ENOMEM;
         link_start(&e->routes_link);
         return 0;
@@ -353,4 +356,6 @@ void routes_done(struct edge *e)
         while (!list_is_empty(&e->sandbox_lru))
                 routes_gone(e, LIST_ENTRY(e->sandbox_lru.next, struct sandbox, lru));
         map_done(&e->sandboxes);
+        free(e->tokens);
+        e->tokens = NULL;
 }

@@ -85,23 +85,58 @@ static void by_host(struct str name, struct route_target *ret)
         to_sandbox(port, id, ret);
 }
 
+/* "v2", "v3": in front of a path. */
+static bool is_version(struct str segment)
+{
+        uint32_t number;
+
+        return segment.n > 1 && segment.p[0] == 'v' &&
+               parse_u32((struct str){segment.p + 1, segment.n - 1}, 1, 99, &number) == 0;
+}
+
+bool route_is_api_path(struct str target)
+{
+        static const char *const families[] = {"sandboxes", "snapshots", "templates"};
+        struct str path, first, rest;
+
+        (void)str_cut(&target, '?', &path);
+        if (path.n == 0 || path.p[0] != '/')
+                return false;
+        rest = (struct str){path.p + 1, path.n - 1};
+        (void)str_cut(&rest, '/', &first);
+        if (is_version(first))
+                (void)str_cut(&rest, '/', &first);
+        for (size_t i = 0; i < ARRAY_LEN(families); i++)
+                if (str_is(first, families[i]))
+                        return true;
+        return false;
+}
+
+/* The host is one that the API and the sandboxes share, and there are routing headers. */
+static void by_headers(const struct route_request *rq, struct route_target *ret)
+{
+        if (!rq->id.n || !rq->port.n) {
+                refuse(ret, "missing header");
+                return;
+        }
+        to_sandbox(rq->port, rq->id, ret);
+        if (ret->kind == ROUTE_SANDBOX && ret->port == ENVD_PORT && rq->has_key && route_is_api_path(rq->target))
+                *ret = (struct route_target){.kind = ROUTE_API};
+}
+
 void route_decide(const struct route_request *rq, struct str domain, struct route_target *ret)
 {
         struct str name = host_name(rq->host), own = host_name(domain);
         bool is_plain = str_iis(name, "localhost") || (own.n && str_ieq(name, own)) || is_ip_literal(name);
 
-        if ((is_plain || starts_without_case(name, STR("sandbox."))) && (rq->id.n || rq->port.n)) {
-                if (rq->id.n && rq->port.n)
-                        to_sandbox(rq->port, rq->id, ret);
-                else
-                        refuse(ret, "missing header");
-                return;
-        }
-        if (is_plain || starts_without_case(name, STR("api."))) {
+        if ((is_plain || starts_without_case(name, STR("sandbox."))) && (rq->id.n || rq->port.n))
+                by_headers(rq, ret);
+        else if (is_plain && rq->has_token && !rq->has_key && !route_is_api_path(rq->target))
+                *ret = (struct route_target){.kind = ROUTE_TOKEN, .port = ENVD_PORT};
+        else if (is_plain || starts_without_case(name, STR("api.")))
                 *ret = (struct route_target){.kind = ROUTE_API};
-                return;
-        }
-        by_host(name, ret);
+        else
+                by_host(name, ret);
 }
 
 /* Percent-decoded into out (as large as s); a broken escape stays as it is. */

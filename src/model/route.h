@@ -12,11 +12,19 @@ struct err;
 #define ROUTE_PATH_MAX (32u << 10) /* longer paths count as reserved: nothing of ours needs them */
 #define ROUTE_TEXT_MAX 512u        /* traffic token, masked host */
 
-enum route_kind { ROUTE_API, ROUTE_SANDBOX, ROUTE_REFUSED };
+enum route_kind {
+        ROUTE_API,
+        ROUTE_SANDBOX,
+        ROUTE_TOKEN, /* the daemon of the sandbox whose access token the request carries; `port` is the daemon's */
+        ROUTE_REFUSED,
+};
 
 struct route_request {
         struct str host;     /* the Host header's value */
         struct str id, port; /* the routing headers' values; empty: absent */
+        struct str target;   /* path and query */
+        bool has_key;        /* a credential for the API: X-API-Key, or Authorization with a bearer */
+        bool has_token;      /* X-Access-Token: a credential for a sandbox's daemon */
 };
 
 struct route_target {
@@ -29,7 +37,18 @@ struct route_target {
         const char *message;
 };
 
-/* `domain` is the configured one, with or without a port. */
+/* A path of the API, of those we serve or of the same families: /sandboxes, /snapshots, /templates, with or without a
+ * version in front, and what is below them.  Neither /health, which the API and the daemon both have, nor any other path
+ * of the daemon is one. */
+bool route_is_api_path(struct str target);
+
+/* `domain` is the configured one, with or without a port.
+ *
+ * The name of a sandbox in the host wins over everything.  On an address that the API and the sandboxes share, the routing
+ * headers decide, with one exception: an API path with an API key, sent to the daemon's port, is for the API.  (Some
+ * clients send the routing headers with every call of a sandbox object.)  The daemon has no such path; a user's server
+ * may have one, so the other ports have no exception.  Without routing headers, what carries an access token and no API
+ * key, and is no API path, is for a daemon. */
 void route_decide(const struct route_request *rq, struct str domain, struct route_target *ret);
 
 /* The reserved path ("/init") that a raw request path means to envd once decoded and cleaned, or NULL.  The query must

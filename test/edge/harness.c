@@ -346,6 +346,20 @@ long hear_signed(struct world *w, const char *query, const char *operation)
         return fits ? req : -1;
 }
 
+long hear_token(struct world *w, const char *token)
+{
+        json_t *msg = hear_message(w->routes_ch);
+        const char *op = json_string_value(json_object_get(msg, "op"));
+        const char *got = json_string_value(json_object_get(msg, "access_token"));
+        long req = (long)json_integer_value(json_object_get(msg, "req"));
+        bool fits = op && strcmp(op, "token") == 0 && got && strcmp(got, token) == 0;
+
+        if (!fits)
+                printf("# message: %s %s\n", op ? op : "-", got ? got : "-");
+        json_decref(msg);
+        return fits ? req : -1;
+}
+
 bool answer_signed(struct world *w, long req, const char *id)
 {
         json_t *msg = id ? json_pack("{s:I, s:b, s:s}", "req", (json_int_t)req, "ok", 1, "id", id)

@@ -84,7 +84,9 @@ bool grant_wake(struct world *w, long req, const char *id);
 bool refuse_wake(struct world *w, long req, const char *kind, const char *message);
 /* The next message must ask whose URL with this query it is.  Its number; -1. */
 long hear_signed(struct world *w, const char *query, const char *operation);
-bool answer_signed(struct world *w, long req, const char *id); /* NULL: nobody's */
+/* The same for whose access token it is. */
+long hear_token(struct world *w, const char *token);
+bool answer_signed(struct world *w, long req, const char *id); /* either; NULL: nobody's */
 int accept_api(const struct world *w);                         /* the edge's next connection to the API */
 bool accept_routes(struct world *w);                           /* the edge's channel (first question answered) */
 

@@ -109,8 +109,8 @@ static void those_who_guess_are_told_to_wait(void)
         AUTO_CLOSE int c = -1;
         const char *body;
 
-        w.limits.unsigned_burst = 3;
-        w.limits.unsigned_per_s = 1;
+        w.limits.signed_urls.nobodys_burst = 3;
+        w.limits.signed_urls.nobodys_per_s = 1;
         START;
         c = dial_client(&w);
         for (int i = 0; i < 3; i++) {
@@ -138,7 +138,7 @@ static void only_so_many_wait(void)
         const char *body;
         long req;
 
-        w.limits.signed_max = 1;
+        w.limits.signed_urls.asked_max = 1;
         START;
         a = client_saying(&w, GET);
         req = hear_signed(&w, QUERY, "read");

@@ -10,24 +10,45 @@ static bool is_lower_alnum(struct str s)
         return s.n > 0;
 }
 
+static bool is_same(const struct route_target *a, const struct route_target *b)
+{
+        return a->kind == b->kind && a->port == b->port && (a->kind != ROUTE_SANDBOX || str_eq(a->id, b->id));
+}
+
+/* Host, routing headers, target, and credentials (k: a key, t: a token), one on each line. */
 static void decide(struct str s)
 {
-        struct route_request rq = {0};
-        struct route_target to;
+        struct route_request rq = {0}, bare;
+        struct route_target to, by_host, again;
 
         (void)str_cut(&s, '\n', &rq.host);
         (void)str_cut(&s, '\n', &rq.id);
-        rq.port = s;
+        (void)str_cut(&s, '\n', &rq.port);
+        (void)str_cut(&s, '\n', &rq.target);
+        rq.has_key = s.n && memchr(s.p, 'k', s.n);
+        rq.has_token = s.n && memchr(s.p, 't', s.n);
         route_decide(&rq, STR("box.test:3443"), &to);
         switch (to.kind) {
         case ROUTE_API: break;
         case ROUTE_SANDBOX: MUST(to.port > 0 && is_lower_alnum(to.id)); break;
+        case ROUTE_TOKEN:
+                MUST(to.port == ENVD_PORT && rq.has_token && !rq.has_key && !rq.id.n && !rq.port.n);
+                MUST(!route_is_api_path(rq.target));
+                break;
         case ROUTE_REFUSED: MUST(to.status == 400 && to.message && *to.message); break;
         }
-        /* Without routing headers nothing but the host counts. */
-        rq.id = rq.port = (struct str){"", 0};
-        route_decide(&rq, STR("box.test:3443"), &to);
-        MUST(to.kind != ROUTE_SANDBOX || memchr(rq.host.p, '-', rq.host.n));
+        /* Without routing headers nothing but the host counts, and a sandbox's host wins over whatever else there is. */
+        bare = (struct route_request){.host = rq.host, .target = rq.target};
+        route_decide(&bare, STR("box.test:3443"), &by_host);
+        MUST(by_host.kind != ROUTE_TOKEN);
+        MUST(by_host.kind != ROUTE_SANDBOX || memchr(rq.host.p, '-', rq.host.n));
+        MUST(by_host.kind != ROUTE_SANDBOX || is_same(&to, &by_host));
+        /* A key turns nothing away from a sandbox but the API's paths from the daemon's port. */
+        bare = rq;
+        bare.has_key = false;
+        route_decide(&bare, STR("box.test:3443"), &again);
+        if (again.kind == ROUTE_SANDBOX && !is_same(&to, &again))
+                MUST(to.kind == ROUTE_API && again.port == ENVD_PORT && rq.has_key && route_is_api_path(rq.target));
 }
 
 static int digit(char c)

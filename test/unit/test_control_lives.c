@@ -144,6 +144,42 @@ static void a_signed_url_is_of_the_sandbox_whose_token_it_was_signed_with(void)
         edge.channel = channel_free(edge.channel);
 }
 
+static void edge_ask_bearer(const char *token)
+{
+        edge.log[0] = 0;
+        (void)channel_send(edge.channel, json_pack("{s:s,s:i,s:s*}", "op", "token", "req", 9, "access_token", token),
+                           NULL, 0);
+}
+
+static void a_token_is_of_the_sandbox_that_has_it(void)
+{
+        char ids[3][SANDBOX_ID_MAX], tokens[3][65], found[128];
+
+        for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+                CHECK(create(BASE, ids[i]));
+                (void)snprintf(tokens[i], sizeof(tokens[i]), "%s", text_at("envdAccessToken"));
+        }
+        CHECK(edge_start());
+        for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+                (void)snprintf(found, sizeof(found), "\"id\":\"%s\",\"ok\":true,\"req\":9", ids[i]);
+                edge_ask_bearer(tokens[i]);
+                CHECK(run_until(edge_has_heard, found));
+                CHECK(lives_find(&rig.control.lives, ids[i]) ==
+                      LIST_ENTRY(rig.control.lives.all.next, struct life, node));
+        }
+        tokens[0][63] = tokens[0][63] == '0' ? '1' : '0';
+        edge_ask_bearer(tokens[0]);
+        CHECK(run_until(edge_has_heard, "\"kind\":\"not_found\""));
+        tokens[1][63] = 0;
+        edge_ask_bearer(tokens[1]);
+        CHECK(run_until(edge_has_heard, "\"kind\":\"not_found\""));
+        edge_ask_bearer("");
+        CHECK(run_until(edge_has_heard, "\"kind\":\"not_found\""));
+        edge_ask_bearer(NULL);
+        CHECK(run_until(edge_has_heard, "\"kind\":\"not_found\""));
+        edge.channel = channel_free(edge.channel);
+}
+
 static void nonsense_from_an_edge_is_answered(void)
 {
         CHECK(edge_start());
@@ -613,6 +649,7 @@ int main(void)
         RUN_IN_RIG(edges_are_told_and_may_ask);
         RUN_IN_RIG(routes_carry_token_and_mask);
         RUN_IN_RIG(a_signed_url_is_of_the_sandbox_whose_token_it_was_signed_with);
+        RUN_IN_RIG(a_token_is_of_the_sandbox_that_has_it);
         RUN_IN_RIG(nonsense_from_an_edge_is_answered);
         RUN_IN_RIG(a_deadline_ends_it_on_time);
         RUN_IN_RIG(a_short_deadline_needs_no_help);

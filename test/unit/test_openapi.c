@@ -3,6 +3,7 @@
 #include <jansson.h>
 
 #include "control/router.h"
+#include "model/route.h"
 #include "tap.h"
 
 static json_t *doc;
@@ -35,6 +36,18 @@ static void every_endpoint_is_described(void)
                 CHECK_INT(table[i].body != BODY_NONE, ==, json_object_get(op, "requestBody") != NULL);
                 CHECK_INT(table[i].body == BODY_REQUIRED, ==,
                           json_is_true(json_object_get(json_object_get(op, "requestBody"), "required")));
+        }
+}
+
+/* The edge tells them from a daemon's by the path alone. */
+static void every_endpoint_that_needs_a_key_is_the_apis_for_the_edge(void)
+{
+        size_t n;
+        const struct endpoint *table = router_table(&n);
+
+        for (size_t i = 0; i < n; i++) {
+                printf("# %s\n", table[i].pattern);
+                CHECK_INT(route_is_api_path(str_of(table[i].pattern)), ==, !table[i].is_open);
         }
 }
 
@@ -107,6 +120,7 @@ int main(void)
         if (!doc)
                 printf("# %s: line %d: %s\n", API_FILE, why.line, why.text);
         RUN(every_endpoint_is_described);
+        RUN(every_endpoint_that_needs_a_key_is_the_apis_for_the_edge);
         RUN(every_description_is_served);
         RUN(every_reference_leads_somewhere);
         json_decref(doc);

@@ -59,7 +59,8 @@ static void decides_by_host_and_headers(void)
         };
 
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-                const struct route_request rq = {str_of(cases[i].host), str_of(cases[i].id), str_of(cases[i].port)};
+                const struct route_request rq = {
+                        .host = str_of(cases[i].host), .id = str_of(cases[i].id), .port = str_of(cases[i].port)};
                 struct route_target to;
                 char got[64] = "";
 
@@ -76,6 +77,116 @@ static void decides_by_host_and_headers(void)
                 if (to.kind == ROUTE_REFUSED)
                         CHECK_INT(to.status, ==, 400);
         }
+}
+
+#define LOCAL "127.0.0.1:3000"
+#define KEY 1u
+#define TOKEN 2u
+
+/* One address for everything: whose a request is, by what it carries. */
+static void decides_by_credentials(void)
+{
+        static const struct {
+                const char *host, *id, *port, *target;
+                unsigned with;
+                enum route_kind kind;
+        } cases[] = {
+                /* An API call that came with routing headers, from a client that sends them with everything. */
+                {LOCAL, ID, "49983", "/sandboxes/" ID "/connect", KEY, ROUTE_API},
+                {LOCAL, ID, "49983", "/v2/sandboxes/" ID "/connect", KEY, ROUTE_API},
+                {LOCAL, ID, "49983", "/sandboxes/" ID, KEY | TOKEN, ROUTE_API},
+                {LOCAL, ID, "49983", "/v2/sandboxes?state=running", KEY, ROUTE_API},
+                {LOCAL, ID, "49983", "/sandboxes", KEY, ROUTE_API},
+                {LOCAL, ID, "49983", "/snapshots?limit=1", KEY, ROUTE_API},
+                {LOCAL, ID, "49983", "/templates/abc", KEY, ROUTE_API},
+                {"sandbox.box.test", ID, "49983", "/sandboxes/" ID "/connect", KEY, ROUTE_API},
+                {"box.test", "abc", "49983", "/sandboxes/" ID "/connect", KEY, ROUTE_API},
+                /* The daemon's own paths stay the daemon's, whatever comes along. */
+                {LOCAL, ID, "49983", "/health", KEY, ROUTE_SANDBOX},
+                {LOCAL, ID, "49983", "/files?path=/sandboxes", KEY, ROUTE_SANDBOX},
+                {LOCAL, ID, "49983", "/process.Process/Start", KEY | TOKEN, ROUTE_SANDBOX},
+                {LOCAL, ID, "49983", "/init", KEY, ROUTE_SANDBOX},
+                {LOCAL, ID, "49983", "/", KEY, ROUTE_SANDBOX},
+                /* Without a key it is no API call. */
+                {LOCAL, ID, "49983", "/sandboxes/" ID "/connect", TOKEN, ROUTE_SANDBOX},
+                {LOCAL, ID, "49983", "/sandboxes", 0, ROUTE_SANDBOX},
+                /* A user's server may have such paths, and keys of its own. */
+                {LOCAL, ID, "3000", "/sandboxes", KEY, ROUTE_SANDBOX},
+                {LOCAL, ID, "49999", "/sandboxes/" ID "/connect", KEY, ROUTE_SANDBOX},
+                {"3000-abc.box.test", "", "", "/sandboxes", KEY, ROUTE_SANDBOX},
+                {"49983-abc.box.test", "", "", "/sandboxes", KEY, ROUTE_SANDBOX},
+                {"49983-abc.box.test", ID, "49983", "/sandboxes", KEY, ROUTE_SANDBOX},
+                {"3000-abc.box.test", "", "", "/files", TOKEN, ROUTE_SANDBOX},
+                /* A key mends no broken headers. */
+                {LOCAL, ID, "", "/sandboxes", KEY, ROUTE_REFUSED},
+                {LOCAL, "A-B", "49983", "/sandboxes", KEY, ROUTE_REFUSED},
+                /* Nothing but a token: for the daemon of the sandbox that has it. */
+                {LOCAL, "", "", "/files?path=a", TOKEN, ROUTE_TOKEN},
+                {LOCAL, "", "", "/files", TOKEN, ROUTE_TOKEN},
+                {LOCAL, "", "", "/health", TOKEN, ROUTE_TOKEN},
+                {"localhost:3000", "", "", "/process.Process/List", TOKEN, ROUTE_TOKEN},
+                {"BOX.test:3443", "", "", "/metrics", TOKEN, ROUTE_TOKEN},
+                {LOCAL, "", "", "/files", TOKEN | KEY, ROUTE_API},
+                {LOCAL, "", "", "/files", 0, ROUTE_API},
+                {LOCAL, "", "", "/health", 0, ROUTE_API},
+                {LOCAL, "", "", "/health", KEY, ROUTE_API},
+                {LOCAL, "", "", "/sandboxes", TOKEN, ROUTE_API},
+                {LOCAL, "", "", "/v2/sandboxes/" ID "/connect", TOKEN, ROUTE_API},
+                {"api.box.test", "", "", "/files", TOKEN, ROUTE_API},
+                {LOCAL, ID, "49983", "/files", TOKEN, ROUTE_SANDBOX},
+                {LOCAL, ID, "", "/files", TOKEN, ROUTE_REFUSED},
+                {"machine", "", "", "/files", TOKEN, ROUTE_REFUSED},
+        };
+
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                const struct route_request rq = {.host = str_of(cases[i].host),
+                                                 .id = str_of(cases[i].id),
+                                                 .port = str_of(cases[i].port),
+                                                 .target = str_of(cases[i].target),
+                                                 .has_key = cases[i].with & KEY,
+                                                 .has_token = cases[i].with & TOKEN};
+                struct route_target to;
+
+                route_decide(&rq, STR("box.test:3443"), &to);
+                if (to.kind != cases[i].kind)
+                        printf("# case %zu: %s %s\n", i, cases[i].host, cases[i].target);
+                CHECK_INT(to.kind, ==, cases[i].kind);
+                if (to.kind == ROUTE_TOKEN)
+                        CHECK_INT(to.port, ==, 49983);
+        }
+}
+
+static void knows_the_paths_of_the_api(void)
+{
+        static const char *const yes[] = {"/sandboxes",    "/sandboxes/",  "/sandboxes?x",      "/v2/sandboxes/a/b",
+                                          "/v3/templates", "/templates/a", "/snapshots?limit=1"};
+        static const char *const no[] = {"",
+                                         "/",
+                                         "sandboxes",
+                                         "/sandboxesx",
+                                         "/Sandboxes",
+                                         "//sandboxes",
+                                         "/v/sandboxes",
+                                         "/v2",
+                                         "/v2x/sandboxes",
+                                         "/vv2/sandboxes",
+                                         "/v2/v2/sandboxes",
+                                         "/health",
+                                         "/files?a=/sandboxes",
+                                         "/x/sandboxes",
+                                         "/%73andboxes",
+                                         "/./sandboxes"};
+
+        for (size_t i = 0; i < ARRAY_LEN(yes); i++)
+                if (!route_is_api_path(str_of(yes[i]))) {
+                        printf("# %s\n", yes[i]);
+                        CHECK(false);
+                }
+        for (size_t i = 0; i < ARRAY_LEN(no); i++)
+                if (route_is_api_path(str_of(no[i]))) {
+                        printf("# %s\n", no[i]);
+                        CHECK(false);
+                }
 }
 
 static void finds_reserved_paths_in_every_disguise(void)
@@ -194,6 +305,8 @@ static void refuses_routes_that_would_break_a_head(void)
 int main(void)
 {
         RUN(decides_by_host_and_headers);
+        RUN(decides_by_credentials);
+        RUN(knows_the_paths_of_the_api);
         RUN(finds_reserved_paths_in_every_disguise);
         RUN(takes_an_endless_path_for_reserved);
         RUN(routes_survive_the_message);

@@ -20,6 +20,8 @@ static const struct {
                              "sandbox URL",
                              NULL},
         [ANSWER_NOT_FOUND] = {502, "The sandbox was not found", "Sandbox Not Found"},
+        [ANSWER_PAUSED] = {502, "The sandbox was not found", "Sandbox Is Paused"},
+        [ANSWER_WAKE_FAILED] = {502, "The sandbox was not found", "Sandbox Could Not Be Resumed"},
         [ANSWER_PORT_CLOSED] = {502, "The sandbox is running but port is not open", "Closed Port"},
         [ANSWER_TOKEN_MISSING] = {403,
                                   "Sandbox is secured with traffic access token. Token header "
@@ -136,10 +138,24 @@ static int add_escaped(struct buf *out, int r, struct str s)
 static const char *hint(enum answer_kind kind)
 {
         switch (kind) {
-        case ANSWER_NOT_FOUND: return "It has ended, was paused, or never was. Its owner can start a new one.";
+        case ANSWER_NOT_FOUND: return "It has ended, or never was. Its owner can start a new one.";
+        case ANSWER_PAUSED:
+                return "Its owner can resume it, with a client's <code>Sandbox.connect</code> or with the command "
+                       "below. Then reload this page.";
+        case ANSWER_WAKE_FAILED: return "It is kept as it is. Reload this page to try again, or tell its owner.";
         case ANSWER_PORT_CLOSED: return "Start a server on this port inside the sandbox, then reload this page.";
         case ANSWER_TOKEN_MISSING:
         case ANSWER_TOKEN_WRONG: return "Browsers cannot send this header by themselves: ask the owner for access.";
+        default: return NULL;
+        }
+}
+
+/* What a visitor is told in other words than a program; NULL: the same. */
+static const char *page_text(enum answer_kind kind)
+{
+        switch (kind) {
+        case ANSWER_PAUSED: return "The sandbox is paused. Nothing is lost, but a visit does not wake it.";
+        case ANSWER_WAKE_FAILED: return "The sandbox is paused, and resuming it for this visit did not work.";
         default: return NULL;
         }
 }
@@ -164,9 +180,13 @@ static int write_html(const struct answer *a, struct buf *out)
                 r = buf_addf(out, "The sandbox is running, but there is no service running on port <code>%u</code>.",
                              a->port);
         else
-                r = add_escaped(out, r, str_of(message_of(a, room)));
+                r = add_escaped(out, r, str_of(page_text(a->kind) ? page_text(a->kind) : message_of(a, room)));
         if (r == 0 && hint(a->kind))
                 r = buf_addf(out, "</p><p class=\"h\">%s", hint(a->kind));
+        if (r == 0 && a->kind == ANSWER_PAUSED)
+                r = add_escaped(out, buf_addc(out, "</p><p><code>sandglass resume "), a->sandbox_id);
+        if (r == 0 && a->kind == ANSWER_PAUSED)
+                r = buf_addc(out, "</code>");
         if (r == 0)
                 r = buf_addc(out, "</p><p class=\"i\">Sandbox <code>");
         r = add_escaped(out, r, a->sandbox_id);

@@ -10,7 +10,9 @@ enum answer_kind {
         ANSWER_TEXT,        /* status and message as they are: routing errors */
         ANSWER_API,         /* {"code","message"}: malformed requests, API not there */
         ANSWER_RESERVED,    /* a path of envd's that only the control plane may call */
-        ANSWER_NOT_FOUND,   /* no such sandbox, or it does not run */
+        ANSWER_NOT_FOUND,   /* no such sandbox */
+        ANSWER_PAUSED,      /* it is at rest, and a request does not wake it; to programs the same as NOT_FOUND */
+        ANSWER_WAKE_FAILED, /* ... a request does, but it could not be done; likewise */
         ANSWER_PORT_CLOSED, /* it runs, but nothing answers on that port */
         ANSWER_TOKEN_MISSING,
         ANSWER_TOKEN_WRONG,

@@ -45,9 +45,10 @@ enum wait_result {
         WAIT_OVER,
         WAIT_NOT_FOUND,
         WAIT_REFUSED,
-        WAIT_DENIED, /* this one and the next two: to wake it */
+        WAIT_DENIED, /* this one and the next three: to wake it */
         WAIT_LIMIT,
         WAIT_BUSY,
+        WAIT_FAILED,
         WAIT_UNAVAILABLE,
 };
 

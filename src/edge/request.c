@@ -162,6 +162,7 @@ static bool answer_wait(struct client *c, enum wait_result result, struct str id
                 [WAIT_NOT_FOUND] = ANSWER_NOT_FOUND, [WAIT_REFUSED] = ANSWER_PORT_CLOSED,
                 [WAIT_DENIED] = ANSWER_MAY_NOT_WAKE, [WAIT_LIMIT] = ANSWER_WAKE_LIMIT,
                 [WAIT_BUSY] = ANSWER_BUSY,           [WAIT_UNAVAILABLE] = ANSWER_UNAVAILABLE,
+                [WAIT_FAILED] = ANSWER_WAKE_FAILED,
         };
 
         if (result == WAIT_NOTHING || result == WAIT_OVER)
@@ -186,6 +187,7 @@ static bool find_sandbox(struct client *c, struct str id, struct sandbox **ret)
         case ROUTES_FOUND:
         case ROUTES_ASLEEP: return true;
         case ROUTES_WAIT: wait_for(c, CLIENT_ROUTE, c->edge->limits->wait_timeout_ms); return false;
+        case ROUTES_PAUSED: kind = ANSWER_PAUSED; break;
         case ROUTES_NOT_FOUND: kind = ANSWER_NOT_FOUND; break;
         case ROUTES_CROWDED:
         case ROUTES_FULL: break;

@@ -142,7 +142,7 @@ enum routes_result routes_get(struct edge *e, struct str id, struct client *c, s
         s = map_get(&e->sandboxes, id);
         if (s && s->is_known) {
                 if (!s->route.is_running && !s->route.wakes)
-                        return ROUTES_NOT_FOUND;
+                        return ROUTES_PAUSED;
                 if (s->lru.next != &e->sandbox_lru) {
                         list_remove(&s->lru);
                         list_push_back(&e->sandbox_lru, &s->lru);

@@ -32,12 +32,20 @@ struct sandbox {
         struct list lru;
 };
 
-enum routes_result { ROUTES_FOUND, ROUTES_ASLEEP, ROUTES_WAIT, ROUTES_NOT_FOUND, ROUTES_CROWDED, ROUTES_FULL };
+enum routes_result {
+        ROUTES_FOUND,
+        ROUTES_ASLEEP,
+        ROUTES_PAUSED,
+        ROUTES_WAIT,
+        ROUTES_NOT_FOUND,
+        ROUTES_CROWDED,
+        ROUTES_FULL
+};
 
 int routes_start(struct edge *e); /* 0, -ENOMEM */
 void routes_done(struct edge *e);
 /* FOUND: *ret is borrowed until the callback returns; routes_hook() to hear of its end.
- * ASLEEP: so it is, and may be woken (wake.h).
+ * ASLEEP: so it is, and may be woken (wake.h).  PAUSED: so it is, and may not.
  * WAIT: c is resumed (client_resume) when control has answered; c leaves by routes_forget(). */
 enum routes_result routes_get(struct edge *e, struct str id, struct client *c, struct sandbox **ret);
 void routes_forget(struct client *c);

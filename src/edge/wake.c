@@ -69,7 +69,7 @@ static enum wait_result result_of(enum err_kind kind)
         case ERR_CONFLICT: return WAIT_BUSY;
         case ERR_TIMEOUT:
         case ERR_UNAVAILABLE: return WAIT_UNAVAILABLE;
-        default: return WAIT_NOT_FOUND; /* it cannot be resumed: the same to whoever asks */
+        default: return WAIT_FAILED; /* it cannot be resumed: the same to whoever asks */
         }
 }
 

@@ -91,6 +91,12 @@ static void one_that_may_not_be_woken_is_not_found(void)
         CHECK_INT(hear_status(c, &body), ==, 502);
         CHECK_STR(body, NOT_FOUND_A);
         CHECK(is_silent(w.routes_ch, 20));
+        /* A visitor is told that it is not gone, and what helps. */
+        CHECK_INT(say(c, REQUEST("GET", "/", HOST_A("3000"), "User-Agent: Mozilla/5.0\r\n")), ==, 0);
+        CHECK_INT(hear_status(c, &body), ==, 502);
+        CHECK(strstr(body, "<title>Sandbox Is Paused</title>") && strstr(body, "sandglass resume " BOX_A));
+        CHECK(!strstr(body, "not found"));
+        CHECK(is_silent(w.routes_ch, 20));
 }
 
 /* ---- waking ---- */
@@ -401,8 +407,9 @@ static void each_refusal_has_its_answer(void)
                  "Sandbox Unavailable"},
                 {"timeout", "x", 503, "The sandbox cannot be reached at the moment. Try again in a moment.",
                  "Sandbox Unavailable"},
-                {"internal", "x", 502, "The sandbox was not found", "Sandbox Not Found"},
-                {"invalid", "checkpoint damaged: pages-1.img", 502, "The sandbox was not found", "Sandbox Not Found"},
+                {"internal", "x", 502, "The sandbox was not found", "Sandbox Could Not Be Resumed"},
+                {"invalid", "checkpoint damaged: pages-1.img", 502, "The sandbox was not found",
+                 "Sandbox Could Not Be Resumed"},
         };
         WORLD;
         AUTO_CLOSE int c = -1, page = -1;

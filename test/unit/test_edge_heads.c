@@ -171,6 +171,12 @@ static void errors_have_the_contract_s_bodies(void)
                 {{.kind = ANSWER_NOT_FOUND},
                  502,
                  "{\"sandboxId\":\"iabc\",\"message\":\"The sandbox was not found\",\"code\":502}"},
+                {{.kind = ANSWER_PAUSED}, /* the contract has no other word for it */
+                 502,
+                 "{\"sandboxId\":\"iabc\",\"message\":\"The sandbox was not found\",\"code\":502}"},
+                {{.kind = ANSWER_WAKE_FAILED},
+                 502,
+                 "{\"sandboxId\":\"iabc\",\"message\":\"The sandbox was not found\",\"code\":502}"},
                 {{.kind = ANSWER_PORT_CLOSED, .port = 3000},
                  502,
                  "{\"sandboxId\":\"iabc\",\"message\":\"The sandbox is running but port is not open\",\"port\":3000,"
@@ -204,6 +210,8 @@ static void pages_name_the_sandbox_and_escape_it(void)
                 enum answer_kind kind;
                 const char *words;
         } cases[] = {{ANSWER_NOT_FOUND, "Sandbox Not Found"},
+                     {ANSWER_PAUSED, "<code>sandglass resume iabc&lt;script&gt;</code>"},
+                     {ANSWER_WAKE_FAILED, "Sandbox Could Not Be Resumed"},
                      {ANSWER_PORT_CLOSED, "no service running on port"},
                      {ANSWER_TOKEN_MISSING, "Missing Traffic Access Token"},
                      {ANSWER_TOKEN_WRONG, "Invalid Traffic Access Token"}};

@@ -73,6 +73,22 @@ test('a page over https, with a certificate the browser trusts and a live WebSoc
   assert.equal(await page.title(), 'Sandbox Not Found')
 }))
 
+test('a paused sandbox has a page that says so and how to resume it; then the visit goes on', withSandbox(async (sandbox) => {
+  await serveLivePage(sandbox)
+  await sandbox.pause()
+  const answer = await page.goto(`${address(sandbox, 3000)}/page`)
+  assert.equal(answer.status(), 502)
+  assert.equal(await page.title(), 'Sandbox Is Paused')
+  const words = await page.locator('body').innerText()
+  assert.match(words, new RegExp(`sandglass resume ${sandbox.sandboxId}`))
+  assert.doesNotMatch(words, /not found|new one/)
+  const { status, body } = await request({ server, transport: 'http' }, sandbox.sandboxId, 3000)
+  assert.deepEqual([status, JSON.parse(body)], [502, { sandboxId: sandbox.sandboxId, message: 'The sandbox was not found', code: 502 }])
+  await sandbox.connect()
+  await page.reload()
+  assert.equal(await page.title(), 'Live')
+}))
+
 test('the same page over plain http', withSandbox(async (sandbox) => {
   await serveLivePage(sandbox)
   await talk(`http://3000-${sandbox.sandboxId}.localhost:${server.port}/page`)

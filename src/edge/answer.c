@@ -154,7 +154,7 @@ static const char *hint(enum answer_kind kind)
 static const char *page_text(enum answer_kind kind)
 {
         switch (kind) {
-        case ANSWER_PAUSED: return "The sandbox is paused. Nothing is lost, but a visit does not wake it.";
+        case ANSWER_PAUSED: return "The sandbox is paused. It is kept, but a visit does not wake it.";
         case ANSWER_WAKE_FAILED: return "The sandbox is paused, and resuming it for this visit did not work.";
         default: return NULL;
         }

@@ -4,12 +4,15 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "engine/guest.h"
+#include "engine/lost_note.h"
 #include "engine/remaps.h"
 #include "engine/rest.h"
 #include "engine/shelf.h"
@@ -21,14 +24,17 @@
 static int find_process(const struct record *r, int proc_dir, const char *boot_id, int *ret_pidfd, struct err *err)
 {
         AUTO_CLOSE int pidfd = -1;
-        uint64_t start;
+        uint64_t start = 0;
+        int x;
 
         if (strcmp(r->boot_id, boot_id) != 0)
                 return err_set(err, ERR_NOT_FOUND, "the machine was started again since");
         pidfd = sys_pidfd_open(r->pid);
-        if (pidfd < 0 || sys_start_time(proc_dir, r->pid, &start) < 0 || start != r->start_time ||
-            sys_pidfd_is_dead(pidfd))
+        x = pidfd < 0 ? pidfd : sys_start_time(proc_dir, r->pid, &start);
+        if (x == -ESRCH || x == -ENOENT || (x == 0 && (start != r->start_time || sys_pidfd_is_dead(pidfd))))
                 return err_set(err, ERR_NOT_FOUND, "process %d is gone", r->pid);
+        if (x < 0)
+                return err_sys(err, x, "look at process %d", r->pid);
         *ret_pidfd = TAKE_FD(pidfd);
         return 0;
 }
@@ -153,6 +159,19 @@ static void give_up_memory(struct guest *s, int dir)
                 log_error("still.stale", "sandbox=%s error=\"%s\"", s->record.id, err.msg);
 }
 
+/* It was to become a layer, and a crash came first: that never was. */
+static void finish_seal(struct guest *s, int dir)
+{
+        struct err err = {0};
+
+        if (!s->still.sealed[0] || faccessat(s->engine->sealed_dir, s->still.sealed, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
+            faccessat(dir, "u", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+                return;
+        s->still.sealed[0] = '\0';
+        if (still_write(dir, s->record.id, &s->still, true, &err) < 0)
+                log_error("still.stale", "sandbox=%s error=\"%s\"", s->record.id, err.msg);
+}
+
 /* BUSY -> what the disk says: at rest, or running, or (negative) nothing that could be kept. */
 static int settle(struct guest *s, struct err *err)
 {
@@ -161,25 +180,30 @@ static int settle(struct guest *s, struct err *err)
         struct still half = s->still; /* what a worker was at */
         struct err why = {0};
         bool is_at_rest;
+        int r = 0;
 
         if (dir < 0)
                 return err_sys(err, dir, "open");
         s->still = (struct still){0};
         is_at_rest = still_read(dir, s->record.id, &s->still, &why) == 0;
+        if (is_at_rest)
+                finish_seal(s, dir);
         if (is_at_rest && woken_before(e->woken, s->still.checkpoint, e->boot_id))
                 give_up_memory(s, dir);
         if (half.checkpoint[0] && !shelf_has(e, half.checkpoint))
-                rest_drop(e, e->checkpoints_dir, half.checkpoint);
+                (void)rest_drop(e, e->checkpoints_dir, half.checkpoint);
         if (!is_at_rest && why.kind != ERR_NOT_FOUND) { /* its files are there, that much is sure */
                 log_error("still.unreadable", "sandbox=%s error=\"%s\"", s->record.id, why.msg);
                 is_at_rest = true;
         }
-        rest_drop(e, dir, WORKER_COPY);
+        (void)rest_drop(e, dir, WORKER_COPY);
         if (!is_at_rest)
-                rest_drop(e, dir, REMAPS_DIR);
+                (void)rest_drop(e, dir, REMAPS_DIR);
         (void)work_note_remove(dir);
-        if (s->death.fd < 0 && find_and_take(s, dir, err) < 0 && !is_at_rest)
-                return -ENOENT;
+        if (s->death.fd < 0)
+                r = find_and_take(s, dir, err);
+        if (r < 0 && !is_at_rest)
+                return r;
         if (!is_at_rest)
                 return runs_on(s, err);
         guest_leave(s);
@@ -196,9 +220,25 @@ static void find_processes(struct guest *s)
                 cgroups_kill(&s->engine->cgroups, s->record.slot);
 }
 
+/* Nothing of it could be taken over.  -ENOENT, and only that: because it is known to be dead, or never began.  Whatever else
+ * was in the way may pass, and then its files are all there is of it. */
+static void part_with(struct guest *s, int r, const struct err *err)
+{
+        struct lost_note *n = r == -ENOENT || s->record.is_stranger ? NULL : calloc(1, sizeof(*n));
+
+        if (n) {
+                n->lost_ns = clock_real_ns();
+                (void)snprintf(n->was, sizeof(n->was), "running");
+                (void)snprintf(n->why, sizeof(n->why), "%.*s", (int)sizeof(n->why) - 1, err->msg);
+                s->lost = n;
+        }
+        guest_end(s); /* with what lives of it */
+}
+
 void adopt_settle(struct guest *s)
 {
         struct err err = {0};
+        int r;
 
         if (s->is_doomed) {
                 find_processes(s);
@@ -209,10 +249,11 @@ void adopt_settle(struct guest *s)
                 loop_del(&s->death);
                 close_fd(&s->death.fd);
         }
-        if (settle(s, &err) < 0) {
+        r = settle(s, &err);
+        if (r < 0) {
                 log_warn("sandbox.lost", "sandbox=%s error=\"%s\"", s->record.id, err.msg);
                 guest_tell(s, "exited");
-                guest_end(s);
+                part_with(s, r, &err);
                 return;
         }
         log_info("sandbox.settled", "sandbox=%s state=%s", s->record.id,
@@ -242,7 +283,7 @@ static bool is_worked_on(struct guest *s, int dir)
         return true;
 }
 
-static int adopt_one(struct engine *e, const char *id, struct err *err)
+int adopt_one(struct engine *e, const char *id, struct err *err)
 {
         AUTO_CLOSE int dir = sys_open_dir(e->sandboxes_dir, id);
         struct guest *s;
@@ -258,7 +299,7 @@ static int adopt_one(struct engine *e, const char *id, struct err *err)
                 return 0;
         r = settle(s, err);
         if (r < 0)
-                guest_end(s); /* with what lives of it */
+                part_with(s, r, err);
         return r;
 }
 
@@ -270,16 +311,6 @@ void adopt_busy(struct engine *e)
                 if (s->state == GUEST_BUSY && !s->work)
                         work_settle(s, NULL);
         }
-}
-
-static void discard(struct engine *e, const char *name)
-{
-        char to[300];
-
-        (void)snprintf(to, sizeof(to), "%.255s-", name);
-        random_id(to + strlen(to), 6);
-        if (renameat(e->sandboxes_dir, name, e->trash_dir, to) < 0 && errno != ENOENT)
-                log_error("sandbox.left", "name=%.64s error=\"%s\"", name, strerror(errno));
 }
 
 int adopt_all(struct engine *e, struct err *err)
@@ -294,12 +325,12 @@ int adopt_all(struct engine *e, struct err *err)
 
                 if (entry->d_name[0] == '.')
                         continue;
-                if (sandbox_id_is_valid(str_of(entry->d_name)) && adopt_one(e, entry->d_name, &why) == 0) {
+                if (!sandbox_id_is_valid(str_of(entry->d_name)))
+                        log_warn("sandbox.foreign", "name=%.64s is none of ours, leaving it", entry->d_name);
+                else if (adopt_one(e, entry->d_name, &why) == 0)
                         log_info("sandbox.adopted", "sandbox=%s", entry->d_name);
-                        continue;
-                }
-                log_info("sandbox.discarded", "name=%.64s reason=\"%s\"", entry->d_name, why.msg);
-                discard(e, entry->d_name); /* if it is still there */
+                else
+                        log_info("sandbox.discarded", "sandbox=%s reason=\"%s\"", entry->d_name, why.msg);
         }
         return 0;
 }

@@ -5,15 +5,18 @@
 
 struct err;
 
-/* Read a sandbox's record and find its process.  0: it lives, *ret_pidfd is the caller's.  ERR_NOT_FOUND: it is dead, or
+/* Read a sandbox's record and find its process.  0: it lives, *ret_pidfd is the caller's.  -ENOENT: it is dead, or
  * there never was one; then *ret is empty. */
 int adopt_find(int dir, int proc_dir, const char *boot_id, struct record *ret, int *ret_pidfd, struct err *err);
 
-/* Take over every sandbox below sandboxes/ that lives or is at rest; what is left of others goes to the trash.  Frozen ones
- * whose image is complete are ended: they are at rest on disk. */
+/* Take over every sandbox below sandboxes/ that lives or is at rest; what is left of those that died goes to the trash.  One
+ * that cannot be taken over for another reason is ended and moved aside (lost.h).  Frozen ones whose image is complete are
+ * ended: they are at rest on disk. */
 int adopt_all(struct engine *e, struct err *err);
 /* Begin to wait for those at which a worker still is; after the helpers were started. */
 void adopt_busy(struct engine *e);
+/* A sandbox that lies in sandboxes/ and is not known yet.  Negative: nothing of it lives or is at rest. */
+int adopt_one(struct engine *e, const char *id, struct err *err);
 struct guest;
 /* BUSY, and nobody works on it any more: what is it now?  Told as a fact. */
 void adopt_settle(struct guest *s);

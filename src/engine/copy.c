@@ -65,9 +65,9 @@ static void on_copied(struct work *w, const json_t *answer, const struct err *er
         goes_on(s, is_orphan);
 }
 
-static json_t *describe(const struct guest *s, const char *checkpoint, const char *layer)
+static json_t *describe(const struct guest *s, const char *checkpoint, const char *layer, const json_t *origin)
 {
-        json_t *job = rest_job(s, "copy", checkpoint);
+        json_t *job = rest_job(s, "copy", checkpoint, origin);
 
         if (job && json_object_set_new(job, "layer", json_string(layer)) < 0) {
                 json_decref(job);
@@ -76,10 +76,10 @@ static json_t *describe(const struct guest *s, const char *checkpoint, const cha
         return job;
 }
 
-void copy_begin(struct guest *s, const char *checkpoint, const char *layer, struct ask *a)
+void copy_begin(struct guest *s, const char *checkpoint, const char *layer, const json_t *origin, struct ask *a)
 {
         struct work_note note = {.slot = s->record.slot, .net = s->record.net};
-        struct work *w = work_create(s, describe(s, checkpoint, layer), a);
+        struct work *w = work_create(s, describe(s, checkpoint, layer, origin), a);
         struct err err = {0};
 
         if (!w) {

@@ -3,5 +3,6 @@
 #include "engine/guest.h"
 
 /* RUNNING -> COPYING -> RUNNING; answered when checkpoint and layer are complete, but perhaps not on disk (rest_flush).
- * ERR_TOO_LARGE: its files are too many to be copied meanwhile; nothing has happened. */
-void copy_begin(struct guest *s, const char *checkpoint, const char *layer, struct ask *a);
+ * ERR_TOO_LARGE: its files are too many to be copied meanwhile; nothing has happened.  origin (borrowed, NULL: none) is kept
+ * with the checkpoint: origin.h. */
+void copy_begin(struct guest *s, const char *checkpoint, const char *layer, const json_t *origin, struct ask *a);

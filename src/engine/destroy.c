@@ -79,21 +79,25 @@ static int wait_for_worker(int sandboxes, const char *id)
         return r;
 }
 
-/* What is at rest stays; a worker that is still at one of them decides first. */
+/* What is at rest stays; a worker that is still at one of them decides first.  Only where it is certain that nothing is at rest
+ * the directory goes. */
 static void remove_awake(int dir, const char *name, void *arg)
 {
         AUTO_CLOSE int at = wait_for_worker(dir, name);
         struct err err = {0};
         struct still s;
+        int r;
 
         (void)arg;
-        if (at == -ENOENT || (at >= 0 && still_read(at, name, &s, &err) < 0 && err.kind == ERR_NOT_FOUND)) {
+        r = at < 0 ? err_sys(&err, at, "open") : still_read(at, name, &s, &err);
+        if (at >= 0 && r == -ENOENT && sandbox_id_is_valid(str_of(name))) {
                 remove_entry(dir, name, NULL);
-        } else if (at >= 0) {
+        } else if (r < 0) {
+                log_warn("sandbox.left", "name=%.64s error=\"%s\"", name, err.msg);
+        } else {
                 (void)record_remove(at);
                 (void)work_note_remove(at);
-        } else
-                log_error("sandbox.left", "sandbox=%.64s error=\"%s\"", name, strerror(-at));
+        }
 }
 
 static int end_sandboxes(int data, struct err *err)

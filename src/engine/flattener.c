@@ -17,7 +17,7 @@
 #include "sys/fs.h"
 #include "sys/scm.h"
 
-#define UNFINISHED ".flatten-"
+#define UNFINISHED FLATTENER_UNFINISHED
 
 struct say {                      /* to the helper: each layer, lowest first, then the name of the result */
         char name[SEALED_ID_MAX]; /* NUL-terminated */
@@ -190,6 +190,14 @@ static int send_name(struct flattener *f, const char *name, bool is_into)
 
         memcpy(say.name, name, strlen(name) + 1);
         return helper_send(&f->helper, &say, sizeof(say), NULL, 0);
+}
+
+bool flattener_is_making(const struct flattener *f, const char *layer)
+{
+        LIST_EACH (node, &f->jobs)
+                if (strcmp(LIST_ENTRY(node, struct job, node)->into, layer) == 0)
+                        return true;
+        return false;
 }
 
 static bool is_sealed_name(const json_t *v)

@@ -12,6 +12,7 @@ struct ask;
 struct err;
 
 #define FLATTENER_JOBS_MAX 64u
+#define FLATTENER_UNFINISHED ".flatten-" /* sealed/.flatten-<id>: a merge under way, or one that was killed */
 
 struct flattener {
         struct helper helper;
@@ -25,3 +26,4 @@ void flattener_stop(struct flattener *f); /* what was asked is answered `unavail
 
 /* {"layers":["u-…", lowest first],"into":"u-…"}: answered when done. */
 int flattener_op(struct flattener *f, const json_t *msg, struct ask *a, struct err *err);
+bool flattener_is_making(const struct flattener *f, const char *layer);

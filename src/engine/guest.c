@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "engine/deferred.h"
 #include "engine/janitor.h"
+#include "engine/lost.h"
 #include "engine/start.h"
 #include "engine/wake.h"
 #include "engine/warm.h"
@@ -192,11 +193,16 @@ void guest_answer_at_end(struct guest *s, struct ask *a, const struct err *err)
         list_push_back(&s->waiting, &w->node);
 }
 
-static void move_to_trash(struct guest *s)
+/* Where its directory goes at its end: away, unless nobody asked for that. */
+static void clear_away(struct guest *s)
 {
         struct engine *e = s->engine;
         char name[SANDBOX_ID_MAX + 8];
 
+        if (s->lost) {
+                (void)lost_keep(e, e->sandboxes_dir, s->record.id, s->lost);
+                return;
+        }
         (void)snprintf(name, sizeof(name), "%s-", s->record.id);
         random_id(name + strlen(name), 6);
         if (renameat(e->sandboxes_dir, s->record.id, e->trash_dir, name) < 0) {
@@ -261,13 +267,14 @@ static void bury(struct guest *s)
         struct engine *e = s->engine;
         struct err err = {0};
 
-        move_to_trash(s);
+        clear_away(s);
         let_go(s);
         (void)map_remove(&e->sandboxes, str_of(s->record.id));
         answer_waiting(s);
         (void)err_set(&err, ERR_GONE, "sandbox %s has ended", s->record.id);
         deferred_fail(s, &err);
         record_done(&s->record);
+        free(s->lost);
         s->free_task.run = free_guest;
         loop_post(e->loop, &s->free_task);
 }

@@ -26,6 +26,7 @@
 #include "engine/still.h"
 
 struct err;
+struct lost_note;
 struct start;
 struct work;
 
@@ -62,6 +63,8 @@ struct guest {
         struct list deferred; /* struct deferred: requests that wait for it to rest */
         struct list warm;     /* in the engine's list, least recently used first */
         uint64_t warm_bytes;  /* then: what it was counted with */
+        /* Owned; at its end its directory is moved aside with this note.  NULL: it is removed. */
+        struct lost_note *lost;
         struct task free_task;
 };
 

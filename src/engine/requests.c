@@ -10,9 +10,12 @@
 #include "engine/dial.h"
 #include "engine/errand.h"
 #include "engine/guest.h"
+#include "engine/lost.h"
+#include "engine/origin.h"
 #include "engine/rest.h"
 #include "engine/shelf.h"
 #include "engine/wake.h"
+#include "sys/fs.h"
 
 /* ------------------------------------------------------------- what control may ask */
 
@@ -148,7 +151,7 @@ static bool is_in_transition(const struct guest *s)
 
 static int op_pause(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
 {
-        const json_t *durable = json_object_get(msg, "durable");
+        const json_t *durable = json_object_get(msg, "durable"), *origin;
         const char *id, *checkpoint;
         struct guest *s;
 
@@ -157,6 +160,8 @@ static int op_pause(struct engine *e, const json_t *msg, struct ask *a, struct e
                 return -EINVAL;
         if (durable && !json_is_boolean(durable))
                 return err_set(err, ERR_INVALID, "durable: not a boolean");
+        if (plan_origin_decode(json_object_get(msg, "origin"), &origin, err) < 0)
+                return -EINVAL;
         s = id ? guest_find(e, id) : NULL;
         if (s && is_in_transition(s))
                 return err_set(err, ERR_CONFLICT, "sandbox %s is being started, paused or copied", id);
@@ -165,18 +170,20 @@ static int op_pause(struct engine *e, const json_t *msg, struct ask *a, struct e
                 return -ENOENT;
         if (checkpoint && e->checkpoints_why[0])
                 return err_set(err, ERR_UNAVAILABLE, "%s", e->checkpoints_why);
-        rest_pause(s, checkpoint ? checkpoint : "", !durable || json_is_true(durable), a);
+        rest_pause(s, checkpoint ? checkpoint : "", !durable || json_is_true(durable), origin, a);
         return 0;
 }
 
 static int op_copy(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
 {
         const char *id, *checkpoint, *layer;
+        const json_t *origin;
         struct guest *s;
 
         if (get_id(msg, "id", sandbox_id_is_valid, &id, err) < 0 ||
             get_id(msg, "checkpoint", checkpoint_id_is_valid, &checkpoint, err) < 0 ||
-            get_id(msg, "layer", sealed_id_is_valid, &layer, err) < 0)
+            get_id(msg, "layer", sealed_id_is_valid, &layer, err) < 0 ||
+            plan_origin_decode(json_object_get(msg, "origin"), &origin, err) < 0)
                 return -EINVAL;
         if (!checkpoint || !layer)
                 return err_set(err, ERR_INVALID, "checkpoint, layer: not ids");
@@ -188,17 +195,19 @@ static int op_copy(struct engine *e, const json_t *msg, struct ask *a, struct er
                 return -ENOENT;
         if (e->checkpoints_why[0])
                 return err_set(err, ERR_UNAVAILABLE, "%s", e->checkpoints_why);
-        copy_begin(s, checkpoint, layer, a);
+        copy_begin(s, checkpoint, layer, origin, a);
         return 0;
 }
 
 static int op_seal(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
 {
         const char *id, *layer;
+        const json_t *origin;
         struct guest *s;
 
         if (get_id(msg, "id", sandbox_id_is_valid, &id, err) < 0 ||
-            get_id(msg, "layer", sealed_id_is_valid, &layer, err) < 0)
+            get_id(msg, "layer", sealed_id_is_valid, &layer, err) < 0 ||
+            plan_origin_decode(json_object_get(msg, "origin"), &origin, err) < 0)
                 return -EINVAL;
         if (!layer)
                 return err_set(err, ERR_INVALID, "layer: not an id");
@@ -211,7 +220,7 @@ static int op_seal(struct engine *e, const json_t *msg, struct ask *a, struct er
                 return deferred_add(s, op_seal, msg, a, err);
         if (s->state != GUEST_RESTING || s->work)
                 return err_set(err, ERR_CONFLICT, "sandbox %s is not at rest", id);
-        rest_seal(s, layer, a);
+        rest_seal(s, layer, origin, a);
         return 0;
 }
 
@@ -226,7 +235,8 @@ static int op_flush(struct engine *e, const json_t *msg, struct ask *a, struct e
         return 0;
 }
 
-static int drop_listed(struct engine *e, int dir, const json_t *list, bool (*is_valid)(struct str), bool do_it)
+/* left: NULL, nothing is done yet; else those that are still there afterwards are put into it. */
+static int drop_listed(struct engine *e, int dir, const json_t *list, bool (*is_valid)(struct str), json_t *left)
 {
         for (size_t i = 0; i < json_array_size(list); i++) {
                 const json_t *v = json_array_get(list, i);
@@ -234,8 +244,8 @@ static int drop_listed(struct engine *e, int dir, const json_t *list, bool (*is_
 
                 if (!json_is_string(v) || !is_valid(id))
                         return -EINVAL;
-                if (do_it)
-                        rest_drop(e, dir, id.p);
+                if (left && (flattener_is_making(&e->flattener, id.p) || rest_drop(e, dir, id.p) < 0))
+                        (void)json_array_append_new(left, json_string(id.p));
         }
         return list && !json_is_array(list) ? -EINVAL : 0;
 }
@@ -244,10 +254,40 @@ static int op_drop(struct engine *e, const json_t *msg, struct ask *a, struct er
 {
         const json_t *checkpoints = json_object_get(msg, "checkpoints"), *layers = json_object_get(msg, "layers");
 
+        json_t *left = json_array();
+
+        if (!left)
+                return err_sys(err, -ENOMEM, "drop");
         for (int do_it = 0; do_it < 2; do_it++) /* all is checked before anything goes */
-                if (drop_listed(e, e->checkpoints_dir, checkpoints, checkpoint_id_is_valid, do_it) < 0 ||
-                    drop_listed(e, e->sealed_dir, layers, sealed_id_is_valid, do_it) < 0)
+                if (drop_listed(e, e->checkpoints_dir, checkpoints, checkpoint_id_is_valid, do_it ? left : NULL) < 0 ||
+                    drop_listed(e, e->sealed_dir, layers, sealed_id_is_valid, do_it ? left : NULL) < 0) {
+                        json_decref(left);
                         return err_set(err, ERR_INVALID, "checkpoints, layers: not lists of ids");
+                }
+        ask_ok(a, json_pack("{s:o}", "left", left), -1);
+        return 0;
+}
+
+/* Of one at rest, or of a checkpoint: they stay as they are, but control would describe them otherwise now. */
+static int op_origin(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
+{
+        const char *id, *checkpoint;
+        const json_t *origin;
+        AUTO_CLOSE int dir = -1;
+
+        if (get_id(msg, "id", sandbox_id_is_valid, &id, err) < 0 ||
+            get_id(msg, "checkpoint", checkpoint_id_is_valid, &checkpoint, err) < 0 ||
+            plan_origin_decode(json_object_get(msg, "origin"), &origin, err) < 0)
+                return -EINVAL;
+        if (id)
+                dir = sys_open_dir(e->sandboxes_dir, id);
+        if (dir >= 0)
+                origin_write(dir, id, origin);
+        close_fd(&dir);
+        if (checkpoint)
+                dir = sys_open_dir(e->checkpoints_dir, checkpoint);
+        if (dir >= 0)
+                origin_write(dir, checkpoint, origin);
         ask_ok(a, NULL, -1);
         return 0;
 }
@@ -332,8 +372,10 @@ static int op_dial(struct engine *e, const json_t *msg, struct ask *a, struct er
 /* ------------------------------------------------------------- tables */
 
 const struct request_op control_ops[] = {
-        {"create", op_create}, {"kill", op_kill},       {"list", op_list}, {"net", op_net},   {"stats", op_stats},
-        {"info", op_info},     {"pause", op_pause},     {"copy", op_copy}, {"seal", op_seal}, {"flush", op_flush},
-        {"drop", op_drop},     {"flatten", op_flatten}, {NULL, NULL},
+        {"create", op_create},      {"kill", op_kill},      {"list", op_list},      {"net", op_net},
+        {"stats", op_stats},        {"info", op_info},      {"pause", op_pause},    {"copy", op_copy},
+        {"seal", op_seal},          {"flush", op_flush},    {"drop", op_drop},      {"flatten", op_flatten},
+        {"origin", op_origin},      {"lose", lost_op_lose}, {"lost", lost_op_list}, {"restore", lost_op_restore},
+        {"remove", lost_op_remove}, {NULL, NULL},
 };
 const struct request_op edge_ops[] = {{"dial", op_dial}, {NULL, NULL}};

@@ -68,20 +68,20 @@ static void on_paused(struct work *w, const json_t *answer, const struct err *er
                 rests(w, answer);
 }
 
-json_t *rest_job(const struct guest *s, const char *op, const char *checkpoint)
+json_t *rest_job(const struct guest *s, const char *op, const char *checkpoint, const json_t *origin)
 {
         const struct record *r = &s->record;
 
-        return json_pack("{s:s,s:s,s:s*,s:i,s:i,s:I,s:I,s:s}", "op", op, "id", r->id, "checkpoint",
+        return json_pack("{s:s,s:s,s:s*,s:i,s:i,s:I,s:I,s:s,s:O*}", "op", op, "id", r->id, "checkpoint",
                          checkpoint[0] ? checkpoint : NULL, "slot", (int)r->slot, "pid", (int)r->pid, "uid_base",
                          (json_int_t)r->uid_base, "address",
                          (json_int_t)(s->engine->filter ? instance_address(&s->engine->instance, r->slot) : 0), "envd",
-                         r->envd);
+                         r->envd, "origin", origin);
 }
 
-static json_t *describe(const struct guest *s, const char *checkpoint, bool is_durable)
+static json_t *describe(const struct guest *s, const char *checkpoint, bool is_durable, const json_t *origin)
 {
-        json_t *job = rest_job(s, "pause", checkpoint);
+        json_t *job = rest_job(s, "pause", checkpoint, origin);
 
         if (job && json_object_set_new(job, "durable", json_boolean(is_durable)) < 0) {
                 json_decref(job);
@@ -90,10 +90,10 @@ static json_t *describe(const struct guest *s, const char *checkpoint, bool is_d
         return job;
 }
 
-void rest_pause(struct guest *s, const char *checkpoint, bool is_durable, struct ask *a)
+void rest_pause(struct guest *s, const char *checkpoint, bool is_durable, const json_t *origin, struct ask *a)
 {
         struct work_note note = {.slot = s->record.slot, .net = s->record.net};
-        struct work *w = work_create(s, describe(s, checkpoint, is_durable), a);
+        struct work *w = work_create(s, describe(s, checkpoint, is_durable, origin), a);
         struct err err = {0};
 
         if (!w) {
@@ -131,7 +131,7 @@ static void on_sealed(struct work *w, const json_t *answer, const struct err *er
                 guest_end(s);
 }
 
-void rest_seal(struct guest *s, const char *layer, struct ask *a)
+void rest_seal(struct guest *s, const char *layer, const json_t *origin, struct ask *a)
 {
         struct work_note note = {0};
         struct err err = {0};
@@ -143,7 +143,9 @@ void rest_seal(struct guest *s, const char *layer, struct ask *a)
                 ask_fail(a, &err);
                 return;
         }
-        w = work_create(s, json_pack("{s:s,s:s,s:s}", "op", "seal", "id", s->record.id, "layer", layer), a);
+        w = work_create(
+                s, json_pack("{s:s,s:s,s:s,s:O*}", "op", "seal", "id", s->record.id, "layer", layer, "origin", origin),
+                a);
         if (!w) {
                 (void)err_sys(&err, -ENOMEM, "seal");
                 ask_fail(a, &err);
@@ -165,14 +167,20 @@ void rest_flush(struct engine *e, const char *checkpoint, const char *layer, str
                    a);
 }
 
-void rest_drop(struct engine *e, int dir, const char *name)
+int rest_drop(struct engine *e, int dir, const char *name)
 {
         char to[96];
+        int r;
 
         (void)snprintf(to, sizeof(to), "%.64s-", name);
         random_id(to + strlen(to), 6);
-        if (renameat(dir, name, e->trash_dir, to) == 0)
+        if (renameat(dir, name, e->trash_dir, to) == 0) {
                 sweeper_call(&e->sweeper);
-        else if (errno != ENOENT)
-                log_error("file.left", "name=%s error=\"%s\"", name, strerror(errno));
+                return 0;
+        }
+        r = -errno;
+        if (r == -ENOENT)
+                return 0;
+        log_error("file.left", "name=%s error=\"%s\"", name, strerror(-r));
+        return r;
 }

@@ -17,6 +17,7 @@
 #include "engine/guard.h"
 #include "engine/janitor.h"
 #include "engine/leftovers.h"
+#include "engine/lost.h"
 #include "engine/machine.h"
 #include "engine/probe.h"
 #include "engine/peers.h"
@@ -81,6 +82,7 @@ static int open_dirs(struct engine *e, struct err *err)
             (r = open_or_make(e->data_dir, "trash", 0700, &e->trash_dir, err)) < 0 ||
             (r = open_or_make(e->data_dir, "checkpoints", 0700, &e->checkpoints_dir, err)) < 0 ||
             (r = open_or_make(e->data_dir, "sealed", 0700, &e->sealed_dir, err)) < 0 ||
+            (r = open_or_make(e->data_dir, LOST_DIR, 0700, &e->lost_dir, err)) < 0 ||
             (r = open_or_make(e->data_dir, "envd", 0700, &e->envd_dir, err)) < 0)
                 return r;
         if (woken_open(e->data_dir, &e->woken, &why) < 0)
@@ -307,6 +309,7 @@ static int start(struct engine *e, struct err *err)
                 return r;
         leftovers_return(e);
         shelf_tidy(e);
+        lost_start(e);
         warm_start(e);
         adopt_busy(e);
         r = loop_signals(e->loop, signals, on_signal, e);
@@ -320,6 +323,7 @@ static void stop(struct engine *e)
 {
         peers_stop(e);
         guard_stop(e);
+        timer_clear(&e->lost_timer);
         flattener_stop(&e->flattener);
         warm_stop(e);
         vault_stop(&e->vault);
@@ -343,6 +347,7 @@ int engine_main(const struct conf *conf)
                            .envd_binary = -1,
                            .checkpoints_dir = -1,
                            .sealed_dir = -1,
+                           .lost_dir = -1,
                            .envd_dir = -1,
                            .supervisor = {.fd = -1},
                            .pressure = {.fd = -1},

@@ -25,7 +25,8 @@ static void each_name(int dir, void (*fn)(const char *name, void *arg), void *ar
 struct listing {
         const struct engine *engine;
         json_t *names;
-        bool is_partial; /* not all could be read */
+        int dir;         /* note_need(): of the checkpoints; -1: not used */
+        bool is_unknown; /* one of them could not be read: what it needs is not known */
 };
 
 bool shelf_has(const struct engine *e, const char *checkpoint)
@@ -33,7 +34,7 @@ bool shelf_has(const struct engine *e, const char *checkpoint)
         char path[64];
 
         (void)snprintf(path, sizeof(path), "%.32s/manifest.json", checkpoint);
-        return faccessat(e->checkpoints_dir, path, F_OK, 0) == 0 || errno != ENOENT;
+        return faccessat(e->checkpoints_dir, path, F_OK, 0) == 0;
 }
 
 static void add_checkpoint(const char *name, void *arg)
@@ -54,7 +55,7 @@ static void add_layer(const char *name, void *arg)
 
 json_t *shelf_checkpoints(const struct engine *e)
 {
-        struct listing l = {e, json_array(), false};
+        struct listing l = {.engine = e, .names = json_array(), .dir = -1};
 
         each_name(e->checkpoints_dir, add_checkpoint, &l);
         return l.names;
@@ -62,7 +63,7 @@ json_t *shelf_checkpoints(const struct engine *e)
 
 json_t *shelf_layers(const struct engine *e)
 {
-        struct listing l = {e, json_array(), false};
+        struct listing l = {.engine = e, .names = json_array(), .dir = -1};
 
         each_name(e->sealed_dir, add_layer, &l);
         return l.names;
@@ -81,22 +82,29 @@ static bool is_being_written(const struct engine *e, const char *checkpoint)
         return false;
 }
 
+/* Without a manifest nobody was ever told of it. */
 static void tidy_checkpoint(const char *name, void *arg)
 {
         struct engine *e = arg;
 
-        if (checkpoint_id_is_valid(str_of(name)) && (shelf_has(e, name) || is_being_written(e, name)))
+        if (!checkpoint_id_is_valid(str_of(name))) {
+                log_warn("checkpoint.foreign", "name=%.64s is none of ours, leaving it", name);
+                return;
+        }
+        if (shelf_has(e, name) || is_being_written(e, name))
                 return;
         log_info("checkpoint.discarded", "name=%.64s", name);
-        rest_drop(e, e->checkpoints_dir, name);
+        (void)rest_drop(e, e->checkpoints_dir, name);
 }
 
 static void tidy_layer(const char *name, void *arg)
 {
         struct engine *e = arg;
 
-        if (!sealed_id_is_valid(str_of(name)))
-                rest_drop(e, e->sealed_dir, name);
+        if (strncmp(name, FLATTENER_UNFINISHED, strlen(FLATTENER_UNFINISHED)) == 0)
+                (void)rest_drop(e, e->sealed_dir, name);
+        else if (!sealed_id_is_valid(str_of(name)))
+                log_warn("layer.foreign", "name=%.64s is none of ours, leaving it", name);
 }
 
 /* ------------------------------------------------------------- copies of envd */
@@ -109,12 +117,15 @@ static bool is_needed(const json_t *needed, const char *hash)
 static void note_need(const char *name, void *arg)
 {
         struct listing *l = arg;
-        AUTO_CLOSE int dir = sys_open_dir(l->engine->checkpoints_dir, name);
+        AUTO_CLOSE int dir = -1;
         struct checkpoint *c = NULL;
         struct err err = {0};
 
+        if (!checkpoint_id_is_valid(str_of(name)))
+                return;
+        dir = sys_open_dir(l->dir, name);
         if (dir < 0 || checkpoint_open(dir, &c, &err) < 0) {
-                l->is_partial = true;
+                l->is_unknown = true;
                 return;
         }
         (void)json_object_set_new(l->names, checkpoint_facts(c)->envd, json_true());
@@ -132,7 +143,7 @@ static void tidy_envd(const char *name, void *arg)
 /* A worker that outlived an engine may be about to refer to one. */
 static void tidy_envds(struct engine *e)
 {
-        struct listing l = {e, json_object(), false};
+        struct listing l = {.engine = e, .names = json_object(), .dir = -1};
 
         MAP_EACH (slot, &e->sandboxes) {
                 const struct guest *s = slot->value;
@@ -142,8 +153,11 @@ static void tidy_envds(struct engine *e)
                         return;
                 }
         }
+        l.dir = e->checkpoints_dir;
         each_name(e->checkpoints_dir, note_need, &l);
-        if (!l.is_partial) /* what cannot be read now may be readable tomorrow, and needs its envd then */
+        l.dir = e->lost_dir; /* those may be wanted again */
+        each_name(e->lost_dir, note_need, &l);
+        if (!l.is_unknown)
                 each_name(e->envd_dir, tidy_envd, &l);
         json_decref(l.names);
 }

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "engine/janitor.h"
+#include "engine/origin.h"
 #include "model/envd_init.h"
 #include "sys/fs.h"
 #include "sys/scm.h"
@@ -212,6 +213,7 @@ static int step_record(struct start *st, struct err *err)
 {
         struct guest *s = st->guest;
 
+        origin_write(st->dir, s->record.id, st->plan.origin);
         s->record.started_ns = clock_real_ns();
         memcpy(s->record.envd, s->engine->envd_hash, sizeof(s->record.envd));
         return record_write(st->dir, &s->record, err);

@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "sys/fs.h"
 
-#define NAME "still.json"
+#define NAME STILL_FILE
 #define TEXT_MAX 1024u
 
 int still_write(int dir, const char *id, const struct still *s, bool is_durable, struct err *err)

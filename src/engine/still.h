@@ -9,6 +9,8 @@
 
 struct err;
 
+#define STILL_FILE "still.json"
+
 struct still {
         char checkpoint[CHECKPOINT_ID_MAX]; /* its memory; "": only its files are kept */
         char sealed[SEALED_ID_MAX];         /* the layer that was its upper directory; "": it has that still */

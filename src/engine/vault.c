@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "sys/scm.h"
 
-#define ANSWER_MAX 8192u
+#define ANSWER_MAX 32768u /* a page of lost_note.h is the longest */
 #define RETRY_MIN_MS 100u
 #define RETRY_MAX_MS 5000u
 #define TRIES_MAX 5u

@@ -181,7 +181,7 @@ void wake_roused(struct guest *s, int result)
         is_running(s, TAKE_PTR(s->rousing), s->roused_us, "warm", NULL);
         dir = sys_open_dir(e->sandboxes_dir, s->record.id);
         if (dir >= 0)
-                rest_drop(e, dir, REMAPS_DIR);
+                (void)rest_drop(e, dir, REMAPS_DIR);
 }
 
 /* Nobody inside has to be told: it never was anything else, and its connections of before were closed by their other ends.

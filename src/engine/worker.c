@@ -26,7 +26,7 @@ static const struct {
         worker_op *run;
 } ops[] = {
         {"pause", worker_pause}, {"copy", worker_copy},       {"wake", worker_wake},     {"seal", worker_seal},
-        {"flush", worker_flush}, {"measure", worker_measure}, {"settle", worker_settle},
+        {"flush", worker_flush}, {"measure", worker_measure}, {"settle", worker_settle}, {"lost", worker_lost},
 };
 
 void worker_point(const struct worker_conf *c, const char *point)

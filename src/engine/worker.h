@@ -2,16 +2,17 @@
  * ended, whether or not anybody is left to tell.
  *
  * A job is a JSON object with "op"; ids in it were checked by the engine.
- *   pause   {id, checkpoint?, durable, slot, pid, uid_base, address, envd}   -> {bytes, frozen_us}
+ *   pause   {id, checkpoint?, durable, origin?, slot, pid, uid_base, address, envd}   -> {bytes, frozen_us}
  *           Processes are frozen; afterwards, with still.json in place, they are nobody's any more; or all is as before.
- *   copy    {id, checkpoint, layer, slot, pid, uid_base, address, envd}       -> {bytes, layer_bytes, frozen_us}
+ *   copy    {id, checkpoint, layer, origin?, slot, pid, uid_base, address, envd}       -> {bytes, layer_bytes, frozen_us}
  *           Processes are frozen for a part of it, and go on in any case.  What is half-written is in
  *           sandboxes/<id>/WORKER_COPY and in a checkpoint without a manifest.
  *   wake    {plan, slot, uid_base, fresh}            from a checkpoint        -> {deaf?}, fds: pidfd, netns
  *           deaf, an error: it runs, on the files it had kept, but its envd does not answer.
- *   seal    {id, layer}                                                       -> {bytes}
+ *   seal    {id, layer, origin?}                                                       -> {bytes}
  *   flush   {checkpoint?, layer?}                                             -> {}
  *   measure {id}                                                              -> {disk_bytes}
+ *   lost    {after?}  what lies in lost/, a page of it (lost_note.h)         -> {lost, more}
  *   settle  {id, slot?, pid?}  wait until no other worker is at it, nor what it started
  * The answer is {"ok":true, ...} or {"error":{"kind","message"}}. */
 #pragma once
@@ -55,7 +56,7 @@ struct worker_result {
 };
 
 typedef int worker_op(const struct worker_conf *c, const json_t *job, struct worker_result *ret, struct err *err);
-worker_op worker_pause, worker_copy, worker_wake, worker_seal, worker_flush, worker_measure, worker_settle;
+worker_op worker_pause, worker_copy, worker_wake, worker_seal, worker_flush, worker_measure, worker_settle, worker_lost;
 
 /* For tests: where <data>/stall/<point> is a pipe, the worker waits there until somebody has opened it for writing and
  * closed it again. */

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "engine/origin.h"
 #include "engine/upper_copy.h"
 #include "engine/worker.h"
 #include "engine/worker_dump.h"
@@ -20,6 +21,7 @@
 struct copying {
         struct worker_dump dump;
         const char *layer;
+        const json_t *origin; /* borrowed; NULL: none */
         struct upper_size files;
         uint64_t bytes;
         uint64_t began_us, frozen_us, written_us, copied_us, thawed_us; /* when each was done */
@@ -73,6 +75,8 @@ static int copy_it(struct copying *c, struct err *err)
         r = write_both(c, err);
         worker_point(c->dump.conf, "thawed");
         if (r == 0)
+                origin_write(c->dump.checkpoint_dir, c->dump.checkpoint, c->origin);
+        if (r == 0)
                 r = worker_dump_finish(&c->dump, &c->bytes, err);
         if (r == 0)
                 r = seal(c, err);
@@ -87,7 +91,9 @@ static int copy_it(struct copying *c, struct err *err)
 
 int worker_copy(const struct worker_conf *conf, const json_t *job, struct worker_result *ret, struct err *err)
 {
-        struct copying c = {.layer = json_string_value(json_object_get(job, "layer")), .began_us = clock_mono_us()};
+        struct copying c = {.layer = json_string_value(json_object_get(job, "layer")),
+                            .origin = json_object_get(job, "origin"),
+                            .began_us = clock_mono_us()};
         int r;
 
         worker_dump_init(&c.dump, conf, job);

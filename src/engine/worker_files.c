@@ -14,6 +14,8 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "engine/checkpoint.h"
+#include "engine/lost_note.h"
+#include "engine/origin.h"
 #include "engine/remaps.h"
 #include "engine/still.h"
 #include "sys/fs.h"
@@ -59,6 +61,14 @@ static void count_below(int at, const char *name, struct count *n, unsigned dept
                 (void)closedir(d);
 }
 
+uint64_t worker_size_of(int dir, const char *name)
+{
+        struct count n = {0};
+
+        count_below(dir, name, &n, 0);
+        return n.bytes;
+}
+
 /* Its own files: what lies in layers is shared with others. */
 int worker_measure(const struct worker_conf *c, const json_t *job, struct worker_result *ret, struct err *err)
 {
@@ -74,7 +84,7 @@ int worker_measure(const struct worker_conf *c, const json_t *job, struct worker
         return 0;
 }
 
-/* A crash in between leaves the layer in place and still.json without it: asked again, it is only noted. */
+/* Asked again after it was done: it is done. */
 static int move_upper(const struct worker_conf *c, int dir, const char *layer, struct err *err)
 {
         if (renameat2(dir, "u", c->sealed_dir, layer, RENAME_NOREPLACE) == 0) {
@@ -86,6 +96,37 @@ static int move_upper(const struct worker_conf *c, int dir, const char *layer, s
         if (errno == ENOENT)
                 return err_set(err, ERR_INTERNAL, "it has no files of its own");
         return err_sys(err, -errno, "seal layer %s", layer);
+}
+
+/* Which layer its upper directory became is noted first: a layer that nobody named yet may be dropped at any time, and is all
+ * there is of its files.  A crash in between leaves the directory in place, and the note is taken back (adopt.c). */
+static int seal_as(const struct worker_conf *c, int dir, const char *id, struct still *s, const char *layer,
+                   struct err *err)
+{
+        const struct still before = *s;
+        struct err why = {0};
+        int r;
+
+        (void)snprintf(s->sealed, sizeof(s->sealed), "%s", layer);
+        r = still_write(dir, id, s, false, err);
+        if (r < 0)
+                return r;
+        worker_point(c, "sealing");
+        r = move_upper(c, dir, layer, err);
+        if (r < 0 && still_write(dir, id, &before, false, &why) < 0)
+                log_error("still.stale", "sandbox=%s error=\"%s\"", id, why.msg);
+        return r;
+}
+
+/* With the checkpoint too: others can be made of both. */
+static void note_origin(const struct worker_conf *c, int dir, const char *id, const struct still *s,
+                        const json_t *origin)
+{
+        AUTO_CLOSE int checkpoint = s->checkpoint[0] ? sys_open_dir(c->checkpoints_dir, s->checkpoint) : -1;
+
+        origin_write(dir, id, origin);
+        if (checkpoint >= 0)
+                origin_write(checkpoint, s->checkpoint, origin);
 }
 
 int worker_seal(const struct worker_conf *c, const json_t *job, struct worker_result *ret, struct err *err)
@@ -103,13 +144,10 @@ int worker_seal(const struct worker_conf *c, const json_t *job, struct worker_re
         if (r == 0 && s.checkpoint[0] && !s.sealed[0])
                 r = remaps_put_back(dir, err);
         if (r == 0)
-                r = move_upper(c, dir, layer, err);
+                r = seal_as(c, dir, id, &s, layer, err);
         if (r < 0)
                 return r;
-        (void)snprintf(s.sealed, sizeof(s.sealed), "%s", layer);
-        r = still_write(dir, id, &s, false, err);
-        if (r < 0)
-                return r;
+        note_origin(c, dir, id, &s, json_object_get(job, "origin"));
         count_below(c->sealed_dir, layer, &n, 0);
         ret->body = json_pack("{s:I}", "bytes", (json_int_t)n.bytes);
         return 0;
@@ -145,6 +183,21 @@ int worker_flush(const struct worker_conf *c, const json_t *job, struct worker_r
         if (r == 0 && layer)
                 r = flush_layer(c, layer, err);
         return r;
+}
+
+/* ------------------------------------------------------------- what was moved aside */
+
+int worker_lost(const struct worker_conf *c, const json_t *job, struct worker_result *ret, struct err *err)
+{
+        AUTO_CLOSE int lost = sys_open_dir(c->data_dir, LOST_DIR);
+        bool has_more = false;
+        json_t *list;
+
+        if (lost < 0)
+                return err_sys(err, lost, "open directory '" LOST_DIR "'");
+        list = lost_page(lost, json_string_value(json_object_get(job, "after")), &has_more);
+        ret->body = json_pack("{s:o,s:b}", "lost", list, "more", has_more);
+        return ret->body ? 0 : err_sys(err, -ENOMEM, "list what was lost");
 }
 
 /* ------------------------------------------------------------- waiting for another worker */

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "engine/origin.h"
 #include "engine/remaps.h"
 #include "engine/still.h"
 #include "engine/worker.h"
@@ -16,6 +17,7 @@
 struct pausing {
         struct worker_dump dump;
         struct still still;
+        const json_t *origin; /* borrowed; NULL: none */
         uint64_t bytes;
         uint64_t began_us, frozen_us, dumped_us, summed_us; /* when each was done */
 };
@@ -69,6 +71,7 @@ static int keep_files(const struct pausing *p, struct err *err)
 {
         const struct worker_dump *d = &p->dump;
 
+        origin_write(d->dir, d->id, p->origin);
         if (d->is_durable && syncfs(d->dir) < 0)
                 return err_sys(err, -errno, "flush its files");
         return still_write(d->dir, d->id, &p->still, d->is_durable, err);
@@ -109,6 +112,7 @@ int worker_pause(const struct worker_conf *c, const json_t *job, struct worker_r
         int r;
 
         worker_dump_init(&p.dump, c, job);
+        p.origin = json_object_get(job, "origin");
         (void)snprintf(p.still.checkpoint, sizeof(p.still.checkpoint), "%s",
                        p.dump.checkpoint ? p.dump.checkpoint : "");
         p.dump.dir = sys_open_dir(c->sandboxes_dir, p.dump.id);

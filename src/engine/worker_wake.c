@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "engine/checkpoint.h"
 #include "engine/netslot.h"
+#include "engine/origin.h"
 #include "engine/remaps.h"
 #include "engine/still.h"
 #include "engine/worker.h"
@@ -318,6 +319,7 @@ static int run_step(struct waking *w, enum step step, const struct worker_result
                 r = w->plan.is_upper_kept ? remaps_put_back(w->dir, err) : 0;
                 if (r < 0)
                         return r;
+                origin_write(w->dir, w->plan.id, w->plan.origin);
                 r = place_make(&w->place, w->conf, w->dir, &w->plan, w->checkpoint, w->record.uid_base, err);
                 if (r == 0)
                         renew_machine_id(w);

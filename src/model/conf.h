@@ -34,6 +34,7 @@ struct conf {
         uint32_t warm_mb;                 /* of memory that paused sandboxes may keep; 0: none */
         uint32_t warm_stall_ms;           /* of two seconds waited for memory by anybody: one of those goes */
         uint32_t sandboxes_max;           /* concurrent, per team */
+        uint32_t lost_days;               /* what no row knows is kept in lost/ for so long; 0: for ever */
         uint32_t timeout_max_s;           /* longest life of a sandbox */
         uint32_t sandbox_connections_max; /* into one sandbox, per edge; 0: no limit */
         bool access_log;                  /* edge: a line for each exchange */

@@ -98,6 +98,7 @@ json_t *plan_encode(const struct plan_create *p)
                          "net", plan_net_encode(&p->net), "init", p->init);
         plan = json_with_text(plan, "checkpoint", p->checkpoint[0] ? p->checkpoint : NULL);
         plan = json_with_text(plan, "upper", p->is_upper_kept ? "kept" : NULL);
+        plan = json_with_ref(plan, "origin", p->origin);
         return json_with_text(plan, "token_before", p->token_before);
 }
 
@@ -281,10 +282,32 @@ static int token_decode(const json_t *v, struct plan_create *p, struct err *err)
         return p->token_before ? 0 : err_sys(err, -ENOMEM, "token_before");
 }
 
+int plan_origin_decode(const json_t *origin, const json_t **ret, struct err *err)
+{
+        size_t len = origin ? json_dumpb(origin, NULL, 0, JSON_COMPACT) : 0;
+
+        if (origin && !json_is_object(origin))
+                return err_set(err, ERR_INVALID, "origin: not an object");
+        if (len > PLAN_ORIGIN_MAX)
+                return err_set(err, ERR_INVALID, "origin: %zu bytes, more than %u", len, PLAN_ORIGIN_MAX);
+        *ret = origin;
+        return 0;
+}
+
+static int origin_decode(json_t *origin, struct plan_create *p, struct err *err)
+{
+        const json_t *checked;
+        int r = plan_origin_decode(origin, &checked, err);
+
+        if (r == 0)
+                p->origin = json_incref(origin);
+        return r;
+}
+
 static int decode_fields(const json_t *msg, struct plan_create *p, struct err *err)
 {
-        static const char *const known[] = {"id",         "layers", "limits",       "net", "init",
-                                            "checkpoint", "upper",  "token_before", NULL};
+        static const char *const known[] = {"id",         "layers", "limits",       "net",    "init",
+                                            "checkpoint", "upper",  "token_before", "origin", NULL};
         const json_t *id = json_object_get(msg, "id");
         struct str s = {json_string_value(id), json_string_length(id)};
         int r;
@@ -308,6 +331,8 @@ static int decode_fields(const json_t *msg, struct plan_create *p, struct err *e
                 r = upper_decode(json_object_get(msg, "upper"), p, err);
         if (r == 0)
                 r = token_decode(json_object_get(msg, "token_before"), p, err);
+        if (r == 0)
+                r = origin_decode(json_object_get(msg, "origin"), p, err);
         return r;
 }
 
@@ -337,6 +362,7 @@ void plan_done(struct plan_create *p)
                 free(p->layers[i]);
         plan_net_done(&p->net);
         json_decref(p->init);
+        json_decref(p->origin);
         free(p->token_before);
         *p = (struct plan_create){0};
 }

@@ -14,7 +14,8 @@ struct err;
 
 #define PLAN_LAYERS_MAX 64
 #define PLAN_CIDRS_MAX 256
-#define PLAN_INIT_MAX (1u << 20) /* encoded bytes of the init object */
+#define PLAN_INIT_MAX (1u << 20)   /* encoded bytes of the init object */
+#define PLAN_ORIGIN_MAX (3u << 19) /* encoded bytes; it has in it what init has, and more */
 #define PLAN_TOKEN_MAX 256
 
 struct plan_cidr {     /* IPv4 network */
@@ -46,12 +47,15 @@ struct plan_create {
         char checkpoint[CHECKPOINT_ID_MAX]; /* the memory it begins with; "": none, it is started */
         bool is_upper_kept; /* on the upper directory it left when it was paused; else on an empty one */
         char *token_before; /* owned; the token envd has in the checkpoint; NULL: it is open */
+        json_t *origin;     /* owned: kept with its files, for control to make a row of (engine/origin.h); NULL: none */
 };
 
 json_t *plan_encode(const struct plan_create *p); /* new reference; NULL out of memory */
 /* ERR_INVALID names the field.  On success *ret is the caller's, to be released with plan_done(). */
 int plan_decode(const json_t *msg, struct plan_create *ret, struct err *err);
 void plan_done(struct plan_create *p);
+/* Also a member of other messages: absent is fine, and *ret (borrowed) is NULL then. */
+int plan_origin_decode(const json_t *origin, const json_t **ret, struct err *err);
 
 json_t *plan_net_encode(const struct plan_net *n);
 int plan_net_decode(const json_t *msg, struct plan_net *ret, struct err *err);

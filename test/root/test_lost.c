@@ -1,0 +1,351 @@
+/* What nobody asked for is moved aside, and comes back as it was. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <tap.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "engine/destroy.h"
+#include "one.h"
+
+#define DAY_NS (INT64_C(86400) * 1000000000)
+
+static char text[4096]; /* what an answer says, or a file */
+
+static const char *path_of(const char *below)
+{
+        static char path[256];
+
+        (void)snprintf(path, sizeof(path), "%s/data/%s", g.dir, below);
+        return path;
+}
+
+static bool is_there(const char *below)
+{
+        return access(path_of(below), F_OK) == 0;
+}
+
+static void write_file(const char *path, const char *content)
+{
+        int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+        (void)!write(fd, content, strlen(content));
+        (void)close(fd);
+}
+
+static const char *refusal_of(json_t *answer)
+{
+        const json_t *e = json_object_get(answer, "error");
+
+        (void)snprintf(text, sizeof(text), "%s: %s", json_string_value(json_object_get(e, "kind")),
+                       json_string_value(json_object_get(e, "message")));
+        json_decref(answer);
+        return e ? text : NULL;
+}
+
+static const char *lose(const char *id)
+{
+        return refusal_of(rig_call(&g, json_pack("{s:s,s:s,s:s}", "op", "lose", "id", id, "why", "a test")));
+}
+
+static const char *lose_names(const char *checkpoint, const char *layer)
+{
+        return refusal_of(rig_call(&g, json_pack("{s:s,s:s,s:o,s:o}", "op", "lose", "why", "a test", "checkpoints",
+                                                 checkpoint ? json_pack("[s]", checkpoint) : json_array(), "layers",
+                                                 layer ? json_pack("[s]", layer) : json_array())));
+}
+
+static const char *restore(const char *id, const char *checkpoint, const char *layer)
+{
+        return refusal_of(rig_call(&g, json_pack("{s:s,s:s*,s:o,s:o}", "op", "restore", "id", id, "checkpoints",
+                                                 checkpoint ? json_pack("[s]", checkpoint) : json_array(), "layers",
+                                                 layer ? json_pack("[s]", layer) : json_array())));
+}
+
+static const char *remove_lost(const char *id)
+{
+        return refusal_of(rig_call(&g, json_pack("{s:s,s:s}", "op", "remove", "id", id)));
+}
+
+/* "kind was why" of one of those that are listed; "": it is not. */
+static const char *listed(const char *id)
+{
+        json_t *answer = rig_call(&g, json_pack("{s:s}", "op", "lost")), *v;
+        size_t i;
+
+        text[0] = 0;
+        json_array_foreach (json_object_get(answer, "lost"), i, v)
+                if (strcmp(json_string_value(json_object_get(v, "id")), id) == 0)
+                        (void)snprintf(text, sizeof(text), "%s %s %s", json_string_value(json_object_get(v, "kind")),
+                                       json_string_value(json_object_get(v, "was")),
+                                       json_string_value(json_object_get(v, "why")));
+        json_decref(answer);
+        return text;
+}
+
+static json_t *with_origin(json_t *plan)
+{
+        (void)json_object_set_new(plan, "origin", json_pack("{s:s}", "word", "opaque"));
+        return plan;
+}
+
+static json_t *kept(const char *id)
+{
+        json_t *plan = rig_plan(id);
+
+        (void)json_object_set_new(plan, "upper", json_string("kept"));
+        return plan;
+}
+
+static bool begin_files(void)
+{
+        return !rig_create(&g, with_origin(rig_plan(A))) && strcmp(rig_run(&g, A, "write /tmp/x hello"), "ok") == 0;
+}
+
+/* ------------------------------------------------------------- */
+
+static void one_at_rest_comes_back_with_its_files(void)
+{
+        json_t *answer;
+
+        CHECK(begin_files());
+        CHECK_NONE(rig_pause(&g, A, NULL));
+        CHECK_NONE(lose(A));
+        CHECK(!rig_state(&g, A));
+        CHECK(!is_there("sandboxes/" A));
+        CHECK(is_there("lost/" A "/u"));
+        CHECK_STR(listed(A), "sandbox at rest a test");
+        CHECK_STARTS(lose(A), "not_found");
+        CHECK_STARTS(rig_kill(&g, A), "not_found");
+        rig_crash(&g);
+        CHECK(rig_start(&g)); /* whoever starts leaves it there */
+        CHECK_STR(listed(A), "sandbox at rest a test");
+        answer = rig_call(&g, json_pack("{s:s,s:s}", "op", "lost", "id", A));
+        CHECK_STR(json_string_value(json_object_get(json_object_get(answer, "origin"), "word")), "opaque");
+        CHECK(!json_object_get(answer, "checkpoint"));
+        json_decref(answer);
+        CHECK_NONE(restore(A, NULL, NULL));
+        CHECK_STR(rig_state(&g, A), "paused");
+        CHECK_STR(listed(A), "");
+        CHECK(!is_there("lost/" A ".json"));
+        CHECK_STARTS(restore(A, NULL, NULL), "conflict");
+        CHECK_NONE(rig_create(&g, kept(A)));
+        CHECK_STR(rig_run(&g, A, "read /tmp/x"), "hello");
+        CHECK_NONE(rig_kill(&g, A));
+}
+
+static void one_that_runs_is_ended_first(void)
+{
+        CHECK(begin_files());
+        CHECK_NONE(lose(A));
+        CHECK_INT(rig_count(&g, NULL).files, ==, 0);
+        CHECK_STR(listed(A), "sandbox running a test");
+        CHECK_NONE(restore(A, NULL, NULL));
+        CHECK_STR(rig_state(&g, A), "paused");
+        CHECK_NONE(rig_create(&g, kept(A)));
+        CHECK_STR(rig_run(&g, A, "read /tmp/x"), "hello");
+        CHECK_NONE(rig_kill(&g, A));
+}
+
+static void one_that_is_being_paused_comes_to_rest_first(void)
+{
+        int fd;
+
+        CHECK(begin());
+        CHECK_INT(stall("dumped"), ==, 0);
+        send_pause();
+        fd = reach("dumped");
+        rig_send(&g, json_pack("{s:s,s:s,s:s}", "op", "lose", "id", A, "why", "a test"));
+        (void)close(fd);
+        CHECK_NONE(refusal_of(rig_receive(&g))); /* the pause */
+        CHECK_NONE(refusal_of(rig_receive(&g)));
+        CHECK(!rig_state(&g, A));
+        CHECK_NONE(restore(A, IMAGE, NULL));
+        CHECK_NONE(rig_create(&g, woken(A)));
+        CHECK(is_itself());
+        CHECK_NONE(rig_kill(&g, A));
+        CHECK_NONE(rig_drop(&g, IMAGE, NULL));
+}
+
+static void memory_comes_back_too(void)
+{
+        json_t *answer;
+
+        CHECK(begin());
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        CHECK_NONE(lose(A));
+        CHECK_NONE(lose_names(IMAGE, NULL));
+        CHECK(is_there("lost/" IMAGE "/manifest.json"));
+        CHECK_STR(listed(IMAGE), "checkpoint complete a test");
+        write_file(path_of("sandboxes/none.json"), "{}"); /* none of ours: left alone */
+        rig_crash(&g);
+        CHECK(rig_start(&g)); /* copies of envd that lost memory needs stay */
+        CHECK(is_there("sandboxes/none.json"));
+        CHECK_INT(unlink(path_of("sandboxes/none.json")), ==, 0);
+        write_file(path_of("lost/" A "/origin.json"), "{\"word\":\"x\"}");
+        answer = rig_call(&g, json_pack("{s:s,s:s}", "op", "lost", "id", A));
+        CHECK_STR(json_string_value(json_object_get(answer, "checkpoint")), IMAGE);
+        json_decref(answer);
+        CHECK_NONE(restore(A, IMAGE, NULL));
+        CHECK_NONE(rig_create(&g, woken(A)));
+        CHECK(is_itself());
+        CHECK_NONE(rig_kill(&g, A));
+        CHECK_NONE(rig_drop(&g, IMAGE, NULL));
+}
+
+static void layers_come_back_with_who_needs_them(void)
+{
+        json_t *plan = rig_plan(A);
+
+        (void)json_array_append_new(json_object_get(plan, "layers"), json_string(LAYER));
+        CHECK(begin_files());
+        CHECK_NONE(rig_pause(&g, A, NULL));
+        CHECK_NONE(rig_seal(&g, A, LAYER));
+        CHECK_NONE(lose(A));
+        CHECK_NONE(lose_names(NULL, LAYER));
+        CHECK_STR(listed(LAYER), "layer complete a test");
+        CHECK_STARTS(restore(A, NULL, "u-bbbbbbbbbbbbbbbbbbbb"), "conflict: 'u-bbbbbbbbbbbbbbbbbbbb' belongs to it");
+        CHECK(is_there("lost/" A)); /* nothing has moved */
+        CHECK_NONE(restore(A, NULL, LAYER));
+        CHECK_NONE(rig_create(&g, plan));
+        CHECK_STR(rig_run(&g, A, "read /tmp/x"), "hello");
+        CHECK_NONE(rig_kill(&g, A));
+        CHECK_NONE(rig_drop(&g, NULL, LAYER));
+}
+
+static void it_is_removed_when_asked_for_and_in_time(void)
+{
+        char note[128];
+
+        CHECK(begin_files());
+        CHECK_NONE(lose(A));
+        CHECK_STARTS(remove_lost(B), "not_found");
+        CHECK_STARTS(remove_lost("../../etc"), "invalid");
+        CHECK_NONE(remove_lost(A));
+        CHECK(!is_there("lost/" A));
+        CHECK(!is_there("lost/" A ".json"));
+
+        CHECK(begin_files());
+        CHECK_NONE(lose(A));
+        (void)snprintf(note, sizeof(note), "{\"lost_ns\":%lld}", (long long)(clock_real_ns() - 29 * DAY_NS));
+        write_file(path_of("lost/" A ".json"), note);
+        write_file(path_of("lost/" B ".json"), note); /* of nothing */
+        rig_crash(&g);
+        CHECK(rig_start(&g));
+        CHECK_STR(listed(A), "sandbox  "); /* it has started */
+        CHECK(!is_there("lost/" B ".json"));
+        (void)snprintf(note, sizeof(note), "{\"lost_ns\":%lld}", (long long)(clock_real_ns() - 31 * DAY_NS));
+        write_file(path_of("lost/" A ".json"), note);
+        rig_crash(&g);
+        CHECK(rig_start(&g));
+        CHECK_STR(listed(A), "");
+        CHECK(!is_there("lost/" A));
+        CHECK(!is_there("lost/" A ".json"));
+}
+
+/* A record that cannot be read says nothing about its files. */
+static void one_that_cannot_be_adopted_is_moved_aside(void)
+{
+        CHECK(begin_files());
+        rig_crash(&g);
+        write_file(path_of("sandboxes/" A "/cell.json"), "{");
+        CHECK(rig_start(&g));
+        CHECK(!rig_state(&g, A));
+        CHECK_STARTS(listed(A), "sandbox running cell.json:");
+        CHECK_NONE(restore(A, NULL, NULL));
+        CHECK_NONE(rig_create(&g, kept(A)));
+        CHECK_STR(rig_run(&g, A, "read /tmp/x"), "hello");
+        CHECK_NONE(rig_kill(&g, A));
+}
+
+static void down_keeps_what_may_be_at_rest(void)
+{
+        struct err err = {0};
+        char data[96];
+
+        CHECK(begin_files());
+        CHECK_NONE(rig_pause(&g, A, NULL));
+        CHECK(rig_stop(&g));
+        write_file(path_of("sandboxes/" A "/still.json"), "{");
+        (void)snprintf(data, sizeof(data), "%s/data", g.dir);
+        CHECK_INT(engine_destroy_all(data, &err), ==, 0);
+        CHECK(is_there("sandboxes/" A "/u"));
+        CHECK(rig_start(&g));
+        CHECK_STR(rig_state(&g, A), "paused");
+        CHECK_NONE(rig_create(&g, kept(A)));
+        CHECK_STR(rig_run(&g, A, "read /tmp/x"), "hello");
+        CHECK_NONE(rig_kill(&g, A));
+}
+
+/* Until the row names the layer it may be dropped: before that it must be noted whose files they are. */
+static void a_seal_that_is_cut_off_never_was(void)
+{
+        int fd;
+
+        CHECK(begin_files());
+        CHECK_NONE(rig_pause(&g, A, NULL));
+        CHECK_INT(stall("sealing"), ==, 0);
+        rig_send(&g, json_pack("{s:s,s:s,s:s}", "op", "seal", "id", A, "layer", LAYER));
+        fd = reach("sealing");
+        CHECK(end_one(rig_worker(&g)));
+        rig_crash(&g);
+        (void)close(fd);
+        CHECK(rig_start(&g));
+        if (strcmp(rig_state(&g, A), "busy") == 0)
+                CHECK_STR(fact(), "settled paused");
+        CHECK_NONE(rig_drop(&g, NULL, LAYER));
+        CHECK_STR(rig_state(&g, A), "paused");
+        CHECK_NONE(rig_create(&g, kept(A)));
+        CHECK_STR(rig_run(&g, A, "read /tmp/x"), "hello");
+        CHECK_NONE(rig_kill(&g, A));
+}
+
+static void a_full_disk_does_not_keep_it(void)
+{
+        char path[160], block[4096] = {0};
+        int fd;
+
+        CHECK(rig_stop(&g));
+        (void)snprintf(path, sizeof(path), "%s/data", g.dir);
+        CHECK_INT(mount("tiny", path, "tmpfs", 0, "size=24m"), ==, 0);
+        CHECK(rig_start(&g));
+        CHECK(begin_files());
+        CHECK_NONE(rig_pause(&g, A, NULL));
+        (void)snprintf(path, sizeof(path), "%s/data/filler", g.dir);
+        fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        while (write(fd, block, sizeof(block)) > 0)
+                ;
+        (void)close(fd);
+        CHECK_NONE(lose(A));
+        CHECK_STR(listed(A), "sandbox  "); /* without a note */
+        CHECK_NONE(restore(A, NULL, NULL));
+        CHECK_INT(unlink(path), ==, 0);
+        CHECK_NONE(rig_create(&g, kept(A)));
+        CHECK_STR(rig_run(&g, A, "read /tmp/x"), "hello");
+        CHECK_NONE(rig_kill(&g, A));
+}
+
+int main(void)
+{
+        if (!can_run())
+                return 0;
+        if (!rig_open(&g, 2) || !rig_start(&g))
+                return 1;
+        RUN_CLEAN(one_at_rest_comes_back_with_its_files);
+        RUN_CLEAN(one_that_runs_is_ended_first);
+        RUN_CLEAN(one_that_is_being_paused_comes_to_rest_first);
+        RUN_CLEAN(memory_comes_back_too);
+        RUN_CLEAN(layers_come_back_with_who_needs_them);
+        RUN_CLEAN(it_is_removed_when_asked_for_and_in_time);
+        RUN_CLEAN(one_that_cannot_be_adopted_is_moved_aside);
+        RUN_CLEAN(down_keeps_what_may_be_at_rest);
+        RUN_CLEAN(a_seal_that_is_cut_off_never_was);
+        RUN(a_full_disk_does_not_keep_it);
+        put_the_disk_back();
+        RUN(nothing_is_left);
+        rig_close(&g);
+        return tap_done();
+}

@@ -139,12 +139,14 @@ static void on_merged(struct engine_call *c, const json_t *answer, const struct 
 static bool hold_run(struct chains *ch)
 {
         char into[SEALED_ID_MAX];
+        struct err err;
 
         sealed_id_make(into);
         ch->into = json_pack("[s]", into);
         if (ch->into && refs_hold(ch->refs, "", ch->run) == 0) {
-                if (refs_hold(ch->refs, "", ch->into) == 0)
+                if (refs_make(ch->refs, "", ch->into, &err) == 0)
                         return true;
+                log_warn("chain.merge", "failed=\"%s\"", err.msg);
                 refs_release(ch->refs, "", ch->run);
         }
         json_decref(ch->run);

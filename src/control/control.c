@@ -136,7 +136,10 @@ static int start_lives(struct control *c, struct err *err)
 
         if (durable_init(&c->durable, c->loop, store_log_fd(c->store)) < 0)
                 return err_sys(err, -errno, "event fd");
-        refs_init(&c->refs, c->loop, &c->engine, &c->durable);
+        refs_init(&c->refs, c->loop, c->store, &c->engine, &c->durable);
+        r = refs_load(&c->refs, err);
+        if (r < 0)
+                return r;
         chains_init(&c->chains, c->loop, &c->engine, &c->refs, &c->lives, &c->snapshots);
         r = snapshots_init(&c->snapshots, c->store, &c->refs, err);
         return r < 0 ? r : lives_init(&c->lives, &o, err);

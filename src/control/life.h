@@ -14,7 +14,6 @@
 int life_create(struct lives *ls, struct sandbox *s, struct team *team, struct life **ret); /* s is moved from */
 struct life *life_free(struct life *l);                                                     /* NULL */
 void life_go(struct life *l, enum sandbox_state next); /* the only writer of the state: counters and deadlines follow */
-void life_remove_row(struct life *l);
 /* The transition is over: those who wait are told the state that is reached.  l may be gone afterwards. */
 void life_settle(struct life *l, const struct err *err);
 void life_tell(struct life *l, enum sandbox_state reached, const struct err *err);
@@ -42,6 +41,13 @@ int life_record(struct life *l, const struct life_row *row, struct err *err);
 int life_record_fact(struct life *l, const struct life_row *row, struct err *err);
 
 int life_write_again(struct life *l, struct err *err); /* the row, if that failed the last time */
+int life_add_row(struct lives *ls, const struct sandbox *s, struct err *err);
+/* Nothing of it is left, as the engine says: what nobody else needs of its names may go. */
+void life_remove_row(struct life *l);
+void lives_remove_row(struct lives *ls, const char *id, const char *checkpoint, const json_t *layers);
+/* It is to be ended: its row stays, as KILLING, so that after a crash it is known what to end. */
+void life_bury_row(struct life *l);
+void life_names_are(struct life *l, const char *checkpoint, json_t *layers); /* in its row; layers is borrowed */
 
 /* ---- one step at the engine ---- */
 void life_call(struct life *l, enum life_step step, json_t *msg, unsigned timeout_ms);
@@ -73,6 +79,7 @@ void life_now_running(struct life *l, int64_t started_ns, int64_t end_ns);
 void life_now_paused(struct life *l, int64_t started_ns, int64_t end_ns, const struct err *err);
 
 /* ---- reconcile.c ---- */
+void lives_forget_strangers(struct lives *ls);
 /* No worker of before is at it any more.  After the last one what they left and no row names is looked for. */
 void life_not_busy(struct life *l);
 void life_not_found(struct life *l); /* busy: nothing is left of it */
@@ -90,4 +97,5 @@ void life_forget_flat(struct life *l);
 /* ---- life_rollback.c ---- */
 /* What is there under its id is ended before something else is begun: STEP_END. */
 void life_end_first(struct life *l);
+void life_is_rolled(struct life *l);                         /* SHIFTING: what it was is gone */
 bool life_ends_again(struct life *l, const struct err *err); /* that failed, and is tried again later */

@@ -14,6 +14,7 @@ static void on_killed(struct engine_call *c, const json_t *answer, const struct 
         (void)answer;
         if (!err || err->kind == ERR_GONE) {
                 log_info("sandbox.gone", "sandbox=%s", l->sandbox.id);
+                life_remove_row(l);
                 life_over(l);
                 return;
         }
@@ -64,7 +65,7 @@ void life_kill(struct life *l, const char *why, struct life_waiter *w)
         log_info("sandbox.kill", "sandbox=%s reason=\"%s\"", l->sandbox.id, why);
         life_go(l, SANDBOX_KILLING);
         feed_gone(l->lives->o.feed, l->sandbox.id);
-        life_remove_row(l);
+        life_bury_row(l);
         break_off(l);
         if (was_at_rest)
                 life_sync(l); /* a power cut must not bring back a row whose files are gone; then it is ended */

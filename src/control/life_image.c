@@ -53,7 +53,7 @@ void life_drop_sealing(struct life *l)
         l->sealing[0] = l->copying[0] = 0;
 }
 
-/* Pick and hold the names of the layer to be and, for one that runs, of the checkpoint. */
+/* Pick, write down and hold the names of the layer to be and, for one that runs, of the checkpoint. */
 static int pick_names(struct life *l, bool with_checkpoint, struct err *err)
 {
         json_t *one;
@@ -64,13 +64,13 @@ static int pick_names(struct life *l, bool with_checkpoint, struct err *err)
                 checkpoint_id_make(l->copying);
         one = json_pack("[s]", l->sealing);
         if (one)
-                r = refs_hold(l->lives->o.refs, l->copying, one);
+                r = refs_make(l->lives->o.refs, l->copying, one, err);
+        else
+                err_sys(err, r, "copy sandbox");
         json_decref(one);
-        if (r < 0) {
+        if (r < 0)
                 l->sealing[0] = l->copying[0] = 0;
-                return err_sys(err, r, "copy sandbox");
-        }
-        return 0;
+        return r;
 }
 
 void life_forget_flat(struct life *l)
@@ -334,7 +334,7 @@ void life_on_shifted(struct life *l, const struct err *err)
                 else
                         life_sync(l);
                 break;
-        case STEP_END: life_sync(l); break; /* rolled back: what it was is gone */
+        case STEP_END: life_is_rolled(l); break;
         default: end_shift(l, NULL); break;
         }
 }

@@ -1,7 +1,7 @@
 /* Back to one of its snapshots, in place: same id, tokens and deadline.
  *
  *   running  row ROLLING_BACK, with all of the snapshot → edges → engine: kill → create, from the snapshot → running
- *   paused   SHIFTING, the row is the snapshot's → engine: kill → on disk → paused
+ *   paused   SHIFTING, also in the row, which is the snapshot's → engine: kill → row PAUSED → on disk → paused
  *
  * Once the row is written there is no way back: after a crash it is done again from the kill on.  When the create fails,
  * too; when it fails twice, the sandbox is left paused, as the snapshot has it. */
@@ -41,7 +41,7 @@ int life_roll_back(struct life *l, const struct snapshot *sn, struct err *err)
         struct life_row row = life_row_of(l);
         int r;
 
-        row.state = was_running ? SANDBOX_ROLLING_BACK : SANDBOX_PAUSED;
+        row.state = was_running ? SANDBOX_ROLLING_BACK : SANDBOX_SHIFTING;
         row.checkpoint = sn->checkpoint;
         row.layers = sn->layers;
         row.image_of = sn->image_of;
@@ -54,10 +54,22 @@ int life_roll_back(struct life *l, const struct snapshot *sn, struct err *err)
         l->sandbox.is_missing = false;
         log_info("sandbox.roll_back", "sandbox=%s snapshot=%s", l->sandbox.id, sn->id);
         life_go(l, was_running ? SANDBOX_ROLLING_BACK : SANDBOX_SHIFTING);
+        l->ends_first = !was_running;
         if (was_running)
                 life_show(l);
         life_end_first(l);
         return 0;
+}
+
+void life_is_rolled(struct life *l)
+{
+        struct life_row row = life_row_of(l);
+        struct err err;
+
+        l->ends_first = false;
+        row.state = SANDBOX_PAUSED;
+        (void)life_record_fact(l, &row, &err);
+        life_sync(l);
 }
 
 static void begin(struct life *l)

@@ -1,4 +1,5 @@
-/* A life's row in the store: written whole at each step of a transition, with the names in it held (refs.h). */
+/* A life's row in the store: written whole at each step of a transition, together with what becomes of the names in it (refs.h),
+ * and kept until nothing of the sandbox is left. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,14 +42,17 @@ static void apply(const struct life_row *row, struct sandbox *s)
         s->end_ns = row->end_ns;
 }
 
-static void take_over(struct life *l, const struct sandbox *s) /* the names are held */
+void life_names_are(struct life *l, const char *checkpoint, json_t *layers)
 {
-        struct refs *refs = l->lives->o.refs;
-
-        refs_release(refs, l->held_checkpoint, l->held_layers);
+        json_incref(layers);
         json_decref(l->held_layers);
-        memcpy(l->held_checkpoint, s->checkpoint, sizeof(l->held_checkpoint));
-        l->held_layers = json_incref(s->layers);
+        (void)snprintf(l->held_checkpoint, sizeof(l->held_checkpoint), "%s", checkpoint);
+        l->held_layers = layers;
+}
+
+static void take_over(struct life *l, const struct sandbox *s)
+{
+        life_names_are(l, s->checkpoint, s->layers);
         json_incref(s->layers);
         json_decref(l->sandbox.layers);
         l->sandbox = *s;
@@ -56,23 +60,29 @@ static void take_over(struct life *l, const struct sandbox *s) /* the names are 
 
 static int record(struct life *l, const struct life_row *row, bool is_fact, struct err *err)
 {
+        struct refs *refs = l->lives->o.refs;
         struct sandbox s = l->sandbox;
         enum sandbox_state now = s.state;
+        struct refs_change change = {0};
         int r;
 
         apply(row, &s);
         s.state = row->state;
-        if (refs_hold(l->lives->o.refs, s.checkpoint, s.layers) < 0)
+        if (refs_take(refs, &change, s.checkpoint, s.layers) < 0 ||
+            refs_leave(refs, &change, l->held_checkpoint, l->held_layers) < 0) {
+                refs_cancel(refs, &change);
                 return err_sys(err, -ENOMEM, "sandbox %s", s.id);
-        r = store_sandbox_update(l->lives->o.store, &s, err);
+        }
+        r = refs_begin(refs, &change, false, err);
+        if (r == 0)
+                r = store_sandbox_update(l->lives->o.store, &s, err);
+        r = refs_end(refs, &change, r, is_fact, err);
         lives_tidy_later(l->lives);
         s.state = now;
-        if (r < 0 && !is_fact)
-                refs_release(l->lives->o.refs, s.checkpoint, s.layers);
-        else
+        if (r == 0 || is_fact) {
                 take_over(l, &s);
-        if (r == 0 || is_fact)
                 l->is_unwritten = r < 0;
+        }
         l->lives->has_unwritten |= l->is_unwritten;
         return r;
 }
@@ -98,9 +108,59 @@ int life_write_again(struct life *l, struct err *err)
 
         if (!l->is_unwritten)
                 return 0;
-        if (row.state == SANDBOX_SHIFTING)
+        if (row.state == SANDBOX_SHIFTING && !l->ends_first)
                 row.state = SANDBOX_PAUSED;
         if (row.state == SANDBOX_COPYING)
                 row.state = SANDBOX_RUNNING;
         return life_record(l, &row, err);
+}
+
+int life_add_row(struct lives *ls, const struct sandbox *s, struct err *err)
+{
+        struct refs *refs = ls->o.refs;
+        struct refs_change change = {0};
+        int r;
+
+        if (refs_take(refs, &change, s->checkpoint, s->layers) < 0) {
+                refs_cancel(refs, &change);
+                return err_sys(err, -ENOMEM, "sandbox %s", s->id);
+        }
+        r = refs_begin(refs, &change, false, err);
+        if (r == 0)
+                r = store_sandbox_add(ls->o.store, s, err);
+        lives_tidy_later(ls);
+        return refs_end(refs, &change, r, false, err);
+}
+
+/* A row that cannot be removed is harmless: at the next start the engine will not know its sandbox. */
+void lives_remove_row(struct lives *ls, const char *id, const char *checkpoint, const json_t *layers)
+{
+        struct refs *refs = ls->o.refs;
+        struct refs_change change = {0};
+        struct err err;
+        int r;
+
+        (void)refs_leave(refs, &change, checkpoint, layers); /* out of memory: the rest waits for the next start */
+        r = refs_begin(refs, &change, false, &err);
+        if (r == 0)
+                r = store_sandbox_remove(ls->o.store, id, &err);
+        if (refs_end(refs, &change, r, true, &err) < 0)
+                log_error("store.remove", "sandbox=%s failed=\"%s\"", id, err.msg);
+        lives_tidy_later(ls);
+}
+
+void life_remove_row(struct life *l)
+{
+        lives_remove_row(l->lives, l->sandbox.id, l->held_checkpoint, l->held_layers);
+        life_names_are(l, "", NULL);
+}
+
+/* One that cannot be written is what a row of before is: at the next start the engine tells what is left. */
+void life_bury_row(struct life *l)
+{
+        struct err err;
+
+        if (store_sandbox_kill(l->lives->o.store, l->sandbox.id, &err) < 0)
+                log_error("store.update", "sandbox=%s state=killing failed=\"%s\"", l->sandbox.id, err.msg);
+        lives_tidy_later(l->lives);
 }

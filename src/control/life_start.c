@@ -49,15 +49,16 @@ static int begin_running(struct life *l, struct err *err)
 void life_on_created(struct life *l, const struct err *err)
 {
         struct err why = {0};
+        bool is_unknown = err && err->kind == ERR_UNAVAILABLE && l->lives->o.engine->state != ENGINE_UP;
 
-        if (err && err->kind != ERR_TIMEOUT) {
+        if (err && err->kind != ERR_TIMEOUT && !is_unknown) {
                 life_remove_row(l);
                 life_leave(l);
                 tell_starter(l, err);
                 life_over(l);
         } else if (err) {
                 tell_starter(l, err);
-                life_kill(l, "no answer to its creation", NULL);
+                life_kill(l, "no answer to its creation", NULL); /* it may be there */
         } else if (!l->on_started) {
                 life_kill(l, "its client left", NULL);
         } else if (begin_running(l, &why) < 0) {
@@ -88,9 +89,9 @@ int lives_start(struct lives *ls, struct sandbox *s,
         s->end_ns = s->started_ns + (int64_t)s->timeout_s * 1000000000;
         r = ls->o.plan(s, s->checkpoint[0], &plan, ls->o.arg, err);
         if (r == 0)
-                r = store_sandbox_add(ls->o.store, s, err);
+                r = life_add_row(ls, s, err);
         if (r == 0 && life_create(ls, s, team, &l) < 0) {
-                (void)store_sandbox_remove(ls->o.store, s->id, NULL);
+                lives_remove_row(ls, s->id, s->checkpoint, s->layers);
                 r = err_sys(err, -ENOMEM, "start sandbox");
         }
         if (r < 0) {

@@ -92,7 +92,6 @@ bool life_is_unknown(struct life *l, const struct err *err)
 
 static void release_names(struct life *l)
 {
-        refs_release(l->lives->o.refs, l->held_checkpoint, l->held_layers);
         json_decref(l->held_layers);
         l->held_layers = NULL;
         life_forget_flat(l);
@@ -130,15 +129,6 @@ struct life *life_free(struct life *l)
         return NULL;
 }
 
-static int hold_names(struct life *l)
-{
-        if (refs_hold(l->lives->o.refs, l->sandbox.checkpoint, l->sandbox.layers) < 0)
-                return -ENOMEM;
-        memcpy(l->held_checkpoint, l->sandbox.checkpoint, sizeof(l->held_checkpoint));
-        l->held_layers = json_incref(l->sandbox.layers);
-        return 0;
-}
-
 int life_create(struct lives *ls, struct sandbox *s, struct team *team, struct life **ret)
 {
         struct life *l = calloc(1, sizeof(*l));
@@ -161,14 +151,7 @@ int life_create(struct lives *ls, struct sandbox *s, struct team *team, struct l
         list_init(&l->waiters);
         list_push_back(&ls->all, &l->node);
         ls->count++;
-        r = hold_names(l);
-        if (r < 0) {
-                *s = l->sandbox;
-                l->sandbox = (struct sandbox){0};
-                memcpy(l->sandbox.id, s->id, sizeof(s->id));
-                life_free(l);
-                return r;
-        }
+        life_names_are(l, l->sandbox.checkpoint, l->sandbox.layers);
         if (team && sandbox_is_counted(&l->sandbox))
                 team->sandbox_count++;
         ls->running += l->sandbox.state == SANDBOX_RUNNING;
@@ -198,16 +181,6 @@ int64_t lives_now(struct lives *ls)
 void lives_tidy_later(struct lives *ls)
 {
         timer_set(ls->o.loop, &ls->tidy, TIDY_MS);
-}
-
-/* A row that cannot be removed is harmless: at the next start the engine will not know its sandbox. */
-void life_remove_row(struct life *l)
-{
-        struct err err;
-
-        if (store_sandbox_remove(l->lives->o.store, l->sandbox.id, &err) < 0)
-                log_error("store.remove", "sandbox=%s failed=\"%s\"", l->sandbox.id, err.msg);
-        lives_tidy_later(l->lives);
 }
 
 void life_show(struct life *l)
@@ -382,21 +355,25 @@ static int take_row(struct sandbox *row, void *arg)
 
         json_decref(row->mcp);
         row->mcp = NULL;
-        r = life_create(ls, row, team, &l);
+        r = refs_load_row(ls->o.refs, row->checkpoint, row->layers);
+        if (r == 0)
+                r = life_create(ls, row, team, &l);
         if (r < 0)
                 return r;
+        l->ends_first = l->sandbox.state == SANDBOX_SHIFTING;
         return l->sandbox.state == SANDBOX_RUNNING ? deadlines_set(&ls->deadlines, &l->deadline, l->sandbox.end_ns) : 0;
 }
 
-/* Rows of starts that control did not live to see: forgotten, so that the engine's are strangers, and ended. */
-static void drop_unfinished(struct lives *ls)
+/* Rows of starts that control did not live to see: nobody was told of them, and they are ended.  That is what STARTING says
+ * at a start, so the rows need not be written. */
+static void end_unfinished(struct lives *ls)
 {
         LIST_EACH (node, &ls->all) {
                 struct life *l = LIST_ENTRY(node, struct life, node);
 
                 if (l->sandbox.state == SANDBOX_STARTING) {
-                        life_remove_row(l);
-                        life_over(l);
+                        l->was_starting = true;
+                        life_go(l, SANDBOX_KILLING);
                 }
         }
 }
@@ -407,11 +384,12 @@ int lives_init(struct lives *ls, const struct lives_options *o, struct err *err)
 
         *ls = (struct lives){.o = *o, .timer.on = on_deadline, .tidy.on = on_tidy};
         list_init(&ls->all);
+        list_init(&ls->strangers);
         ls->boot_real_ns = o->now_ns() - o->boot_ns();
         r = store_sandbox_each(o->store, take_row, ls, err);
         if (r < 0)
                 return r;
-        drop_unfinished(ls);
+        end_unfinished(ls);
         arm(ls);
         if (!list_is_empty(&ls->all))
                 log_info("sandbox.loaded", "all=%zu running=%zu", ls->count, ls->running);
@@ -421,6 +399,8 @@ int lives_init(struct lives *ls, const struct lives_options *o, struct err *err)
 void lives_done(struct lives *ls)
 {
         engine_call_cancel(&ls->list);
+        engine_call_cancel(&ls->lose);
+        lives_forget_strangers(ls);
         while (ls->all.next && ls->all.next != &ls->all)
                 life_free(LIST_ENTRY(ls->all.next, struct life, node));
         deadlines_done(&ls->deadlines);

@@ -2,8 +2,9 @@
  * of either side.
  *
  * Invariants:
- *  - a sandbox has a row in the store before the engine hears of it, and none when the engine is told to end it; so a
- *    sandbox that lives without a row is one to end, and a row without a living sandbox is one to remove;
+ *  - a sandbox has a row in the store before the engine hears of it, and until the engine has said that nothing of it is
+ *    left; one that is to be ended says so (KILLING, or STARTING at a start of control).  What the engine has without a row
+ *    was not made by this store: it is moved aside (engine/lost.h), never ended for want of a row;
  *  - what a transition is about to do is in the row before the engine hears of it; what the engine then says it has
  *    (its answer, its list after a reconnect, a "settled" fact) decides how the transition ended;
  *  - the edges are told "gone" or "paused" before the engine is told to end or pause it;
@@ -57,9 +58,9 @@ enum life_step { /* what is under way in a transition */
 struct life {
         struct lives *lives;
         struct sandbox sandbox;
-        struct team *team; /* borrowed; NULL: a stranger, found living without a row */
+        struct team *team; /* borrowed */
         struct deadline deadline;
-        struct list node;      /* among the team's or strangers: all lives */
+        struct list node;      /* among all lives */
         struct list waiters;   /* for the end of the transition */
         char token[TOKEN_MAX]; /* the daemon's, as signers.c derived it; "": not asked for yet */
         /* the transition */
@@ -76,7 +77,9 @@ struct life {
         struct err regret;                  /* PAUSING: it is the end of a resume that failed so; ERR_NONE: it is not */
         int64_t was_started_ns, was_end_ns; /* RESUMING: what to show when it fails */
         bool is_unwritten; /* its row is not what it should be: to be written again, at the latest before it is begun */
-        /* names held for it in refs: those of its row */
+        bool ends_first; /* SHIFTING: it is being rolled back, and what the engine has of it is to be ended; so says its row */
+        bool was_starting; /* KILLING: nobody was ever told of it, as far as its row knows */
+        /* names in its row: refs.h */
         char held_checkpoint[CHECKPOINT_ID_MAX];
         json_t *held_layers;
         /* Its layers with a run of them merged; held; NULL: none.  To be used when its upper directory is sealed the next
@@ -122,6 +125,8 @@ struct lives {
         struct timer tidy;       /* the store, when there is nothing to do */
         bool has_unwritten;      /* one of them may be */
         struct engine_call list; /* asked again to collect what is left over */
+        struct engine_call lose; /* checkpoints and layers that nobody knows */
+        struct list strangers;   /* struct stranger, owned: reconcile.c */
 };
 
 /* Real time, after a look whether it was set: whatever is compared with ends, or becomes one, comes from here. */

@@ -3,14 +3,21 @@
  *   row           engine: running            paused                       nothing
  *   RUNNING       -                          it is paused                 it has ended
  *   PAUSING       it runs on, 503            it is paused                 it has ended
- *   PAUSED        (strange) it runs          -, or a leftover to end      -, or its files are missing: it is not shown
+ *   PAUSED        (strange) it runs          -, or another's: moved aside -, or its files are missing: it is not shown
  *   RESUMING      it runs                    it is paused, 503            paused if on a new upper directory, else ended
  *   COPYING       it runs on                 it is paused                 it has ended
  *   SNAPSHOTTING  it runs on                 it is begun again            it has ended
  *   ROLLING_BACK  ended and begun again, whatever there is
- *   KILLING       ended again                ended again                  it is gone
+ *   SHIFTING      ended, if its row says so; else as PAUSED
+ *   KILLING       ended again, whatever there is: it is gone when the engine has said so
+ *   STARTING      the same at a start of control; but one that was paused was acknowledged, and is moved aside
+ *   no row        moved aside                moved aside
+ *
+ * Moved aside (engine/lost.h): this store did not make it, or has forgotten it; so it is not this store's to delete.  Likewise
+ * checkpoints and layers that nobody knows.
  *
  * "busy" at the engine: a worker of the last engine is at it; the fact "settled" comes, or "exited". */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -20,6 +27,7 @@
 #include "control/refs.h"
 
 #define LIST_TIMEOUT_MS 30000
+#define LOSE_TIMEOUT_MS 900000 /* a worker may be at it */
 
 static const struct err restarted = {
         .kind = ERR_UNAVAILABLE, .msg = "the engine restarted in the middle of it, and nothing has changed: try again"};
@@ -43,21 +51,86 @@ static void count_busy(struct life *l)
         l->lives->busy++;
 }
 
-/* What its worker leaves is known when the worker is done: `is_busy`. */
-static void end_stranger(struct lives *ls, const char *id, bool is_busy)
-{
-        struct sandbox s = {.state = SANDBOX_KILLING};
-        struct life *l;
+/* ---- what the engine has and no row knows ---- */
 
-        memcpy(s.id, id, SANDBOX_ID_MAX);
-        log_warn("sandbox.stranger", "sandbox=%s is not in the store, ending it", id);
-        feed_gone(ls->o.feed, id);
-        if (life_create(ls, &s, NULL, &l) < 0)
-                return;
-        if (is_busy)
-                count_busy(l);
-        life_ask_kill(l);
+struct stranger { /* a sandbox; until it is moved aside */
+        struct list node;
+        struct lives *lives;
+        struct engine_call call;
+        char id[SANDBOX_ID_MAX];
+};
+
+static void list_again(struct lives *ls);
+
+static void stranger_free(struct stranger *s)
+{
+        engine_call_cancel(&s->call);
+        list_remove(&s->node);
+        free(s);
 }
+
+void lives_forget_strangers(struct lives *ls)
+{
+        while (ls->strangers.next && ls->strangers.next != &ls->strangers)
+                stranger_free(LIST_ENTRY(ls->strangers.next, struct stranger, node));
+}
+
+static void on_lost(struct engine_call *c, const json_t *answer, const struct err *err)
+{
+        struct stranger *s = CONTAINER_OF(c, struct stranger, call);
+        struct lives *ls = s->lives;
+
+        (void)answer;
+        if (err)
+                log_warn("sandbox.stranger", "sandbox=%s failed=\"%s\", until the next list", s->id, err->msg);
+        stranger_free(s);
+        if (list_is_empty(&ls->strangers))
+                list_again(ls); /* with what it left beside its directory */
+}
+
+static void lose_stranger(struct lives *ls, const char *id, const char *why)
+{
+        struct stranger *s = calloc(1, sizeof(*s));
+
+        log_warn("sandbox.stranger", "sandbox=%s %s, moving it aside", id, why);
+        feed_gone(ls->o.feed, id);
+        if (!s)
+                return;
+        s->lives = ls;
+        s->call.on = on_lost;
+        memcpy(s->id, id, sizeof(s->id));
+        list_push_back(&ls->strangers, &s->node);
+        engine_call(ls->o.engine, &s->call, json_pack("{s:s,s:s,s:s}", "op", "lose", "id", id, "why", why),
+                    LOSE_TIMEOUT_MS);
+}
+
+static void on_names_lost(struct engine_call *c, const json_t *answer, const struct err *err)
+{
+        (void)c, (void)answer;
+        if (err)
+                log_warn("refs.strangers", "failed=\"%s\", until the next list", err->msg);
+}
+
+static void lose_names(struct lives *ls, const json_t *answer)
+{
+        json_t *checkpoints = refs_unknown(ls->o.refs, json_object_get(answer, "checkpoints"));
+        json_t *layers = refs_unknown(ls->o.refs, json_object_get(answer, "layers"));
+
+        if (json_array_size(checkpoints) + json_array_size(layers) == 0 || engine_call_is_started(&ls->lose)) {
+                json_decref(checkpoints);
+                json_decref(layers);
+                return;
+        }
+        log_warn("refs.strangers", "checkpoints=%zu layers=%zu are not in the store, moving them aside",
+                 json_array_size(checkpoints), json_array_size(layers));
+        ls->lose.on = on_names_lost;
+        engine_call(ls->o.engine, &ls->lose,
+                    json_pack("{s:s,s:o,s:o,s:s}", "op", "lose", "checkpoints", checkpoints, "layers", layers, "why",
+                              "no row of the store names it"),
+                    LOSE_TIMEOUT_MS);
+}
+
+/* ---- what it has of those that are known ---- */
 
 /* The layer its upper directory became; NULL: it is what it was. */
 static const char *sealed_of(const json_t *entry)
@@ -103,8 +176,8 @@ static bool same_checkpoint(const struct life *l, const json_t *entry)
 }
 
 /* PAUSED, and at rest at the engine.  Without its memory: that was given up when it could not be resumed.  Sealed
- * meanwhile: a copy of it was taken.  Neither the row's upper directory nor
- * its checkpoint: what was there before it was rolled back. */
+ * meanwhile: a copy of it was taken.  With an upper directory that the row knows nothing of: the row is older than that, and
+ * neither of the two is ours to delete. */
 static void compare_rest(struct life *l, const json_t *entry)
 {
         const char *sealed = sealed_of(entry);
@@ -115,9 +188,8 @@ static void compare_rest(struct life *l, const json_t *entry)
                         life_show(l);
                 } else if (sealed)
                         life_apply_sealed(l, sealed);
-        } else if (!(sealed && has_layer(l, sealed)) || !same_checkpoint(l, entry)) {
-                life_go(l, SANDBOX_SHIFTING);
-                life_end_first(l);
+        } else if (!(sealed && has_layer(l, sealed))) {
+                lose_stranger(l->lives, l->sandbox.id, "its row is of other files");
         }
 }
 
@@ -219,24 +291,33 @@ static void end_shift(struct life *l, const json_t *entry)
                 life_settle(l, &restarted);
 }
 
+/* What the list does not have may still be on its way out: the answer to a kill is the engine's last word. */
+static void end_again(struct life *l, enum found found)
+{
+        if (l->was_starting && found == FOUND_PAUSED) {
+                lose_stranger(l->lives, l->sandbox.id, "its row is from before it ran");
+                life_remove_row(l);
+                life_over(l);
+                return;
+        }
+        if (found == FOUND_BUSY)
+                count_busy(l);
+        life_ask_kill(l);
+}
+
 static void put_right(struct life *l, const json_t *entry)
 {
         enum found found = found_of(entry);
 
         if (l->sandbox.state == SANDBOX_KILLING) {
-                if (found == FOUND_BUSY)
-                        count_busy(l);
-                if (found != FOUND_NOTHING || !l->team)
-                        life_ask_kill(l);
-                else if (!engine_call_is_started(&l->call))
-                        life_over(l);
+                end_again(l, found);
                 return;
         }
         /* Waiting for the disk, or not sent yet: what leaves is sent after this. */
         timer_clear(&l->retry);
         if (l->step == STEP_SYNC || engine_call_is_started(&l->call) || l->sandbox.state == SANDBOX_STARTING)
                 return;
-        if (l->sandbox.state == SANDBOX_ROLLING_BACK)
+        if (l->sandbox.state == SANDBOX_ROLLING_BACK || l->ends_first)
                 life_end_first(l);
         else if (found == FOUND_BUSY)
                 count_busy(l);
@@ -262,19 +343,21 @@ static void mark_listed(struct lives *ls, const json_t *sandboxes)
                 if (l && l->sandbox.state != SANDBOX_STARTING)
                         l->listed = v;
                 else if (!l && sandbox_id_is_valid(str_of(id)))
-                        end_stranger(ls, id, found_of(v) == FOUND_BUSY);
+                        lose_stranger(ls, id, "no row of the store names it");
         }
 }
 
 static void sweep(struct lives *ls, const json_t *answer)
 {
-        refs_sweep(ls->o.refs, json_object_get(answer, "checkpoints"), json_object_get(answer, "layers"));
+        refs_settle(ls->o.refs);
+        lose_names(ls, answer);
         ls->o.on_long(ls->o.arg); /* there may be, of before */
 }
 
 void lives_reconcile(struct lives *ls, const json_t *answer)
 {
         ls->busy = 0;
+        lives_forget_strangers(ls);
         LIST_EACH (node, &ls->all)
                 LIST_ENTRY(node, struct life, node)->is_busy = false;
         mark_listed(ls, json_object_get(answer, "sandboxes"));
@@ -285,14 +368,24 @@ void lives_reconcile(struct lives *ls, const json_t *answer)
                 l->listed = NULL;
                 put_right(l, entry);
         }
-        if (ls->busy == 0)
+        if (ls->busy == 0 && list_is_empty(&ls->strangers))
                 sweep(ls, answer); /* else a worker may be about to make what no row names yet */
 }
 
 static void on_list_again(struct engine_call *c, const json_t *answer, const struct err *err)
 {
-        if (!err)
-                sweep(CONTAINER_OF(c, struct lives, list), answer);
+        struct lives *ls = CONTAINER_OF(c, struct lives, list);
+
+        if (!err && ls->busy == 0 && list_is_empty(&ls->strangers))
+                sweep(ls, answer);
+}
+
+static void list_again(struct lives *ls)
+{
+        if (ls->busy > 0 || !list_is_empty(&ls->strangers) || engine_call_is_started(&ls->list))
+                return;
+        ls->list.on = on_list_again;
+        engine_call(ls->o.engine, &ls->list, json_pack("{s:s}", "op", "list"), LIST_TIMEOUT_MS);
 }
 
 void life_not_busy(struct life *l)
@@ -302,10 +395,8 @@ void life_not_busy(struct life *l)
         if (!l->is_busy)
                 return;
         l->is_busy = false;
-        if (--ls->busy > 0 || engine_call_is_started(&ls->list))
-                return;
-        ls->list.on = on_list_again;
-        engine_call(ls->o.engine, &ls->list, json_pack("{s:s}", "op", "list"), LIST_TIMEOUT_MS);
+        if (--ls->busy == 0)
+                list_again(ls);
 }
 
 void life_not_found(struct life *l)

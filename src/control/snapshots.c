@@ -12,7 +12,6 @@
 static void entry_free(struct snapshots *ss, struct snapshot_entry *e)
 {
         list_remove(&e->node);
-        refs_release(ss->refs, e->snapshot.checkpoint, e->snapshot.layers);
         snapshot_done(&e->snapshot);
         free(e);
         ss->count--;
@@ -25,10 +24,6 @@ static int entry_add(struct snapshots *ss, struct snapshot *sn)
 
         if (!e)
                 return -ENOMEM;
-        if (refs_hold(ss->refs, sn->checkpoint, sn->layers) < 0) {
-                free(e);
-                return -ENOMEM;
-        }
         e->snapshot = *sn;
         *sn = (struct snapshot){0};
         list_push_front(&ss->all, &e->node);
@@ -38,7 +33,10 @@ static int entry_add(struct snapshots *ss, struct snapshot *sn)
 
 static int take_row(struct snapshot *row, void *arg)
 {
-        return entry_add(arg, row);
+        struct snapshots *ss = arg;
+        int r = refs_load_row(ss->refs, row->checkpoint, row->layers);
+
+        return r < 0 ? r : entry_add(ss, row);
 }
 
 int snapshots_init(struct snapshots *ss, struct store *store, struct refs *refs, struct err *err)
@@ -67,20 +65,20 @@ static struct snapshot_entry *find_same(const struct snapshots *ss, const struct
 
 static int write_row(struct snapshots *ss, const struct snapshot *sn, const struct snapshot_entry *old, struct err *err)
 {
+        struct refs_change change = {0};
         int r;
 
-        r = store_begin(ss->store, err);
-        if (r < 0)
-                return r;
-        if (old)
+        if (refs_take(ss->refs, &change, sn->checkpoint, sn->layers) < 0 ||
+            (old && refs_leave(ss->refs, &change, old->snapshot.checkpoint, old->snapshot.layers) < 0)) {
+                refs_cancel(ss->refs, &change);
+                return err_sys(err, -ENOMEM, "snapshot");
+        }
+        r = refs_begin(ss->refs, &change, true, err);
+        if (r == 0 && old)
                 r = store_snapshot_remove(ss->store, old->snapshot.id, err);
         if (r == 0)
                 r = store_snapshot_add(ss->store, sn, err);
-        if (r == 0)
-                r = store_commit(ss->store, err);
-        if (r < 0)
-                store_rollback(ss->store);
-        return r;
+        return refs_end(ss->refs, &change, r, false, err);
 }
 
 int snapshots_add(struct snapshots *ss, struct snapshot *sn, struct err *err)
@@ -98,7 +96,6 @@ int snapshots_add(struct snapshots *ss, struct snapshot *sn, struct err *err)
         r = write_row(ss, &added->snapshot, old, err);
         if (r < 0) {
                 *sn = added->snapshot; /* given back */
-                refs_release(ss->refs, sn->checkpoint, sn->layers);
                 added->snapshot = (struct snapshot){0};
                 entry_free(ss, added);
                 return r;
@@ -150,22 +147,27 @@ const char *snapshots_template_of(const struct snapshots *ss, const char *name, 
 
 static int remove_rows(struct snapshots *ss, const char *template_id, struct err *err)
 {
-        int r;
+        struct refs_change change = {0};
+        int r = 0;
 
-        r = store_begin(ss->store, err);
-        if (r < 0)
-                return r;
+        LIST_EACH (node, &ss->all) {
+                const struct snapshot *sn = &LIST_ENTRY(node, struct snapshot_entry, node)->snapshot;
+
+                if (r == 0 && strcmp(sn->template_id, template_id) == 0)
+                        r = refs_leave(ss->refs, &change, sn->checkpoint, sn->layers);
+        }
+        if (r < 0) {
+                refs_cancel(ss->refs, &change);
+                return err_sys(err, r, "snapshot");
+        }
+        r = refs_begin(ss->refs, &change, true, err);
         LIST_EACH (node, &ss->all) {
                 const struct snapshot *sn = &LIST_ENTRY(node, struct snapshot_entry, node)->snapshot;
 
                 if (r == 0 && strcmp(sn->template_id, template_id) == 0)
                         r = store_snapshot_remove(ss->store, sn->id, err);
         }
-        if (r == 0)
-                r = store_commit(ss->store, err);
-        if (r < 0)
-                store_rollback(ss->store);
-        return r;
+        return refs_end(ss->refs, &change, r, false, err);
 }
 
 int snapshots_remove(struct snapshots *ss, const char *template_id, struct err *err)
@@ -188,16 +190,19 @@ int snapshots_remove(struct snapshots *ss, const char *template_id, struct err *
 
 int snapshot_set_layers(struct snapshots *ss, struct snapshot *sn, json_t *layers, struct err *err)
 {
+        struct refs_change change = {0};
         int r;
 
-        if (refs_hold(ss->refs, "", layers) < 0)
+        if (refs_take(ss->refs, &change, "", layers) < 0 || refs_leave(ss->refs, &change, "", sn->layers) < 0) {
+                refs_cancel(ss->refs, &change);
                 return err_sys(err, -ENOMEM, "snapshot");
-        r = store_snapshot_set_layers(ss->store, sn->id, layers, err);
-        if (r < 0) {
-                refs_release(ss->refs, "", layers);
-                return r;
         }
-        refs_release(ss->refs, "", sn->layers);
+        r = refs_begin(ss->refs, &change, false, err);
+        if (r == 0)
+                r = store_snapshot_set_layers(ss->store, sn->id, layers, err);
+        r = refs_end(ss->refs, &change, r, false, err);
+        if (r < 0)
+                return r;
         json_decref(sn->layers);
         sn->layers = json_incref(layers);
         return 0;

@@ -31,7 +31,7 @@ struct snapshots {
 int snapshots_init(struct snapshots *ss, struct store *store, struct refs *refs, struct err *err);
 void snapshots_done(struct snapshots *ss); /* also zeroed */
 
-/* Written, but not yet on disk; sn is moved from.  Its names become held.  ERR_LIMIT: too many. */
+/* Written, but not yet on disk; sn is moved from.  Its row has its names (refs.h).  ERR_LIMIT: too many. */
 int snapshots_add(struct snapshots *ss, struct snapshot *sn, struct err *err);
 /* The team's, by [namespace/]name[:tag] or id[:tag]; borrowed until the next change.  ERR_NOT_FOUND with the texts for
  * templates. */

@@ -12,9 +12,9 @@
  *   any of them ──→ KILLING ──→ GONE; what dies by itself goes to GONE at once
  *
  * RESUMING, SNAPSHOTTING and ROLLING_BACK fall back to PAUSED when the sandbox could not be begun again, PAUSING to
- * RUNNING.  All but COPYING, SHIFTING, KILLING and GONE are in the store (COPYING as RUNNING, SHIFTING as PAUSED).  A sandbox's row is removed before
- * the engine is told to end it, so KILLING needs no row: after a crash the engine still has one that the store does not
- * know, and that means "end it". */
+ * RUNNING.  All but COPYING and GONE are in the store (COPYING as RUNNING; SHIFTING as PAUSED, unless it means "what the engine has
+ * under this id is to be ended").  A row stays, as KILLING, until the engine has said that nothing of the sandbox is left: so
+ * after a crash what is to be ended has a name, and what has none is not ended. */
 #pragma once
 #include <jansson.h>
 #include <stdbool.h>
@@ -22,7 +22,7 @@
 
 #include "model/ids.h"
 
-enum sandbox_state { /* the numbers of the first seven are in the store */
+enum sandbox_state { /* the numbers are in the store */
                      SANDBOX_STARTING = 0,
                      SANDBOX_RUNNING = 1,
                      SANDBOX_PAUSING = 2,

@@ -23,12 +23,19 @@ enum db_statement {
         DB_SANDBOX_END,
         DB_SANDBOX_UPDATE,
         DB_SANDBOX_ENV,
+        DB_SANDBOX_KILL,
         DB_SANDBOX_REMOVE,
         DB_SANDBOX_ALL,
         DB_SNAPSHOT_ADD,
         DB_SNAPSHOT_LAYERS,
         DB_SNAPSHOT_REMOVE,
         DB_SNAPSHOT_ALL,
+        DB_DISPOSABLE_ADD,
+        DB_DISPOSABLE_REMOVE,
+        DB_DISPOSABLE_ALL,
+        DB_IMAGE_TOKEN_ADD,
+        DB_IMAGE_TOKEN_REMOVE,
+        DB_IMAGE_TOKEN_ALL,
         DB_STATEMENTS,
 };
 
@@ -51,6 +58,6 @@ int db_column_text(sqlite3_stmt *q, int at, char **ret);
 /* Text of a fixed form, "" for NULL; -EBADMSG when it is longer than `size` has room for. */
 int db_column_id(sqlite3_stmt *q, int at, char *out, size_t size);
 
-#define DB_SCHEMA_VERSION 3
+#define DB_SCHEMA_VERSION 4
 /* Bring the schema from whatever version the file has to `version` (at most DB_SCHEMA_VERSION), in one transaction. */
 int db_migrate(sqlite3 *db, int version, struct err *err);

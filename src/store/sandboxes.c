@@ -108,6 +108,15 @@ int store_sandbox_set_end(struct store *s, const char *id, int64_t end_ns, struc
         return db_run(s, DB_SANDBOX_END, err, "set end of sandbox");
 }
 
+int store_sandbox_kill(struct store *s, const char *id, struct err *err)
+{
+        sqlite3_stmt *q = s->statement[DB_SANDBOX_KILL];
+
+        (void)sqlite3_bind_int(q, 1, SANDBOX_KILLING);
+        (void)sqlite3_bind_text(q, 2, id, -1, SQLITE_STATIC);
+        return db_run(s, DB_SANDBOX_KILL, err, "kill sandbox");
+}
+
 int store_sandbox_remove(struct store *s, const char *id, struct err *err)
 {
         sqlite3_stmt *q = s->statement[DB_SANDBOX_REMOVE];
@@ -116,9 +125,11 @@ int store_sandbox_remove(struct store *s, const char *id, struct err *err)
         return db_run(s, DB_SANDBOX_REMOVE, err, "remove sandbox");
 }
 
+/* A number that says nothing: it may be anything, and as PAUSED nothing is done to it before the engine has said what it is. */
 static enum sandbox_state read_state(int n)
 {
-        return n > SANDBOX_STARTING && n < SANDBOX_SHIFTING ? (enum sandbox_state)n : SANDBOX_STARTING;
+        return n >= SANDBOX_STARTING && n <= SANDBOX_KILLING && n != SANDBOX_COPYING ? (enum sandbox_state)n
+                                                                                     : SANDBOX_PAUSED;
 }
 
 static int read_names(sqlite3_stmt *q, struct sandbox *sb)

@@ -57,6 +57,7 @@ static const char *const texts[DB_STATEMENTS] = {
                                " auto_pause = ?6, checkpoint = ?7, upper_kept = ?8, image_of = ?9, image_secured = ?10"
                                " WHERE id = ?1"),
         [DB_SANDBOX_ENV] = "SELECT env FROM sandbox WHERE id = ?",
+        [DB_SANDBOX_KILL] = "UPDATE sandbox SET state = ? WHERE id = ?",
         [DB_SANDBOX_REMOVE] = "DELETE FROM sandbox WHERE id = ?",
         [DB_SANDBOX_ALL] = "SELECT " SANDBOX_COLUMNS " FROM sandbox",
         [DB_SNAPSHOT_ADD] =
@@ -65,6 +66,12 @@ static const char *const texts[DB_STATEMENTS] = {
         [DB_SNAPSHOT_LAYERS] = "UPDATE snapshot SET layers = ? WHERE id = ?",
         [DB_SNAPSHOT_REMOVE] = "DELETE FROM snapshot WHERE id = ?",
         [DB_SNAPSHOT_ALL] = "SELECT " SNAPSHOT_COLUMNS " FROM snapshot ORDER BY created_ns",
+        [DB_DISPOSABLE_ADD] = "INSERT OR IGNORE INTO disposable (name) VALUES (?)",
+        [DB_DISPOSABLE_REMOVE] = "DELETE FROM disposable WHERE name = ?",
+        [DB_DISPOSABLE_ALL] = "SELECT name FROM disposable",
+        [DB_IMAGE_TOKEN_ADD] = "INSERT OR REPLACE INTO image_token (checkpoint, token) VALUES (?, ?)",
+        [DB_IMAGE_TOKEN_REMOVE] = "DELETE FROM image_token WHERE checkpoint = ?",
+        [DB_IMAGE_TOKEN_ALL] = "SELECT checkpoint, token FROM image_token",
 };
 
 int db_fail(sqlite3 *db, struct err *err, const char *what)

@@ -1,4 +1,4 @@
-/* store.h - what survives a restart of control: teams, keys, sandboxes, snapshots, the token seed.
+/* store.h - what survives a restart of control: teams, keys, sandboxes, snapshots, the token seed, what may be deleted.
  *
  * The only code that knows the database.  One process owns it (the file is locked while it is open).  Calls block for
  * microseconds: writes go to the write-ahead log without waiting for the disk, so a power cut may lose the last ones,
@@ -65,6 +65,8 @@ int store_sandbox_set_end(struct store *s, const char *id, int64_t end_ns, struc
 int store_sandbox_update(struct store *s, const struct sandbox *sb, struct err *err);
 /* *ret is the caller's; NULL: none. */
 int store_sandbox_env(struct store *s, const char *id, json_t **ret, struct err *err);
+/* Its row stays, as KILLING, until the engine has said that nothing of it is left. */
+int store_sandbox_kill(struct store *s, const char *id, struct err *err);
 int store_sandbox_remove(struct store *s, const char *id, struct err *err); /* fine when it is not there */
 /* `each` may move the contents out of sb; what is left is released.  A negative return ends the walk. */
 int store_sandbox_each(struct store *s, int (*each)(struct sandbox *sb, void *arg), void *arg, struct err *err);
@@ -75,3 +77,15 @@ int store_snapshot_set_layers(struct store *s, const char *id, const json_t *lay
 int store_snapshot_remove(struct store *s, const char *id, struct err *err); /* fine when it is not there */
 /* As store_sandbox_each(), oldest first. */
 int store_snapshot_each(struct store *s, int (*each)(struct snapshot *sn, void *arg), void *arg, struct err *err);
+
+/* Names of checkpoints and sealed layers that may be deleted: they are being made, or nobody needs them any more (refs.h).
+ * Fine when it is there already, or not there. */
+int store_disposable_add(struct store *s, const char *name, struct err *err);
+int store_disposable_remove(struct store *s, const char *name, struct err *err);
+int store_disposable_each(struct store *s, int (*each)(const char *name, void *arg), void *arg, struct err *err);
+
+/* What token envd has in a checkpoint, where that is not derived from this store's seed: it was restored from another one. */
+int store_image_token_add(struct store *s, const char *checkpoint, const char *token, struct err *err);
+int store_image_token_remove(struct store *s, const char *checkpoint, struct err *err); /* fine when there is none */
+int store_image_token_each(struct store *s, int (*each)(const char *checkpoint, const char *token, void *arg),
+                           void *arg, struct err *err);

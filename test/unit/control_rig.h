@@ -108,7 +108,8 @@ static struct fake_engine {
         const char *dies_before, *dies_on; /* the link goes instead of the op, or of its answer */
         const char *fail_kind, *fail_message;
         json_t *alive;                /* id -> true, or {"state","checkpoint","sealed","layers"} */
-        json_t *checkpoints, *layers; /* names that are on its disk */
+        json_t *checkpoints, *layers; /* names that are on its disk -> true, or their origin */
+        json_t *lost;                 /* what it was told to move aside -> what it was */
         const char *deaf;             /* how it is with envds of those it wakes with memory; NULL: they answer */
         bool is_large;                /* sandboxes' files are too many to be copied while they run */
         const char *broken;           /* what control should not have done */
@@ -222,9 +223,10 @@ static json_t *engine_create(const json_t *plan)
                 return engine_refusal("conflict", "it exists");
         if (rests && !keeps && !sealed)
                 engine.broken = "a new upper directory over one that is there";
-        (void)json_object_set_new(
-                engine.alive, id,
-                json_pack("{s:s,s:O}", "state", "running", "layers", json_object_get(plan, "layers")));
+        (void)json_object_set_new(engine.alive, id,
+                                  json_pack("{s:s,s:O,s:O*}", "state", "running", "layers",
+                                            json_object_get(plan, "layers"), "origin",
+                                            json_object_get(plan, "origin")));
         if (engine.deaf && keeps && checkpoint)
                 return json_pack("{s:b,s:i,s:{s:s,s:s}}", "ok", 1, "pid", 1, "deaf", "kind", "timeout", "message",
                                  engine.deaf);
@@ -234,6 +236,12 @@ static json_t *engine_create(const json_t *plan)
 static json_t *engine_not_running(const char *id)
 {
         return engine_refusal(json_object_get(engine.alive, id) ? "conflict" : "gone", "it does not run");
+}
+
+static void engine_note_origin(json_t *entry, const json_t *msg)
+{
+        if (json_object_get(msg, "origin"))
+                (void)json_object_set(entry, "origin", json_object_get(msg, "origin"));
 }
 
 static json_t *engine_pause(const json_t *msg, const char *id)
@@ -249,6 +257,7 @@ static json_t *engine_pause(const json_t *msg, const char *id)
         }
         (void)json_object_set_new(entry, "state", json_string("paused"));
         (void)json_object_del(entry, "checkpoint");
+        engine_note_origin(entry, msg);
         if (checkpoint) {
                 (void)json_object_set_new(entry, "checkpoint", json_string(checkpoint));
                 (void)json_object_set_new(engine.checkpoints, checkpoint, json_true());
@@ -263,7 +272,8 @@ static json_t *engine_copy(const json_t *msg, const char *id)
         if (engine.is_large)
                 return engine_refusal("too_large", "its files are too many");
         (void)json_object_set_new(engine.checkpoints, json_string_value(json_object_get(msg, "checkpoint")),
-                                  json_true());
+                                  json_object_get(msg, "origin") ? json_incref(json_object_get(msg, "origin"))
+                                                                 : json_true());
         (void)json_object_set_new(engine.layers, json_string_value(json_object_get(msg, "layer")), json_true());
         return json_pack("{s:b,s:i,s:i,s:i,s:i}", "ok", 1, "bytes", 1, "layer_bytes", 1, "frozen_us", 1, "took_us", 1);
 }
@@ -275,6 +285,7 @@ static json_t *engine_seal(const json_t *msg, const char *id)
         if (strcmp(state_at_engine(id), "paused") != 0)
                 return engine_refusal("conflict", "it is not at rest");
         (void)json_object_set_new(json_object_get(engine.alive, id), "sealed", json_string(layer));
+        engine_note_origin(json_object_get(engine.alive, id), msg);
         (void)json_object_set_new(engine.layers, layer, json_true());
         return engine_ok();
 }
@@ -305,6 +316,86 @@ static json_t *engine_drop(const json_t *msg)
                             is_listed_in(json_object_get(v, "layers"), json_string_value(name)))
                                 engine.broken = "dropped a layer that is in use";
         }
+        return json_pack("{s:b,s:[]}", "ok", 1, "left");
+}
+
+/* Move one of a set to another. */
+static void engine_move(json_t *from, json_t *to, const char *name)
+{
+        if (!json_object_get(from, name))
+                return;
+        (void)json_object_set(to, name, json_object_get(from, name));
+        (void)json_object_del(from, name);
+}
+
+static void engine_move_listed(json_t *from, json_t *to, const json_t *names)
+{
+        json_t *v;
+        size_t i;
+
+        json_array_foreach (names, i, v)
+                engine_move(from, to, json_string_value(v));
+}
+
+static json_t *engine_lose(const json_t *msg, const char *id)
+{
+        if (id && !json_object_get(engine.alive, id))
+                return engine_refusal("not_found", "no such sandbox");
+        if (id)
+                engine_move(engine.alive, engine.lost, id);
+        engine_move_listed(engine.checkpoints, engine.lost, json_object_get(msg, "checkpoints"));
+        engine_move_listed(engine.layers, engine.lost, json_object_get(msg, "layers"));
+        return engine_ok();
+}
+
+static json_t *engine_lost(const char *id)
+{
+        const json_t *entry = id ? json_object_get(engine.lost, id) : NULL;
+        const char *checkpoint = json_string_value(json_object_get(entry, "checkpoint")), *name;
+        json_t *list = NULL, *v;
+
+        if (!id) {
+                list = json_array();
+                json_object_foreach (engine.lost, name, v)
+                        (void)json_array_append_new(list, json_pack("{s:s,s:s,s:s,s:s,s:s,s:i}", "id", name, "kind",
+                                                                    name[0] == 'i' ? "sandbox" : "checkpoint", "was",
+                                                                    "paused", "why", "w", "lostAt", "t", "bytes", 1));
+                return json_pack("{s:b,s:o,s:b}", "ok", 1, "lost", list, "more", 0);
+        }
+        if (!entry)
+                return engine_refusal("not_found", "is not among what was lost");
+        if (id[0] == 'c')
+                return json_pack("{s:b,s:s,s:O,s:s}", "ok", 1, "kind", "checkpoint", "origin", entry, "checkpoint", id);
+        if (checkpoint && !json_object_get(engine.lost, checkpoint) && !json_object_get(engine.checkpoints, checkpoint))
+                checkpoint = NULL;
+        return json_pack("{s:b,s:s,s:O,s:s*,s:O*}", "ok", 1, "kind", "sandbox", "origin",
+                         json_object_get(entry, "origin"), "checkpoint", checkpoint, "sealed",
+                         json_object_get(entry, "sealed"));
+}
+
+static bool engine_can_have(const json_t *home, const json_t *names)
+{
+        json_t *v;
+        size_t i;
+
+        json_array_foreach (names, i, v)
+                if (!json_object_get(home, json_string_value(v)) && !json_object_get(engine.lost, json_string_value(v)))
+                        return false;
+        return true;
+}
+
+static json_t *engine_restore(const json_t *msg, const char *id)
+{
+        const json_t *checkpoints = json_object_get(msg, "checkpoints"), *layers = json_object_get(msg, "layers");
+
+        if (!engine_can_have(engine.checkpoints, checkpoints) || !engine_can_have(engine.layers, layers))
+                return engine_refusal("conflict", "is neither here nor lost");
+        engine_move_listed(engine.lost, engine.checkpoints, checkpoints);
+        engine_move_listed(engine.lost, engine.layers, layers);
+        if (!id)
+                return engine_ok();
+        engine_move(engine.lost, engine.alive, id);
+        (void)json_object_set_new(json_object_get(engine.alive, id), "state", json_string("paused"));
         return engine_ok();
 }
 
@@ -342,6 +433,16 @@ static json_t *engine_do(const char *op, const json_t *msg)
                 return engine_drop(msg);
         if (strcmp(op, "flatten") == 0)
                 return engine_flatten(msg);
+        if (strcmp(op, "origin") == 0)
+                return engine_ok();
+        if (strcmp(op, "lose") == 0)
+                return engine_lose(msg, id);
+        if (strcmp(op, "lost") == 0)
+                return engine_lost(id);
+        if (strcmp(op, "restore") == 0)
+                return engine_restore(msg, id);
+        if (strcmp(op, "remove") == 0)
+                return json_object_del(engine.lost, id) < 0 ? engine_refusal("not_found", "not there") : engine_ok();
         if (strcmp(op, "stats") == 0)
                 return json_pack("{s:b,s:i,s:i,s:i,s:i}", "ok", 1, "memory_bytes", 1000, "memory_limit", 2000, "cpu_us",
                                  500000, "pids", 3);
@@ -683,6 +784,7 @@ static bool rig_start(void)
         engine = (struct fake_engine){.alive = json_object(),
                                       .checkpoints = json_object(),
                                       .layers = json_object(),
+                                      .lost = json_object(),
                                       .is_large = rig_is_large};
         last = (struct client){.io.fd = -1};
         make_dirs();
@@ -704,6 +806,7 @@ static void rig_stop(void)
         json_decref(engine.alive);
         json_decref(engine.checkpoints);
         json_decref(engine.layers);
+        json_decref(engine.lost);
         json_decref(engine.plan);
         rig.loop = loop_free(rig.loop);
         conf_done(&rig.conf);

@@ -303,18 +303,21 @@ static void a_busy_one_is_waited_for(void)
 {
         char id[SANDBOX_ID_MAX];
 
-        CHECK(create(BASE, id));
-        engine.dies_before = "copy";
-        (void)json_object_set_new(engine.alive, id, json_pack("{s:s}", "state", "busy"));
-        CHECK(run_until(engine_is_up, NULL));
         struct client a;
+
+        CHECK(create(BASE, id));
+        engine.holds = "copy";
         start(&a, "POST", path_of(id, "/snapshots"), "{}");
+        CHECK(run_until(engine_has_logged, "copy:"));
+        engine.holds = NULL;
+        (void)json_object_set_new(engine.alive, id, json_pack("{s:s}", "state", "busy"));
+        engine.channel = channel_free(engine.channel);
+        engine.log[0] = 0;
+        CHECK(run_until(engine_has_logged, "list") && run_until(engine_is_up, NULL));
         run_rounds(50);
-        CHECK(run_until(engine_is_up, NULL));
         CHECK(!a.is_done);
-        (void)json_object_set_new(engine.checkpoints, "caaaaaaaaaaaaaaaaaaaa", json_true()); /* now it is complete */
-        (void)json_object_set_new(engine.layers, "u-aaaaaaaaaaaaaaaaaaaa", json_true());
         (void)json_object_set_new(engine.alive, id, json_pack("{s:s}", "state", "running"));
+        json_decref(engine_do("copy", engine.held)); /* now it is complete */
         (void)channel_send(engine.channel, json_pack("{s:s,s:s,s:s}", "event", "settled", "id", id, "state", "running"),
                            NULL, 0);
         CHECK(run_until(client_is_done, &a));
@@ -322,6 +325,7 @@ static void a_busy_one_is_waited_for(void)
         client_close(&a);
         CHECK_INT(state_of(id), ==, SANDBOX_RUNNING);
         CHECK(run_until(nothing_is_left, NULL));
+        CHECK_INT(json_object_size(engine.lost), ==, 0);
 }
 
 /* The engine restarts in the middle of it, and then the sandbox is not there any more. */
@@ -347,32 +351,54 @@ static void a_busy_one_may_have_ended(void)
         }
 }
 
-/* Control was killed while a worker was at it, and it is ended before the worker is done: by somebody who knows it, or since
- * nobody does. */
+/* Control was killed while a worker was at it, and it is ended before the worker is done. */
 static void what_a_busy_one_leaves_goes_with_it(void)
 {
-        for (int is_known = 0; is_known < 2; is_known++) {
-                char id[SANDBOX_ID_MAX] = "istrangerstrangerstra";
-                struct client a;
+        char id[SANDBOX_ID_MAX];
+        struct client a;
+        json_t *copy;
 
-                if (is_known)
-                        CHECK(create(BASE, id));
-                control_stop();
-                (void)json_object_set_new(engine.alive, id, json_pack("{s:s}", "state", "busy"));
-                engine.log[0] = 0;
-                engine.holds_kill = true;
-                CHECK(control_start() && run_until(engine_is_up, NULL));
-                if (is_known)
-                        start(&a, "DELETE", path_of(id, ""), NULL);
-                CHECK(run_until(engine_has_logged, "kill:"));
-                (void)json_object_set_new(engine.checkpoints, "caaaaaaaaaaaaaaaaaaaa", json_true());
-                (void)json_object_set_new(engine.layers, "u-aaaaaaaaaaaaaaaaaaaa", json_true());
-                engine_release(); /* it was killed when its worker was done */
-                CHECK(run_until(nothing_is_left, NULL));
-                CHECK(!engine_lives(id));
-                if (is_known)
-                        client_close(&a);
-        }
+        CHECK(create(BASE, id));
+        engine.holds = "copy";
+        start(&a, "POST", path_of(id, "/snapshots"), "{}");
+        CHECK(run_until(engine_has_logged, "copy:"));
+        client_close(&a);
+        copy = TAKE_PTR(engine.held);
+        control_stop();
+        (void)json_object_set_new(engine.alive, id, json_pack("{s:s}", "state", "busy"));
+        engine.log[0] = 0;
+        engine.holds = NULL;
+        engine.holds_kill = true;
+        CHECK(control_start() && run_until(engine_is_up, NULL));
+        start(&a, "DELETE", path_of(id, ""), NULL);
+        CHECK(run_until(engine_has_logged, "kill:"));
+        (void)json_object_set_new(engine.alive, id, json_pack("{s:s}", "state", "running"));
+        json_decref(engine_do("copy", copy));
+        json_decref(copy);
+        engine_release(); /* it was killed when its worker was done */
+        CHECK(run_until(nothing_is_left, NULL));
+        CHECK(!engine_lives(id));
+        CHECK_INT(json_object_size(engine.lost), ==, 0);
+        client_close(&a);
+}
+
+/* The same, but nobody knows it. */
+static void what_a_busy_stranger_leaves_is_moved_aside_with_it(void)
+{
+        static char id[] = "istrangerstrangerstra";
+
+        control_stop();
+        (void)json_object_set_new(engine.alive, id, json_pack("{s:s}", "state", "busy"));
+        engine.log[0] = 0;
+        engine.holds = "lose";
+        CHECK(control_start() && run_until(engine_is_up, NULL));
+        CHECK(run_until(engine_has_logged, "lose:"));
+        (void)json_object_set_new(engine.checkpoints, "caaaaaaaaaaaaaaaaaaaa", json_true());
+        (void)json_object_set_new(engine.layers, "u-aaaaaaaaaaaaaaaaaaaa", json_true());
+        engine_release();
+        CHECK(run_until(nothing_is_left, NULL));
+        CHECK(!engine_lives(id));
+        CHECK_INT(json_object_size(engine.lost), ==, 3);
 }
 
 static void snapshots_do_not_lengthen_the_original(void)
@@ -429,6 +455,7 @@ int main(void)
         RUN_IN_RIG(a_busy_one_is_waited_for);
         RUN_IN_RIG(a_busy_one_may_have_ended);
         RUN_IN_RIG(what_a_busy_one_leaves_goes_with_it);
+        RUN_IN_RIG(what_a_busy_stranger_leaves_is_moved_aside_with_it);
         RUN_IN_RIG(snapshots_do_not_lengthen_the_original);
         RUN_IN_RIG(forks_of_forks_are_kept_short);
         return tap_done();

@@ -159,7 +159,7 @@ static void a_busy_one_is_waited_for(void)
         client_close(&a);
 }
 
-static void what_nobody_refers_to_is_collected(void)
+static void what_nobody_knows_is_moved_aside(void)
 {
         char id[SANDBOX_ID_MAX];
 
@@ -168,10 +168,12 @@ static void what_nobody_refers_to_is_collected(void)
         (void)json_object_set_new(engine.layers, "u-00000000000000000000", json_true());
         control_stop();
         CHECK(control_start() && run_until(engine_is_up, NULL));
-        CHECK(run_until(engine_has_logged, "drop"));
+        CHECK(run_until(engine_has_logged, "lose"));
         run_rounds(20);
         CHECK_INT(json_object_size(engine.layers), ==, 0);
         CHECK_INT(json_object_size(engine.checkpoints), ==, 1);
+        CHECK_INT(json_object_size(engine.lost), ==, 2);
+        CHECK(!strstr(engine.log, "drop"));
         CHECK_INT(connect_to(id, "{}"), ==, 201);
 }
 
@@ -411,7 +413,7 @@ int main(void)
         RUN_IN_RIG(a_pause_that_cannot_be_recorded_is_an_error);
         RUN_IN_RIG(control_lost_while_pausing_goes_by_the_engine);
         RUN_IN_RIG(a_busy_one_is_waited_for);
-        RUN_IN_RIG(what_nobody_refers_to_is_collected);
+        RUN_IN_RIG(what_nobody_knows_is_moved_aside);
         RUN_IN_RIG(one_of_an_older_version_cannot_be_paused);
         RUN_IN_RIG(a_client_that_leaves_while_pausing_changes_nothing);
         RUN_IN_RIG(a_resume_that_misses_something_else_stays_paused);

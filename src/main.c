@@ -103,6 +103,7 @@ static const struct command_entry {
         {"snapshots", snapshots_main, snapshots_usage, "list or delete snapshots"},
         {"fork", fork_main, fork_usage, "make copies of a sandbox, running programs and all"},
         {"rollback", rollback_main, rollback_usage, "take a sandbox back to one of its snapshots"},
+        {"lost", lost_main, lost_usage, "restore or remove what the server's records did not know"},
         {"doctor", doctor_main, doctor_usage, "check what this host can do"},
         {"trust", trust_main, trust_usage, "let this system trust the server's certificates"},
         {"template", template_main, template_usage, "make the base template"},

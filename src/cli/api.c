@@ -230,3 +230,55 @@ int api_snapshot_delete(struct api *a, const char *snapshot, struct err *err)
                 return err_set(err, ERR_INVALID, "'%.64s' is too long for a snapshot's name", snapshot);
         return exchange(a, "DELETE", buf_cstr(&target), NULL, NULL, NULL, err);
 }
+
+int api_lost(struct api *a, json_t **ret_array, struct err *err)
+{
+        json_t *all = json_array(), *page = NULL;
+        char target[TARGET_MAX] = "/sandglass/lost";
+        bool has_more = true;
+        int r = 0;
+
+        for (int pages = 0; r == 0 && has_more && pages < LIST_PAGES_MAX; pages++) {
+                r = exchange(a, "GET", target, NULL, &page, NULL, err);
+                if (r == 0 && json_array_extend(all, json_object_get(page, "lost")) < 0)
+                        r = err_set(err, ERR_INTERNAL, "the server's answer is no list");
+                has_more = r == 0 && json_is_true(json_object_get(page, "more")) && json_array_size(all) > 0;
+                if (has_more)
+                        (void)snprintf(target, sizeof(target), "/sandglass/lost?after=%.32s",
+                                       json_string_value(
+                                               json_object_get(json_array_get(all, json_array_size(all) - 1), "id")));
+                json_decref(page);
+                page = NULL;
+        }
+        if (r < 0)
+                json_decref(all);
+        else
+                *ret_array = all;
+        return r;
+}
+
+static int lost_target(const char *id, const char *action, char out[TARGET_MAX], struct err *err)
+{
+        struct str s = str_of(id);
+
+        if (!sandbox_id_is_valid(s) && !checkpoint_id_is_valid(s) && !sealed_id_is_valid(s))
+                return err_set(err, ERR_INVALID, "'%s' is no id of a sandbox, checkpoint or layer", id);
+        (void)snprintf(out, TARGET_MAX, "/sandglass/lost/%s%s", id, action);
+        return 0;
+}
+
+int api_lost_restore(struct api *a, const char *id, json_t **ret, struct err *err)
+{
+        char target[TARGET_MAX];
+        int r = lost_target(id, "/restore", target, err);
+
+        return r < 0 ? r : exchange(a, "POST", target, NULL, ret, NULL, err);
+}
+
+int api_lost_remove(struct api *a, const char *id, struct err *err)
+{
+        char target[TARGET_MAX];
+        int r = lost_target(id, "", target, err);
+
+        return r < 0 ? r : exchange(a, "DELETE", target, NULL, NULL, NULL, err);
+}

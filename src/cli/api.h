@@ -40,4 +40,8 @@ struct api_act {
 };
 int api_act(struct api *a, const struct api_act *act, json_t **ret, struct err *err);
 int api_snapshots(struct api *a, const char *sandbox_id, json_t **ret_array, struct err *err); /* NULL: of all */
+/* What was moved aside (engine/lost.h). */
+int api_lost(struct api *a, json_t **ret_array, struct err *err);
+int api_lost_restore(struct api *a, const char *id, json_t **ret, struct err *err); /* *ret: the sandbox */
+int api_lost_remove(struct api *a, const char *id, struct err *err);
 int api_snapshot_delete(struct api *a, const char *snapshot, struct err *err);

@@ -23,6 +23,7 @@
 #include "cli/kvm.h"
 #include "cli/trust.h"
 #include "engine/criu_find.h"
+#include "engine/lost_note.h"
 #include "sys/fs.h"
 #include "sys/mnt.h"
 
@@ -157,6 +158,23 @@ static void check_disk(const struct check_env *env, struct check_result *ret)
         else
                 say(ret, CHECK_NOTE, "free some space: the base template alone takes about 1 GiB",
                     "only %llu GiB free at %s", gb, dir);
+}
+
+/* What lies aside is kept for a while only: somebody should look at it. */
+static void check_lost(const struct check_env *env, struct check_result *ret)
+{
+        AUTO_CLOSE int data = open(env->data_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        struct lost_count n = {0};
+        int r = data < 0 ? 0 : lost_count(data, &n); /* no data directory: nothing was lost */
+
+        if (r < 0)
+                say(ret, CHECK_NOTE, NULL, "%s", r == -EACCES ? "only root can look" : strerror(-r));
+        else if (n.of[LOST_SANDBOX] + n.of[LOST_CHECKPOINT] + n.of[LOST_LAYER] == 0)
+                say(ret, CHECK_OK, NULL, "nothing was moved aside");
+        else
+                say(ret, CHECK_NOTE, "`sandglass lost` lists it, restores and removes; it is removed after `lost_days`",
+                    "%u sandboxes, %u checkpoints, %u layers that no record knows are in %s/" LOST_DIR,
+                    n.of[LOST_SANDBOX], n.of[LOST_CHECKPOINT], n.of[LOST_LAYER], env->data_dir);
 }
 
 static void check_template(const struct check_env *env, struct check_result *ret)
@@ -334,6 +352,7 @@ const struct check checks[] = {
         {"data directory", check_data},
         {"image directory", check_images},
         {"disk", check_disk},
+        {"lost", check_lost},
         {"template", check_template},
         {"port 3000", check_http_port},
         {"port 3443", check_https_port},

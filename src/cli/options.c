@@ -30,6 +30,7 @@ static const struct {
         {"delete", 'D', false, CLI_DELETE},
         {"images", 'i', true, CLI_IMAGES},
         {"criu", 'C', true, CLI_CRIU},
+        {"all", 'a', false, CLI_ALL},
         {"help", 'h', false, 0},
 };
 
@@ -64,6 +65,7 @@ static int take(struct cli_options *o, int letter, char **argv, struct err *err)
         case 'D': o->deletes = true; return 0;
         case 'i': o->images = optarg; return 0;
         case 'C': o->criu = optarg; return 0;
+        case 'a': o->all = true; return 0;
         case 'h': o->help = true; return 0;
         case 'c':
                 if (parse_u32(str_of(optarg), 1, COUNT_MAX, &o->count) < 0)

@@ -1,5 +1,6 @@
 #include "control/chains.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -10,6 +11,7 @@
 
 #define MERGE_TIMEOUT_MS 900000
 #define RETRY_MS 60000
+#define NOTE_TIMEOUT_MS 60000
 #define KEEP 4 /* of the newest layers, which are the least shared */
 
 /* The oldest sealed layers but the newest few; NULL: the list is short enough (or memory is short). */
@@ -72,6 +74,41 @@ static json_t *merged(const struct chains *ch, const json_t *layers)
                                       json_string_value(json_array_get(ch->into, 0)));
 }
 
+struct chain_note {
+        struct list node;
+        struct engine_call call;
+};
+
+static void note_free(struct chain_note *n)
+{
+        engine_call_cancel(&n->call);
+        list_remove(&n->node);
+        free(n);
+}
+
+static void on_noted(struct engine_call *c, const json_t *answer, const struct err *err)
+{
+        (void)answer;
+        if (err) /* it matters only if the store is lost, too */
+                log_warn("chain.note", "failed=\"%s\"", err->msg);
+        note_free(CONTAINER_OF(c, struct chain_note, call));
+}
+
+/* What is noted beside the files names layers that are about to go. */
+static void note_layers(struct chains *ch, const char *sandbox, const char *checkpoint, json_t *layers)
+{
+        struct chain_note *n = calloc(1, sizeof(*n));
+
+        if (!n)
+                return;
+        n->call.on = on_noted;
+        list_push_back(&ch->notes, &n->node);
+        engine_call(ch->engine, &n->call,
+                    json_pack("{s:s,s:s*,s:s*,s:{s:O}}", "op", "origin", "id", sandbox, "checkpoint",
+                              checkpoint[0] ? checkpoint : NULL, "changes", "layers", layers),
+                    NOTE_TIMEOUT_MS);
+}
+
 static void shorten_snapshot(struct chains *ch, struct snapshot *sn)
 {
         json_t *layers = merged(ch, sn->layers);
@@ -79,6 +116,8 @@ static void shorten_snapshot(struct chains *ch, struct snapshot *sn)
 
         if (layers && snapshot_set_layers(ch->snapshots, sn, layers, &err) < 0)
                 log_warn("chain.merge", "snapshot=%s failed=\"%s\"", sn->id, err.msg);
+        else if (layers)
+                note_layers(ch, NULL, sn->checkpoint, layers);
         json_decref(layers);
 }
 
@@ -94,6 +133,8 @@ static void shorten_life(struct chains *ch, struct life *l)
         if (l->sandbox.state == SANDBOX_PAUSED && !l->sandbox.upper_kept) {
                 if (life_record(l, &row, &err) < 0)
                         log_warn("chain.merge", "sandbox=%s failed=\"%s\"", l->sandbox.id, err.msg);
+                else
+                        note_layers(ch, l->sandbox.id, l->sandbox.checkpoint, layers);
                 life_forget_flat(l);
         } else if (refs_hold(ch->refs, "", layers) == 0) {
                 life_forget_flat(l);
@@ -196,6 +237,7 @@ void chains_init(struct chains *ch, struct loop *loop, struct engine_link *engin
                               .go.run = on_go,
                               .retry.on = on_retry,
                               .merge.on = on_merged};
+        list_init(&ch->notes);
 }
 
 void chains_done(struct chains *ch)
@@ -203,6 +245,8 @@ void chains_done(struct chains *ch)
         if (!ch->loop)
                 return;
         engine_call_cancel(&ch->merge);
+        while (!list_is_empty(&ch->notes))
+                note_free(LIST_ENTRY(ch->notes.next, struct chain_note, node));
         loop_unpost(&ch->go);
         timer_clear(&ch->retry);
         json_decref(ch->run);

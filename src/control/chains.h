@@ -7,6 +7,7 @@
 #pragma once
 #include <jansson.h>
 
+#include "base/list.h"
 #include "control/engine_link.h"
 #include "io/loop.h"
 
@@ -23,9 +24,10 @@ struct chains {
         struct task go;
         struct timer retry;
         struct engine_call merge;
-        json_t *run;    /* what is being merged; owned, and held; NULL: nothing */
-        json_t *into;   /* list of the one name it becomes; owned, and held */
-        json_t *failed; /* owned: first layers of runs that could not be merged, until every other had its turn */
+        json_t *run;       /* what is being merged; owned, and held; NULL: nothing */
+        json_t *into;      /* list of the one name it becomes; owned, and held */
+        struct list notes; /* struct chain_note, owned: what the engine is being told of new layers */
+        json_t *failed;    /* owned: first layers of runs that could not be merged, until every other had its turn */
 };
 
 void chains_init(struct chains *ch, struct loop *loop, struct engine_link *engine, struct refs *refs,

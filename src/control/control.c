@@ -6,6 +6,9 @@
 
 #include "base/auto.h"
 #include "base/err.h"
+#include "base/log.h"
+#include "control/origins.h"
+#include "control/handlers.h"
 #include "control/plans.h"
 #include "control/router.h"
 #include "control/show.h"
@@ -46,6 +49,27 @@ static void on_forget(struct feed_wake *w, void *arg)
 static int make_plan(const struct sandbox *s, bool with_memory, json_t **ret, void *arg, struct err *err)
 {
         return plan_for(arg, s, with_memory, ret, err);
+}
+
+static json_t *make_origin(const struct sandbox *s, const json_t *layers, void *arg)
+{
+        return origin_encode(arg, s, layers);
+}
+
+static int take_image_token(const char *checkpoint, const char *token, void *arg)
+{
+        struct control *c = arg;
+
+        return json_object_set_new(c->image_tokens, checkpoint, json_string(token)) < 0 ? -ENOMEM : 0;
+}
+
+static void on_dropped(const char *name, void *arg)
+{
+        struct control *c = arg;
+        struct err err;
+
+        if (json_object_del(c->image_tokens, name) == 0 && store_image_token_remove(c->store, name, &err) < 0)
+                log_warn("store.remove", "image_token=%s failed=\"%s\"", name, err.msg);
 }
 
 static void on_long(void *arg)
@@ -127,6 +151,7 @@ static int start_lives(struct control *c, struct err *err)
                 .refs = &c->refs,
                 .route = route_of,
                 .plan = make_plan,
+                .origin = make_origin,
                 .on_long = on_long,
                 .arg = c,
                 .now_ns = c->now_ns,
@@ -137,7 +162,12 @@ static int start_lives(struct control *c, struct err *err)
         if (durable_init(&c->durable, c->loop, store_log_fd(c->store)) < 0)
                 return err_sys(err, -errno, "event fd");
         refs_init(&c->refs, c->loop, c->store, &c->engine, &c->durable);
+        c->refs.on_dropped = on_dropped;
+        c->refs.arg = c;
+        c->image_tokens = json_object();
         r = refs_load(&c->refs, err);
+        if (r == 0)
+                r = store_image_token_each(c->store, take_image_token, c, err);
         if (r < 0)
                 return r;
         chains_init(&c->chains, c->loop, &c->engine, &c->refs, &c->lives, &c->snapshots);
@@ -179,6 +209,7 @@ int control_init(struct control *c, const struct conf *conf, struct loop *loop, 
         int r;
 
         *c = (struct control){.conf = conf, .loop = loop, .now_ns = now_ns, .boot_ns = boot_ns};
+        list_init(&c->restores);
         r = open_store(c, err);
         if (r == 0)
                 r = open_templates(c, err);
@@ -206,11 +237,14 @@ int control_listen(struct control *c, struct err *err)
 void control_done(struct control *c)
 {
         c->http = http_server_free(c->http); /* first: its requests wait for what follows */
+        handle_lost_done(&c->restores);
         chains_done(&c->chains);
         feed_done(&c->feed); /* as do edges */
         lives_done(&c->lives);
         snapshots_done(&c->snapshots);
         refs_done(&c->refs);
+        json_decref(c->image_tokens);
+        c->image_tokens = NULL;
         durable_done(&c->durable);
         engine_link_stop(&c->engine);
         templates_done(&c->templates);

@@ -28,9 +28,11 @@ struct control {
         struct feed feed;
         struct durable durable;
         struct refs refs;
+        json_t *image_tokens; /* checkpoint -> token, where it is not derived from the seed (store.h) */
         struct snapshots snapshots;
         struct lives lives;
         struct chains chains;
+        struct list restores; /* handle_lost.c */
         struct http_server *http;
         int64_t (*now_ns)(void);  /* real time */
         int64_t (*boot_ns)(void); /* a clock that nobody sets */

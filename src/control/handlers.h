@@ -30,3 +30,9 @@ void handle_rollback(struct exchange *x); /* handle_rollback.c */
 
 void handle_list_snapshots(struct exchange *x); /* handle_templates.c */
 void handle_delete_template(struct exchange *x);
+
+struct list;
+void handle_list_lost(struct exchange *x); /* handle_lost.c */
+void handle_restore_lost(struct exchange *x);
+void handle_remove_lost(struct exchange *x);
+void handle_lost_done(struct list *restores); /* those under way end without a word; also zeroed */

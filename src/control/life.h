@@ -56,6 +56,9 @@ void life_sync(struct life *l);                                          /* STEP
 /* Is the end of the step unknown?  Then reconciling will tell. */
 bool life_is_unknown(struct life *l, const struct err *err);
 
+/* For the engine to keep with what it makes (origins.h), on these layers; NULL: not now, and nothing fails for that. */
+json_t *life_origin(struct life *l, const json_t *layers);
+
 /* ---- the end of a step, by state ---- */
 void life_on_created(struct life *l, const struct err *err); /* STARTING: life_start.c */
 void life_on_paused(struct life *l, const struct err *err);  /* PAUSING: life_rest.c */
@@ -80,6 +83,7 @@ void life_now_paused(struct life *l, int64_t started_ns, int64_t end_ns, const s
 
 /* ---- reconcile.c ---- */
 void lives_forget_strangers(struct lives *ls);
+void lives_lose(struct lives *ls, const char *id, const char *why); /* the engine has it, and no row knows it */
 /* No worker of before is at it any more.  After the last one what they left and no row names is looked for. */
 void life_not_busy(struct life *l);
 void life_not_found(struct life *l); /* busy: nothing is left of it */

@@ -82,9 +82,21 @@ void life_forget_flat(struct life *l)
 
 /* ---- what both ways share ---- */
 
+/* Of what begins from its layers and the one that is being made. */
+static json_t *origin_of_copy(struct life *l)
+{
+        json_t *layers = layers_with(l->flat ? l->flat : l->sandbox.layers, l->sealing);
+        json_t *origin = layers ? life_origin(l, layers) : NULL;
+
+        json_decref(layers);
+        return origin;
+}
+
 static void seal(struct life *l)
 {
-        life_call(l, STEP_SEAL, json_pack("{s:s,s:s,s:s}", "op", "seal", "id", l->sandbox.id, "layer", l->sealing),
+        life_call(l, STEP_SEAL,
+                  json_pack("{s:s,s:s,s:s,s:o*}", "op", "seal", "id", l->sandbox.id, "layer", l->sealing, "origin",
+                            origin_of_copy(l)),
                   SEAL_TIMEOUT_MS);
 }
 
@@ -124,8 +136,8 @@ static void copy_running(struct life *l)
 {
         life_go(l, SANDBOX_COPYING);
         life_call(l, STEP_COPY,
-                  json_pack("{s:s,s:s,s:s,s:s}", "op", "copy", "id", l->sandbox.id, "checkpoint", l->copying, "layer",
-                            l->sealing),
+                  json_pack("{s:s,s:s,s:s,s:s,s:o*}", "op", "copy", "id", l->sandbox.id, "checkpoint", l->copying,
+                            "layer", l->sealing, "origin", origin_of_copy(l)),
                   COPY_TIMEOUT_MS);
 }
 
@@ -220,8 +232,8 @@ static int stop_running(struct life *l, struct err *err)
         life_go(l, SANDBOX_SNAPSHOTTING);
         life_show(l);
         life_call(l, STEP_PAUSE,
-                  json_pack("{s:s,s:s,s:s,s:b}", "op", "pause", "id", l->sandbox.id, "checkpoint", checkpoint,
-                            "durable", 0),
+                  json_pack("{s:s,s:s,s:s,s:b,s:o*}", "op", "pause", "id", l->sandbox.id, "checkpoint", checkpoint,
+                            "durable", 0, "origin", life_origin(l, l->sandbox.layers)),
                   PAUSE_TIMEOUT_MS);
         return 0;
 }

@@ -80,8 +80,9 @@ int life_pause(struct life *l, bool with_memory, struct err *err)
         life_go(l, SANDBOX_PAUSING);
         life_show(l);
         life_call(l, STEP_PAUSE,
-                  json_pack("{s:s,s:s,s:o}", "op", "pause", "id", l->sandbox.id, "checkpoint",
-                            with_memory ? json_string(checkpoint) : json_null()),
+                  json_pack("{s:s,s:s,s:o,s:o*}", "op", "pause", "id", l->sandbox.id, "checkpoint",
+                            with_memory ? json_string(checkpoint) : json_null(), "origin",
+                            life_origin(l, l->sandbox.layers)),
                   PAUSE_TIMEOUT_MS);
         return 0;
 }
@@ -203,6 +204,7 @@ int life_call_create(struct life *l, bool with_memory, struct err *err)
         json_decref(s.env);
         if (r < 0)
                 return r;
+        (void)json_object_set_new(plan, "origin", life_origin(l, l->sandbox.layers));
         life_call(l, STEP_CREATE, json_pack("{s:s,s:o}", "op", "create", "plan", plan),
                   with_memory ? BEGIN_TIMEOUT_MS : CREATE_TIMEOUT_MS);
         return 0;

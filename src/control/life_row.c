@@ -115,6 +115,20 @@ int life_write_again(struct life *l, struct err *err)
         return life_record(l, &row, err);
 }
 
+json_t *life_origin(struct life *l, const json_t *layers)
+{
+        struct lives *ls = l->lives;
+        struct sandbox s = l->sandbox; /* borrowed */
+        json_t *origin = NULL;
+        struct err err;
+
+        s.env = NULL;
+        if (store_sandbox_env(ls->o.store, s.id, &s.env, &err) == 0)
+                origin = ls->o.origin(&s, layers, ls->o.arg);
+        json_decref(s.env);
+        return origin;
+}
+
 int life_add_row(struct lives *ls, const struct sandbox *s, struct err *err)
 {
         struct refs *refs = ls->o.refs;

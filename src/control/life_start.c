@@ -89,6 +89,8 @@ int lives_start(struct lives *ls, struct sandbox *s,
         s->end_ns = s->started_ns + (int64_t)s->timeout_s * 1000000000;
         r = ls->o.plan(s, s->checkpoint[0], &plan, ls->o.arg, err);
         if (r == 0)
+                (void)json_object_set_new(plan, "origin", ls->o.origin(s, s->layers, ls->o.arg));
+        if (r == 0)
                 r = life_add_row(ls, s, err);
         if (r == 0 && life_create(ls, s, team, &l) < 0) {
                 lives_remove_row(ls, s->id, s->checkpoint, s->layers);

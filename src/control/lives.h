@@ -107,6 +107,8 @@ struct lives_options {
         json_t *(*route)(const struct sandbox *s, void *arg); /* how edges see it; new reference */
         /* What the engine needs to begin s, with the memory of its checkpoint or without; s->env is in it. */
         int (*plan)(const struct sandbox *s, bool with_memory, json_t **ret, void *arg, struct err *err);
+        /* What is kept beside its files, s->env in it (origins.h); new reference, NULL: out of memory. */
+        json_t *(*origin)(const struct sandbox *s, const json_t *layers, void *arg);
         void (*on_long)(void *arg); /* something has more than LAYERS_SEALED_MAX layers of its own */
         void *arg;
         int64_t (*now_ns)(void);  /* real time */

@@ -60,14 +60,16 @@ int plan_for(const struct control *c, const struct sandbox *s, bool with_memory,
                 .is_upper_kept = s->upper_kept,
         };
         struct network network = {0};
-        char before[TOKEN_MAX];
+        char derived[TOKEN_MAX];
+        const char *before;
         int r;
 
         memcpy(plan.id, s->id, sizeof(plan.id));
         if (with_memory) {
                 memcpy(plan.checkpoint, s->checkpoint, sizeof(plan.checkpoint));
-                token_envd(c->seed, s->image_of, before);
-                plan.token_before = s->image_secured ? before : NULL;
+                token_envd(c->seed, s->image_of, derived);
+                before = json_string_value(json_object_get(c->image_tokens, s->checkpoint));
+                plan.token_before = s->image_secured ? (char *)(before ? before : derived) : NULL;
         }
         r = list_layers(s, &plan, err);
         if (r == 0)

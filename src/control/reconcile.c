@@ -88,7 +88,7 @@ static void on_lost(struct engine_call *c, const json_t *answer, const struct er
                 list_again(ls); /* with what it left beside its directory */
 }
 
-static void lose_stranger(struct lives *ls, const char *id, const char *why)
+void lives_lose(struct lives *ls, const char *id, const char *why)
 {
         struct stranger *s = calloc(1, sizeof(*s));
 
@@ -189,7 +189,7 @@ static void compare_rest(struct life *l, const json_t *entry)
                 } else if (sealed)
                         life_apply_sealed(l, sealed);
         } else if (!(sealed && has_layer(l, sealed))) {
-                lose_stranger(l->lives, l->sandbox.id, "its row is of other files");
+                lives_lose(l->lives, l->sandbox.id, "its row is of other files");
         }
 }
 
@@ -295,7 +295,7 @@ static void end_shift(struct life *l, const json_t *entry)
 static void end_again(struct life *l, enum found found)
 {
         if (l->was_starting && found == FOUND_PAUSED) {
-                lose_stranger(l->lives, l->sandbox.id, "its row is from before it ran");
+                lives_lose(l->lives, l->sandbox.id, "its row is from before it ran");
                 life_remove_row(l);
                 life_over(l);
                 return;
@@ -343,7 +343,7 @@ static void mark_listed(struct lives *ls, const json_t *sandboxes)
                 if (l && l->sandbox.state != SANDBOX_STARTING)
                         l->listed = v;
                 else if (!l && sandbox_id_is_valid(str_of(id)))
-                        lose_stranger(ls, id, "no row of the store names it");
+                        lives_lose(ls, id, "no row of the store names it");
         }
 }
 

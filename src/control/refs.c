@@ -13,6 +13,7 @@
 #define DROP_MAX 256     /* names in one message */
 #define DROP_AFTER_MS 50 /* whoever let go of it has more to do, most often for somebody who waits */
 #define RETRY_MS 5000    /* the store or the engine could not */
+#define LEFT_MS 1000     /* the engine is still making it */
 
 struct ref {
         struct list node;   /* in `unused` or `dropping` */
@@ -398,7 +399,7 @@ static void on_dropped(struct engine_call *c, const json_t *answer, const struct
                         continue;
                 list_remove(&ref->node);
                 list_push_back(&r->unused, &ref->node);
-                drop_in(r, RETRY_MS);
+                drop_in(r, LEFT_MS);
         }
         has_begun = store_begin(r->store, &why) == 0; /* one write for all of them */
         while ((node = list_pop_front(&r->dropping)))

@@ -46,6 +46,10 @@ static const struct endpoint table[] = {
 
         GET("/snapshots", handle_list_snapshots),
         DELETE("/templates/{templateID}", handle_delete_template),
+
+        GET("/sandglass/lost", handle_list_lost),
+        POST("/sandglass/lost/{lostID}/restore", handle_restore_lost, OPTIONAL, SMALL_MAX),
+        DELETE("/sandglass/lost/{lostID}", handle_remove_lost),
 };
 
 const struct endpoint *router_table(size_t *ret_count)

@@ -268,26 +268,31 @@ static int op_drop(struct engine *e, const json_t *msg, struct ask *a, struct er
         return 0;
 }
 
+static void change_origin(int at, const char *name, const json_t *changes)
+{
+        AUTO_CLOSE int dir = sys_open_dir(at, name);
+        struct err none = {0};
+        json_t *origin = dir < 0 ? NULL : origin_read(dir, &none);
+
+        if (origin && json_object_update(origin, (json_t *)(size_t)changes) == 0) /* changes only the first */
+                origin_write(dir, name, origin);
+        json_decref(origin);
+}
+
 /* Of one at rest, or of a checkpoint: they stay as they are, but control would describe them otherwise now. */
 static int op_origin(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
 {
         const char *id, *checkpoint;
-        const json_t *origin;
-        AUTO_CLOSE int dir = -1;
+        const json_t *changes;
 
         if (get_id(msg, "id", sandbox_id_is_valid, &id, err) < 0 ||
             get_id(msg, "checkpoint", checkpoint_id_is_valid, &checkpoint, err) < 0 ||
-            plan_origin_decode(json_object_get(msg, "origin"), &origin, err) < 0)
+            plan_origin_decode(json_object_get(msg, "changes"), &changes, err) < 0)
                 return -EINVAL;
         if (id)
-                dir = sys_open_dir(e->sandboxes_dir, id);
-        if (dir >= 0)
-                origin_write(dir, id, origin);
-        close_fd(&dir);
+                change_origin(e->sandboxes_dir, id, changes);
         if (checkpoint)
-                dir = sys_open_dir(e->checkpoints_dir, checkpoint);
-        if (dir >= 0)
-                origin_write(dir, checkpoint, origin);
+                change_origin(e->checkpoints_dir, checkpoint, changes);
         ask_ok(a, NULL, -1);
         return 0;
 }

@@ -1,0 +1,146 @@
+/* lost.c - what the server moved aside since no record of its own knew it: listed, restored, removed. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "cli/api.h"
+#include "cli/cli.h"
+#include "cli/options.h"
+
+const char lost_usage[] =
+        "usage: sandglass lost [--json] [--data DIR]\n"
+        "       sandglass lost restore [--json] [--data DIR] ID...\n"
+        "       sandglass lost remove [--data DIR] ID... | --all\n"
+        "List what lay in the data directory and the server's records did not know: it was moved aside.\n"
+        "  restore   a sandbox is there again, paused; of a checkpoint (of a snapshot) a new one is made, paused\n"
+        "  remove    it is gone for good\n";
+
+static void print_json(const json_t *v)
+{
+        (void)json_dumpf(v, stdout, JSON_INDENT(2));
+        (void)puts("");
+}
+
+static const char *text_of(const json_t *obj, const char *key)
+{
+        const char *text = json_string_value(json_object_get(obj, key));
+
+        return text && text[0] ? text : "-";
+}
+
+static void format_size(json_int_t bytes, char out[16])
+{
+        static const char units[] = "KMGT";
+        double n = (double)bytes / 1024;
+        int i = 0;
+
+        for (; n >= 1024 && units[i + 1]; i++)
+                n /= 1024;
+        (void)snprintf(out, 16, "%.1f %ciB", n, units[i]);
+}
+
+static void print_table(const json_t *list)
+{
+        char size[16];
+        size_t i;
+        json_t *v;
+
+        (void)printf("%-23s %-10s %-9s %-20s %11s  %s\n", "ID", "KIND", "WAS", "LOST", "SIZE", "WHY");
+        json_array_foreach ((json_t *)list, i, v) {
+                format_size(json_integer_value(json_object_get(v, "bytes")), size);
+                (void)printf("%-23s %-10s %-9s %-20.19s %11s  %s\n", text_of(v, "id"), text_of(v, "kind"),
+                             text_of(v, "was"), text_of(v, "lostAt"), size, text_of(v, "why"));
+        }
+}
+
+static int list_lost(struct api *api, const struct cli_options *o, struct err *err)
+{
+        json_t *list = NULL;
+
+        if (api_lost(api, &list, err) < 0)
+                return cli_fail("lost", err);
+        if (o->json)
+                print_json(list);
+        else
+                print_table(list);
+        json_decref(list);
+        return 0;
+}
+
+static int restore_lost(struct api *api, const struct cli_options *o, struct err *err)
+{
+        int code = 0;
+
+        for (int i = 0; i < o->arg_count; i++) {
+                json_t *got = NULL;
+
+                if (api_lost_restore(api, o->args[i], &got, err) < 0)
+                        code = cli_fail("lost", err);
+                else if (o->json)
+                        print_json(got);
+                else
+                        (void)puts(text_of(got, "sandboxID"));
+                json_decref(got);
+        }
+        return code;
+}
+
+static int remove_all(struct api *api, struct err *err)
+{
+        json_t *list = NULL, *v;
+        int code = 0;
+        size_t i;
+
+        if (api_lost(api, &list, err) < 0)
+                return cli_fail("lost", err);
+        json_array_foreach (list, i, v)
+                if (api_lost_remove(api, text_of(v, "id"), err) < 0)
+                        code = cli_fail("lost", err);
+        json_decref(list);
+        return code;
+}
+
+static int remove_lost(struct api *api, const struct cli_options *o, struct err *err)
+{
+        int code = 0;
+
+        if (o->all)
+                return remove_all(api, err);
+        for (int i = 0; i < o->arg_count; i++)
+                if (api_lost_remove(api, o->args[i], err) < 0)
+                        code = cli_fail("lost", err);
+        return code;
+}
+
+static const struct deed {
+        const char *word; /* NULL: without one */
+        unsigned takes;
+        bool has_args;
+        int (*run)(struct api *api, const struct cli_options *o, struct err *err);
+} deeds[] = {
+        {"restore", CLI_DATA | CLI_JSON, true, restore_lost},
+        {"remove", CLI_DATA | CLI_ALL, true, remove_lost},
+        {NULL, CLI_DATA | CLI_JSON, false, list_lost},
+};
+
+int lost_main(int argc, char **argv)
+{
+        AUTO(cli_options_done) struct cli_options o = {0};
+        const struct deed *d = deeds;
+        struct err err = {0};
+        struct api api;
+        int code;
+
+        while (d->word && (argc < 2 || strcmp(d->word, argv[1]) != 0))
+                d++;
+        if (d->word)
+                argc--, argv++;
+        if (cli_options_parse(argc, argv, d->takes, &o, &err) < 0 || o.help ||
+            (o.arg_count > 0) != (d->has_args && !o.all))
+                return cli_usage(&o, lost_usage, &err);
+        if (api_open(&api, o.data, &err) < 0)
+                return cli_fail("lost", &err);
+        code = d->run(&api, &o, &err);
+        api_close(&api);
+        return code;
+}

@@ -40,8 +40,8 @@ static const char *const steps[DB_SCHEMA_VERSION] = {
         " cpu_count INTEGER NOT NULL, memory_mb INTEGER NOT NULL, disk_mb INTEGER NOT NULL,"
         " env TEXT, default_user TEXT, default_workdir TEXT) WITHOUT ROWID;",
 
-        "CREATE TABLE disposable (name TEXT PRIMARY KEY) WITHOUT ROWID;"
-        "CREATE TABLE image_token (checkpoint TEXT PRIMARY KEY, token TEXT NOT NULL) WITHOUT ROWID;",
+        ("CREATE TABLE disposable (name TEXT PRIMARY KEY) WITHOUT ROWID;"
+         "CREATE TABLE image_token (checkpoint TEXT PRIMARY KEY, token TEXT NOT NULL) WITHOUT ROWID;"),
 };
 
 static int version_of(sqlite3 *db, int *ret, struct err *err)

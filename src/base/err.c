@@ -15,6 +15,7 @@ static const struct {
         [ERR_GONE] = {"gone", -ENOENT},
         [ERR_CONFLICT] = {"conflict", -EEXIST},
         [ERR_LIMIT] = {"limit", -ENOSPC},
+        [ERR_NO_SPACE] = {"no_space", -ENOSPC},
         [ERR_TOO_LARGE] = {"too_large", -EFBIG},
         [ERR_DENIED] = {"denied", -EACCES},
         [ERR_TIMEOUT] = {"timeout", -ETIMEDOUT},
@@ -26,7 +27,7 @@ static enum err_kind kind_of_errno(int r)
 {
         switch (-r) {
         case ENOSPC:
-        case EDQUOT:
+        case EDQUOT: return ERR_NO_SPACE;
         case EMFILE:
         case ENFILE:
         case ENOMEM: return ERR_LIMIT;

@@ -12,6 +12,7 @@ enum err_kind {
         ERR_GONE,        /* its owner says that it does not exist (any more): whoever remembers it may forget it */
         ERR_CONFLICT,    /* exists already, or is in the wrong state */
         ERR_LIMIT,       /* a limit is reached */
+        ERR_NO_SPACE,    /* the disk is full: no blocks, no inodes, or a quota is used up */
         ERR_TOO_LARGE,   /* for this way of doing it; there may be another */
         ERR_DENIED,      /* not allowed */
         ERR_TIMEOUT,     /* took too long */

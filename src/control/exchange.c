@@ -149,9 +149,9 @@ void answer_error_as(struct exchange *x, unsigned status, int body_code, const c
 void answer_err(struct exchange *x, const struct err *err)
 {
         static const unsigned status[] = {
-                [ERR_NONE] = 500,     [ERR_INVALID] = 400,     [ERR_NOT_FOUND] = 404, [ERR_GONE] = 404,
-                [ERR_CONFLICT] = 409, [ERR_LIMIT] = 503,       [ERR_TOO_LARGE] = 413, [ERR_DENIED] = 403,
-                [ERR_TIMEOUT] = 504,  [ERR_UNAVAILABLE] = 503, [ERR_INTERNAL] = 500,
+                [ERR_NONE] = 500,     [ERR_INVALID] = 400, [ERR_NOT_FOUND] = 404,   [ERR_GONE] = 404,
+                [ERR_CONFLICT] = 409, [ERR_LIMIT] = 503,   [ERR_NO_SPACE] = 507,    [ERR_TOO_LARGE] = 413,
+                [ERR_DENIED] = 403,   [ERR_TIMEOUT] = 504, [ERR_UNAVAILABLE] = 503, [ERR_INTERNAL] = 500,
         };
 
         answer_error(x, status[err->kind], NULL, "%s", err->msg);
@@ -185,7 +185,8 @@ void answer_start_error(struct exchange *x, const struct err *err)
 void answer_copy_error(struct exchange *x, const struct err *err)
 {
         switch (err->kind) {
-        case ERR_LIMIT: answer_error(x, 507, NULL, "%s", err->msg); break;
+        case ERR_LIMIT:
+        case ERR_NO_SPACE: answer_error(x, 507, NULL, "%s", err->msg); break;
         case ERR_GONE: answer_no_sandbox(x); break;
         default: answer_err(x, err); break;
         }

@@ -33,7 +33,8 @@ static void refuse_pause(struct exchange *x, const struct err *err)
                 answer_error_as(x, 409, CODE_NOT_DUMPABLE, "sandbox_cannot_be_paused", "Error pausing sandbox - %s",
                                 err->msg);
                 break;
-        case ERR_LIMIT: answer_error(x, 507, NULL, "Error pausing sandbox - %s", err->msg); break;
+        case ERR_LIMIT:
+        case ERR_NO_SPACE: answer_error(x, 507, NULL, "Error pausing sandbox - %s", err->msg); break;
         case ERR_UNAVAILABLE: answer_error(x, 503, NULL, "Error pausing sandbox - %s", err->msg); break;
         default: answer_error(x, 500, NULL, "Error pausing sandbox - %s", err->msg); break;
         }

@@ -21,6 +21,9 @@ struct start_error start_error_of(const struct err *err)
         case ERR_LIMIT:
         case ERR_UNAVAILABLE:
                 return (struct start_error){503, "sandbox_capacity_unavailable", "Failed to place sandbox: ", ""};
+        case ERR_NO_SPACE:
+                return (struct start_error){507, "sandbox_no_disk_space",
+                                            "Failed to place sandbox: the disk of the server is full: ", ""};
         case ERR_TIMEOUT:
                 return (struct start_error){504, "sandbox_placement_timeout", "Failed to place sandbox: ", ""};
         default: return (struct start_error){500, "sandbox_create_failed", "Failed to create sandbox: ", ""};

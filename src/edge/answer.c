@@ -37,6 +37,8 @@ static const struct {
                                  "and try again.",
                                  "Sandbox Cannot Be Resumed"},
         [ANSWER_WAKE_LIMIT] = {429, NULL, "Sandbox Limit Reached"},
+        [ANSWER_DISK_FULL] = {507, "The disk of the server is full, so the sandbox cannot be resumed. Try again later.",
+                              "Disk Full"},
         [ANSWER_BUSY] = {409, "The sandbox is still transitioning. Try again in a moment.", "Sandbox Is Transitioning"},
         [ANSWER_UNAVAILABLE] = {503, "The sandbox cannot be reached at the moment. Try again in a moment.",
                                 "Sandbox Unavailable"},

@@ -19,6 +19,7 @@ enum answer_kind {
         ANSWER_TOO_MANY, /* into this sandbox at a time */
         ANSWER_MAY_NOT_WAKE,
         ANSWER_WAKE_LIMIT,  /* as many as may run do; message: which limit (NULL: just that) */
+        ANSWER_DISK_FULL,   /* to wake it needs room on the server's disk */
         ANSWER_BUSY,        /* on its way to rest or back, and not there in time */
         ANSWER_UNAVAILABLE, /* a part of ours is not there just now */
         ANSWER_KIND_COUNT,

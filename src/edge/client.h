@@ -47,6 +47,7 @@ enum wait_result {
         WAIT_REFUSED,
         WAIT_DENIED, /* this one and the next three: to wake it */
         WAIT_LIMIT,
+        WAIT_NO_SPACE,
         WAIT_BUSY,
         WAIT_FAILED,
         WAIT_UNAVAILABLE,

@@ -159,10 +159,10 @@ static void send_to_api(struct client *c, const struct http1_head *h, struct str
 static bool answer_wait(struct client *c, enum wait_result result, struct str id)
 {
         static const enum answer_kind kinds[] = {
-                [WAIT_NOT_FOUND] = ANSWER_NOT_FOUND, [WAIT_REFUSED] = ANSWER_PORT_CLOSED,
-                [WAIT_DENIED] = ANSWER_MAY_NOT_WAKE, [WAIT_LIMIT] = ANSWER_WAKE_LIMIT,
-                [WAIT_BUSY] = ANSWER_BUSY,           [WAIT_UNAVAILABLE] = ANSWER_UNAVAILABLE,
-                [WAIT_FAILED] = ANSWER_WAKE_FAILED,
+                [WAIT_NOT_FOUND] = ANSWER_NOT_FOUND,     [WAIT_REFUSED] = ANSWER_PORT_CLOSED,
+                [WAIT_DENIED] = ANSWER_MAY_NOT_WAKE,     [WAIT_LIMIT] = ANSWER_WAKE_LIMIT,
+                [WAIT_NO_SPACE] = ANSWER_DISK_FULL,      [WAIT_BUSY] = ANSWER_BUSY,
+                [WAIT_UNAVAILABLE] = ANSWER_UNAVAILABLE, [WAIT_FAILED] = ANSWER_WAKE_FAILED,
         };
 
         if (result == WAIT_NOTHING || result == WAIT_OVER)

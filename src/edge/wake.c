@@ -66,6 +66,7 @@ static enum wait_result result_of(enum err_kind kind)
         switch (kind) {
         case ERR_DENIED: return WAIT_DENIED;
         case ERR_LIMIT: return WAIT_LIMIT;
+        case ERR_NO_SPACE: return WAIT_NO_SPACE;
         case ERR_CONFLICT: return WAIT_BUSY;
         case ERR_TIMEOUT:
         case ERR_UNAVAILABLE: return WAIT_UNAVAILABLE;

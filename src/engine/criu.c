@@ -224,8 +224,8 @@ int criu_dump(const struct criu_tool *t, const struct criu_dump *d, struct criu_
         if (r < 0)
                 return r;
         if (r == 0)
-                return err_set(err, f.is_full ? ERR_LIMIT : ERR_CONFLICT, "%s%s", f.is_full ? "disk full: " : f.culprit,
-                               f.reason);
+                return err_set(err, f.is_full ? ERR_NO_SPACE : ERR_CONFLICT, "%s%s",
+                               f.is_full ? "disk full: " : f.culprit, f.reason);
         r = read_stats(dir, ret, err);
         (void)unlinkat(dir, STATS, 0);
         (void)unlinkat(dir, DUMP_LOG, 0);
@@ -318,7 +318,7 @@ static int converse(struct restoring *s, int work, struct err *err)
         if (a.type == CRIU_RPC_RESTORE && a.is_success && a.pid > 0)
                 return 0;
         criu_failure_explain(work, RESTORE_LOG, a.error, 0, &f);
-        return err_set(err, f.is_full ? ERR_LIMIT : ERR_INVALID, "restore: %s%s", f.is_full ? "disk full: " : "",
+        return err_set(err, f.is_full ? ERR_NO_SPACE : ERR_INVALID, "restore: %s%s", f.is_full ? "disk full: " : "",
                        f.reason);
 }
 

@@ -33,7 +33,7 @@ struct criu_stats {
 };
 
 /* Write the images; the processes stay as they are: frozen.  ERR_CONFLICT: they cannot be dumped, with the reason, the pid
- * inside and the name of the culprit where CRIU tells.  ERR_LIMIT: disk full.  ERR_UNAVAILABLE: no CRIU. */
+ * inside and the name of the culprit where CRIU tells.  ERR_NO_SPACE: disk full.  ERR_UNAVAILABLE: no CRIU. */
 int criu_dump(const struct criu_tool *t, const struct criu_dump *d, struct criu_stats *ret, struct err *err);
 
 struct criu_restore {

@@ -19,6 +19,6 @@ struct flatten_count {
 };
 
 /* dir: where layers[0..n-1], lowest first, and `out` lie, all on one file system.  out exists and is empty.  On failure it
- * holds whatever was made.  ERR_LIMIT: disk full, or a redirect longer than the file system can note (the layers cannot
+ * holds whatever was made.  ERR_NO_SPACE: disk full.  ERR_LIMIT: a redirect longer than the file system can note (the layers cannot
  * be merged).  ERR_NOT_FOUND: a layer is missing. */
 int flatten(int dir, const char *const *layers, size_t n, const char *out, struct flatten_count *ret, struct err *err);

@@ -27,7 +27,7 @@ struct rootfs_dirs {
 /* The overlay alone, mapped with userns. */
 int rootfs_overlay(struct rootfs *r, const struct rootfs_dirs *d, const struct plan_create *p, int userns,
                    uint32_t uid_base, struct err *err);
-/* All of it, with the mounts of the cell.  ERR_NOT_FOUND names a missing layer; ERR_LIMIT: disk full.
+/* All of it, with the mounts of the cell.  ERR_NOT_FOUND names a missing layer; ERR_NO_SPACE: disk full.
  * On failure *r holds nothing; what was made below dir stays. */
 int rootfs_build(struct rootfs *r, const struct rootfs_dirs *d, const struct plan_create *p, const struct cell *c,
                  struct err *err);

@@ -21,5 +21,5 @@ struct upper_size {
 
 /* ERR_TOO_LARGE: beyond the limits, or names longer or deeper than are followed. */
 int upper_measure(int dir, const char *name, struct upper_size *ret, struct err *err);
-/* dir/name into dir/to, which is made.  ERR_TOO_LARGE as above; ERR_LIMIT: disk full.  On failure it holds what was made. */
+/* dir/name into dir/to, which is made.  ERR_TOO_LARGE as above; ERR_NO_SPACE: disk full.  On failure it holds what was made. */
 int upper_copy(int dir, const char *name, const char *to, struct upper_size *ret, struct err *err);

@@ -460,6 +460,20 @@ static void limits_are_said_to_everybody_who_waits(void)
         CHECK(strstr(body, "that is <all>"));
 }
 
+static void a_full_disk_is_told_as_such(void)
+{
+        WORLD;
+        AUTO_CLOSE int c = -1;
+        const char *body;
+
+        START;
+        c = client_saying(&w, GET("3000"));
+        CHECK(give_sleeper(&w, BOX_A, NULL, true));
+        CHECK(refuse_wake(&w, hear_wake(&w, BOX_A, 3000, NULL), "no_space", "write cell.json"));
+        CHECK_INT(hear_status(c, &body), ==, 507);
+        CHECK(strstr(body, "disk of the server is full"));
+}
+
 static void an_answer_that_makes_no_sense_is_a_refusal(void)
 {
         WORLD;
@@ -628,6 +642,7 @@ int main(void)
         RUN(odd_tokens_are_none);
         RUN(each_refusal_has_its_answer);
         RUN(limits_are_said_to_everybody_who_waits);
+        RUN(a_full_disk_is_told_as_such);
         RUN(an_answer_that_makes_no_sense_is_a_refusal);
         RUN(one_that_is_gone_meanwhile_is_not_found);
         RUN(too_many_who_wait_are_refused);

@@ -282,7 +282,7 @@ CASE(a_full_disk_is_told_as_such)
         CHECK_INT(mount("tmpfs", b.images, "tmpfs", 0, "size=16k,mode=711"), ==, 0);
         CHECK_INT(dump(b.images, NULL, &err), <, 0);
         printf("# %s\n", err.msg);
-        CHECK_INT(err.kind, ==, ERR_LIMIT);
+        CHECK_INT(err.kind, ==, ERR_NO_SPACE);
         CHECK_INT(criu_tree_check(b.tree.pid, &err), ==, 0);
 }
 

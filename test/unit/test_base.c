@@ -84,6 +84,17 @@ static void errors_gather_context(void)
         CHECK_INT(err_kind_from_name(err_kind_name(ERR_TIMEOUT)), ==, ERR_TIMEOUT);
 }
 
+static void a_full_disk_has_a_kind_of_its_own(void)
+{
+        struct err e = {0};
+
+        CHECK_INT(err_sys(&e, -ENOSPC, "write"), ==, -ENOSPC);
+        CHECK_INT(e.kind, ==, ERR_NO_SPACE);
+        CHECK_INT(err_sys(&e, -EDQUOT, "write"), ==, -EDQUOT);
+        CHECK_INT(e.kind, ==, ERR_NO_SPACE);
+        CHECK_INT(err_kind_from_name("no_space"), ==, ERR_NO_SPACE);
+}
+
 static void maps_find_what_was_put(void)
 {
         struct map m = {0};
@@ -125,6 +136,7 @@ int main(void)
         RUN(utf8_is_checked);
         RUN(times_go_there_and_back);
         RUN(errors_gather_context);
+        RUN(a_full_disk_has_a_kind_of_its_own);
         RUN(maps_find_what_was_put);
         RUN(random_ids_are_lower_case_and_differ);
         return tap_done();

@@ -217,6 +217,8 @@ static void what_the_engine_refuses_has_a_status(void)
         } cases[] = {
                 {"limit", "Failed to place sandbox: no room", "sandbox_capacity_unavailable", 503},
                 {"unavailable", "Failed to place sandbox: no room", "sandbox_capacity_unavailable", 503},
+                {"no_space", "Failed to place sandbox: the disk of the server is full: no room",
+                 "sandbox_no_disk_space", 507},
                 {"timeout", "Failed to place sandbox: no room", "sandbox_placement_timeout", 504},
                 {"internal", "Failed to create sandbox: no room", "sandbox_create_failed", 500},
                 {"not_found", "Failed to create sandbox: no room", "sandbox_create_failed", 500},

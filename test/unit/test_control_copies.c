@@ -226,8 +226,9 @@ static void a_copy_that_fails_leaves_it_running(void)
                 const char *op, *kind;
                 unsigned status;
         } cases[] = {
-                {"pause", "conflict", 409}, {"pause", "limit", 507},    {"pause", "unavailable", 503},
-                {"seal", "internal", 500},  {"flush", "internal", 500}, {"flush", "limit", 507},
+                {"pause", "conflict", 409},    {"pause", "limit", 507},    {"pause", "no_space", 507},
+                {"pause", "unavailable", 503}, {"seal", "internal", 500},  {"flush", "internal", 500},
+                {"flush", "limit", 507},       {"flush", "no_space", 507},
         };
 
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

@@ -187,8 +187,9 @@ static void a_copy_that_fails_changes_nothing(void)
                 const char *op, *kind;
                 unsigned status;
         } cases[] = {
-                {"copy", "conflict", 409}, {"copy", "limit", 507},     {"copy", "unavailable", 503},
-                {"copy", "internal", 500}, {"flush", "internal", 500}, {"flush", "limit", 507},
+                {"copy", "conflict", 409},    {"copy", "limit", 507},     {"copy", "no_space", 507},
+                {"copy", "unavailable", 503}, {"copy", "internal", 500},  {"flush", "internal", 500},
+                {"flush", "limit", 507},      {"flush", "no_space", 507},
         };
 
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

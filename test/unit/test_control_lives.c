@@ -547,8 +547,8 @@ static void a_full_store_starts_nothing_and_still_ends(void)
         (void)snprintf(more, sizeof(more), "{\"templateID\":\"base\",\"metadata\":{\"k\":\"%0400d\"}}", 0);
         for (int i = 0; status == 201 && i < 200; i++)
                 status = ask("POST", "/v2/sandboxes", more);
-        CHECK_INT(status, ==, 503);
-        CHECK_STR(text_at("error_code"), "sandbox_capacity_unavailable");
+        CHECK_INT(status, ==, 507);
+        CHECK_STR(text_at("error_code"), "sandbox_no_disk_space");
         CHECK_INT(row_count(), ==, json_object_size(engine.alive));
         (void)snprintf(path, sizeof(path), "/sandboxes/%s", id);
         CHECK_INT(ask("DELETE", path, NULL), ==, 204);

@@ -332,6 +332,8 @@ static void what_cannot_be_saved_is_an_error_and_runs_on(void)
         engine.fail_message = "no space left";
         CHECK_INT(pause_it(id), ==, 507);
         CHECK(is_error(507, "Error pausing sandbox - no space left"));
+        engine.fail_kind = "no_space";
+        CHECK_INT(pause_it(id), ==, 507);
         engine.fail_kind = "unavailable";
         CHECK_INT(pause_it(id), ==, 503);
         engine.fail_kind = "internal";

@@ -214,7 +214,8 @@ static void pages_name_the_sandbox_and_escape_it(void)
                      {ANSWER_WAKE_FAILED, "Sandbox Could Not Be Resumed"},
                      {ANSWER_PORT_CLOSED, "no service running on port"},
                      {ANSWER_TOKEN_MISSING, "Missing Traffic Access Token"},
-                     {ANSWER_TOKEN_WRONG, "Invalid Traffic Access Token"}};
+                     {ANSWER_TOKEN_WRONG, "Invalid Traffic Access Token"},
+                     {ANSWER_DISK_FULL, "Disk Full"}};
 
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
                 AUTO_BUF struct buf out = BUF_INIT(1 << 16);

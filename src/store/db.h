@@ -12,6 +12,8 @@ enum db_statement {
         DB_COMMIT,
         DB_ROLLBACK,
         DB_PRIME,
+        DB_PAGE_COUNT,
+        DB_FREE_COUNT,
         DB_SETTING_GET,
         DB_SETTING_PUT,
         DB_TEAM_ADD,
@@ -44,12 +46,25 @@ struct store {
         sqlite3_stmt *statement[DB_STATEMENTS]; /* owned */
         int log_pages;                          /* of the write-ahead log, at the last commit */
         int log_fd;                             /* the log, for who waits until it is on disk; owned */
+        int file_fd; /* the database, to allocate blocks; owned, and closed last: that drops SQLite's locks on it */
 };
 
 /* Set *err from the connection's last error; returns its negative errno. */
 int db_fail(sqlite3 *db, struct err *err, const char *what);
 /* Run a statement that gives no rows, and make it ready for the next use.  Its bindings stay until then. */
 int db_run(struct store *s, enum db_statement which, struct err *err, const char *what);
+
+/* ---- room.c ---- */
+#define DB_PAGE_BYTES 4096                  /* SQLite's default */
+#define DB_FRAME_BYTES (DB_PAGE_BYTES + 24) /* of the log */
+#define DB_STEP_BYTES (1 << 20)             /* by which the file grows */
+/* For the next transaction: in the log, if need be by moving the log into the file. */
+void db_keep_log_room(struct store *s);
+/* For one more row, or for one that changes: in the file.  ERR_NO_SPACE: the disk is full, nothing was written. */
+int db_keep_row_room(struct store *s, struct err *err, const char *what);
+int db_keep_change_room(struct store *s, struct err *err, const char *what);
+void db_keep_file_size(struct store *s);
+int db_move_log(struct store *s); /* into the file; the next write begins the log anew */
 
 /* Columns: NULL binds NULL and reads as NULL.  -ENOMEM, and -EBADMSG for a column that is not JSON. */
 int db_bind_json(sqlite3_stmt *q, int at, const json_t *v);

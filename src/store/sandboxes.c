@@ -24,8 +24,10 @@ int store_sandbox_add(struct store *s, const struct sandbox *sb, struct err *err
                 {12, sb->internet},  {19, sb->auto_pause}, {20, sb->auto_pause_memory}, {21, sb->auto_resume},
                 {22, sb->timeout_s}, {24, sb->upper_kept}, {26, sb->image_secured},
         };
-        int r;
+        int r = db_keep_row_room(s, err, "add sandbox");
 
+        if (r < 0)
+                return r;
         text(q, 1, sb->id);
         text(q, 4, sb->template_id);
         text(q, 5, sb->alias);
@@ -51,8 +53,10 @@ int store_sandbox_update(struct store *s, const struct sandbox *sb, struct err *
                 {2, sb->state},      {3, sb->started_ns}, {4, sb->end_ns},
                 {6, sb->auto_pause}, {8, sb->upper_kept}, {10, sb->image_secured},
         };
-        int r;
+        int r = db_keep_change_room(s, err, "update sandbox");
 
+        if (r < 0)
+                return r;
         text(q, 1, sb->id);
         for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
                 (void)sqlite3_bind_int64(q, (int)numbers[i][0], numbers[i][1]);
@@ -91,7 +95,10 @@ int store_sandbox_env(struct store *s, const char *id, json_t **ret, struct err 
 int store_sandbox_started(struct store *s, const char *id, int64_t started_ns, int64_t end_ns, struct err *err)
 {
         sqlite3_stmt *q = s->statement[DB_SANDBOX_STARTED];
+        int r = db_keep_change_room(s, err, "start sandbox");
 
+        if (r < 0)
+                return r;
         (void)sqlite3_bind_int(q, 1, SANDBOX_RUNNING);
         (void)sqlite3_bind_int64(q, 2, started_ns);
         (void)sqlite3_bind_int64(q, 3, end_ns);
@@ -102,7 +109,10 @@ int store_sandbox_started(struct store *s, const char *id, int64_t started_ns, i
 int store_sandbox_set_end(struct store *s, const char *id, int64_t end_ns, struct err *err)
 {
         sqlite3_stmt *q = s->statement[DB_SANDBOX_END];
+        int r = db_keep_change_room(s, err, "set end of sandbox");
 
+        if (r < 0)
+                return r;
         (void)sqlite3_bind_int64(q, 1, end_ns);
         (void)sqlite3_bind_text(q, 2, id, -1, SQLITE_STATIC);
         return db_run(s, DB_SANDBOX_END, err, "set end of sandbox");

@@ -21,8 +21,10 @@ int store_snapshot_add(struct store *s, const struct snapshot *sn, struct err *e
                 {5, sn->team},       {7, sn->created_ns}, {11, sn->image_secured},
                 {12, sn->cpu_count}, {13, sn->memory_mb}, {14, sn->disk_mb},
         };
-        int r;
+        int r = db_keep_row_room(s, err, "add snapshot");
 
+        if (r < 0)
+                return r;
         text(q, 1, sn->id);
         text(q, 2, sn->template_id);
         text(q, 3, sn->name);
@@ -45,8 +47,10 @@ int store_snapshot_add(struct store *s, const struct snapshot *sn, struct err *e
 int store_snapshot_set_layers(struct store *s, const char *id, const json_t *layers, struct err *err)
 {
         sqlite3_stmt *q = s->statement[DB_SNAPSHOT_LAYERS];
-        int r;
+        int r = db_keep_change_room(s, err, "update snapshot");
 
+        if (r < 0)
+                return r;
         text(q, 2, id);
         if (db_bind_json(q, 1, layers) < 0)
                 r = err_sys(err, -ENOMEM, "store: update snapshot");

@@ -23,6 +23,7 @@
 static const char pragmas[] = "PRAGMA locking_mode = EXCLUSIVE;"
                               "PRAGMA journal_mode = WAL;"
                               "PRAGMA synchronous = NORMAL;"
+                              "PRAGMA temp_store = MEMORY;"
                               "PRAGMA foreign_keys = ON;"
                               "PRAGMA cache_size = -1024;"
                               "PRAGMA trusted_schema = OFF;";
@@ -43,6 +44,8 @@ static const char *const texts[DB_STATEMENTS] = {
         [DB_COMMIT] = "COMMIT",
         [DB_ROLLBACK] = "ROLLBACK",
         [DB_SETTING_GET] = "SELECT value FROM setting WHERE name = ?",
+        [DB_PAGE_COUNT] = "PRAGMA page_count",
+        [DB_FREE_COUNT] = "PRAGMA freelist_count",
         [DB_PRIME] = "INSERT OR REPLACE INTO setting (name, value) VALUES ('primed', randomblob(8))",
         [DB_SETTING_PUT] = "INSERT INTO setting (name, value) VALUES (?, ?)",
         [DB_TEAM_ADD] = "INSERT INTO team (id, slug, name, created_ns) VALUES (?, ?, ?, ?)",
@@ -74,15 +77,23 @@ static const char *const texts[DB_STATEMENTS] = {
         [DB_IMAGE_TOKEN_ALL] = "SELECT checkpoint, token FROM image_token",
 };
 
+static bool is_full(sqlite3 *db)
+{
+        int code = sqlite3_errcode(db) & 0xff, sys = sqlite3_system_errno(db);
+
+        return code == SQLITE_FULL || (code == SQLITE_IOERR && (sys == ENOSPC || sys == EDQUOT));
+}
+
 int db_fail(sqlite3 *db, struct err *err, const char *what)
 {
         enum err_kind kind = ERR_INTERNAL;
 
+        if (is_full(db))
+                return err_set(err, ERR_NO_SPACE, "store: %s: %s", what, sqlite3_errmsg(db));
         switch (sqlite3_errcode(db) & 0xff) {
         case SQLITE_CONSTRAINT:
         case SQLITE_BUSY:
         case SQLITE_LOCKED: kind = ERR_CONFLICT; break;
-        case SQLITE_FULL:
         case SQLITE_NOMEM: kind = ERR_LIMIT; break;
         case SQLITE_CORRUPT:
         case SQLITE_NOTADB: kind = ERR_INVALID; break;
@@ -98,6 +109,8 @@ int db_run(struct store *s, enum db_statement which, struct err *err, const char
         sqlite3_stmt *q = s->statement[which];
         int r = 0;
 
+        if (sqlite3_get_autocommit(s->db))
+                db_keep_log_room(s);
         if (sqlite3_step(q) != SQLITE_DONE)
                 r = db_fail(s->db, err, what);
         sqlite3_reset(q);
@@ -162,14 +175,19 @@ static int prepare_all(struct store *s, struct err *err)
 }
 
 /* SQLite makes files 0644; this one is nobody else's, nor are the log and journal, which take its mode. */
-static int make_private(const char *path, struct err *err)
+static int open_private(struct store *s, const char *path, struct err *err)
 {
-        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        s->file_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        return s->file_fd < 0 ? err_sys(err, -errno, "open store '%s'", path) : 0;
+}
 
-        if (fd < 0)
-                return err_sys(err, -errno, "open store '%s'", path);
-        (void)close(fd);
-        return 0;
+/* The log stays when the store is closed, with its room, and the file keeps its own. */
+static void keep_files(struct store *s)
+{
+        int yes = 1;
+
+        (void)sqlite3_file_control(s->db, "main", SQLITE_FCNTL_PERSIST_WAL, &yes);
+        db_keep_file_size(s);
 }
 
 /* After each commit: how long the log is now. */
@@ -183,6 +201,14 @@ static int on_log(void *arg, sqlite3 *db, const char *name, int pages)
         return SQLITE_OK;
 }
 
+/* As if all of it were in use, until the first commit tells. */
+static int log_pages_max(int log_fd)
+{
+        struct stat st;
+
+        return fstat(log_fd, &st) < 0 ? 0 : (int)(st.st_size / DB_FRAME_BYTES);
+}
+
 /* Somebody else's fd of the log, to wait on outside the loop; and the directory, so that the log's name is on disk.
  * (Closing a fd drops a process's locks on a file; SQLite's are on the database, not on the log.) */
 static int open_log(struct store *s, const char *path, struct err *err)
@@ -194,9 +220,10 @@ static int open_log(struct store *s, const char *path, struct err *err)
                 log = NULL;
                 return err_sys(err, -ENOMEM, "open store");
         }
-        s->log_fd = open(log, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        s->log_fd = open(log, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
         if (s->log_fd < 0)
                 return err_sys(err, -errno, "open '%s'", log);
+        s->log_pages = log_pages_max(s->log_fd);
         dir = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (dir < 0 || fsync(dir) < 0)
                 return err_sys(err, -errno, "flush the directory of '%s'", path);
@@ -214,6 +241,17 @@ static int prime(struct store *s, struct err *err)
         return db_run(s, DB_PRIME, err, "write");
 }
 
+/* On a full disk what is there can be read at least, and what is tried later may succeed. */
+static int prime_if_room(struct store *s, struct err *err)
+{
+        int r = prime(s, err);
+
+        if (r == 0 || err->kind != ERR_NO_SPACE)
+                return r;
+        log_warn("store.full", "failed=\"%s\", going on without writing", err->msg);
+        return 0;
+}
+
 static void close_p(struct store **s)
 {
         store_close(*s);
@@ -224,26 +262,31 @@ int store_open(const char *path, struct store **ret, struct err *err)
         AUTO(close_p) struct store *s = NULL;
         int r;
 
-        r = make_private(path, err);
-        if (r < 0)
-                return r;
         s = calloc(1, sizeof(*s));
         if (!s)
                 return err_sys(err, -ENOMEM, "open store");
-        s->log_fd = -1;
+        s->log_fd = s->file_fd = -1;
+        r = open_private(s, path, err);
+        if (r < 0)
+                return r;
         if (sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK ||
             sqlite3_exec(s->db, pragmas, NULL, NULL, NULL) != SQLITE_OK)
                 return db_fail(s->db, err, "open");
+        keep_files(s);
         (void)sqlite3_wal_hook(s->db, on_log, s);
         r = db_migrate(s->db, DB_SCHEMA_VERSION, err);
         if (r == 0)
                 r = prepare_all(s, err);
         if (r == 0)
-                r = prime(s, err);
-        if (r == 0)
                 r = open_log(s, path, err);
         if (r < 0)
                 return r;
+        (void)store_keep_room(s);
+        r = prime_if_room(s, err ? err : &(struct err){0});
+        if (r < 0)
+                return r;
+        if (!store_keep_room(s))
+                log_warn("store.room", "the disk is full, room for changes cannot be set aside now");
         *ret = TAKE_PTR(s);
         return 0;
 }
@@ -256,6 +299,7 @@ struct store *store_close(struct store *s)
                 sqlite3_finalize(s->statement[i]);
         sqlite3_close(s->db);
         close_fd(&s->log_fd);
+        close_fd(&s->file_fd);
         free(s);
         return NULL;
 }
@@ -284,7 +328,7 @@ void store_tidy(struct store *s)
 {
         struct err err;
 
-        if (sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL) != SQLITE_OK)
+        if (db_move_log(s) < 0)
                 log_debug("store.tidy", "failed=%s", sqlite3_errstr(sqlite3_errcode(s->db)));
         else if (prime(s, &err) < 0)
                 log_debug("store.tidy", "failed=%s", err.msg);

@@ -4,7 +4,10 @@
  * microseconds: writes go to the write-ahead log without waiting for the disk, so a power cut may lose the last ones,
  * but then running sandboxes are gone too.  What must not be lost (a pause, a snapshot) is on disk once an fdatasync() of
  * store_log_fd() that began after the write has returned; that may be done in another thread.  store_tidy() does the
- * slow part of housekeeping when there is time for it. */
+ * slow part of housekeeping when there is time for it.
+ *
+ * A full disk: the store opens and is read, rows are removed, and changed as long as they hardly grow (room.c).  What adds a
+ * row fails with ERR_NO_SPACE. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,6 +31,10 @@ void store_rollback(struct store *s);
 
 bool store_wants_tidy(const struct store *s); /* has the log grown long? */
 void store_tidy(struct store *s);             /* moves it into the file; waits for the disk */
+
+/* Room on disk for changes while the disk is full: set aside when the store opens, and here what is missing of it.  false:
+ * there is no room now, try again later. */
+bool store_keep_room(struct store *s);
 
 int store_log_fd(const struct store *s); /* borrowed: only to be flushed */
 

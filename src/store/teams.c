@@ -55,6 +55,9 @@ int store_team_add(struct store *s, const struct store_team *t, int64_t *ret_no,
         sqlite3_stmt *q = s->statement[DB_TEAM_ADD];
         int r;
 
+        r = db_keep_change_room(s, err, "add team");
+        if (r < 0)
+                return r;
         text(q, 1, t->id);
         text(q, 2, t->slug);
         text(q, 3, t->name);
@@ -92,7 +95,10 @@ int store_team_each(struct store *s, int (*each)(const struct store_team *t, voi
 int store_key_add(struct store *s, const struct store_key *k, struct err *err)
 {
         sqlite3_stmt *q = s->statement[DB_KEY_ADD];
+        int r = db_keep_change_room(s, err, "add key");
 
+        if (r < 0)
+                return r;
         text(q, 1, k->id);
         (void)sqlite3_bind_int64(q, 2, k->team);
         text(q, 3, k->name);

@@ -40,6 +40,10 @@ int life_record(struct life *l, const struct life_row *row, struct err *err);
 /* What has happened happened: memory follows even when the store cannot; logged, and *err says so. */
 int life_record_fact(struct life *l, const struct life_row *row, struct err *err);
 
+/* It ends, whatever the store says: a row that cannot be removed now is tried again. */
+void lives_remove_rows_again(struct lives *ls);
+void lives_forget_rows(struct lives *ls); /* the next start finds them without a sandbox */
+
 int life_write_again(struct life *l, struct err *err); /* the row, if that failed the last time */
 int life_add_row(struct lives *ls, const struct sandbox *s, struct err *err);
 /* Nothing of it is left, as the engine says: what nobody else needs of its names may go. */

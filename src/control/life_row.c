@@ -2,6 +2,7 @@
  * and kept until nothing of the sandbox is left. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -102,6 +103,46 @@ int life_record_fact(struct life *l, const struct life_row *row, struct err *err
         return r;
 }
 
+/* ---- rows that could not be removed ---- */
+
+struct unremoved {
+        struct list node;
+        char id[SANDBOX_ID_MAX];
+};
+
+static void remember_unremoved(struct lives *ls, const char *id)
+{
+        struct unremoved *u = calloc(1, sizeof(*u));
+
+        if (!u)
+                return; /* at the next start the engine will not know its sandbox */
+        memcpy(u->id, id, sizeof(u->id));
+        list_push_back(&ls->unremoved, &u->node);
+}
+
+void lives_remove_rows_again(struct lives *ls)
+{
+        LIST_EACH (node, &ls->unremoved) {
+                struct unremoved *u = LIST_ENTRY(node, struct unremoved, node);
+
+                if (store_sandbox_remove(ls->o.store, u->id, NULL) < 0) {
+                        lives_tidy_later(ls);
+                        return; /* as would the others */
+                }
+                log_info("store.removed", "sandbox=%s", u->id);
+                list_remove(&u->node);
+                free(u);
+        }
+}
+
+void lives_forget_rows(struct lives *ls)
+{
+        struct list *node;
+
+        while (ls->unremoved.next && (node = list_pop_front(&ls->unremoved)))
+                free(LIST_ENTRY(node, struct unremoved, node));
+}
+
 int life_write_again(struct life *l, struct err *err)
 {
         struct life_row row = life_row_of(l);
@@ -146,7 +187,6 @@ int life_add_row(struct lives *ls, const struct sandbox *s, struct err *err)
         return refs_end(refs, &change, r, false, err);
 }
 
-/* A row that cannot be removed is harmless: at the next start the engine will not know its sandbox. */
 void lives_remove_row(struct lives *ls, const char *id, const char *checkpoint, const json_t *layers)
 {
         struct refs *refs = ls->o.refs;
@@ -158,8 +198,10 @@ void lives_remove_row(struct lives *ls, const char *id, const char *checkpoint, 
         r = refs_begin(refs, &change, false, &err);
         if (r == 0)
                 r = store_sandbox_remove(ls->o.store, id, &err);
-        if (refs_end(refs, &change, r, true, &err) < 0)
-                log_error("store.remove", "sandbox=%s failed=\"%s\"", id, err.msg);
+        if (refs_end(refs, &change, r, true, &err) < 0) {
+                log_error("store.remove", "sandbox=%s failed=\"%s\", trying again", id, err.msg);
+                remember_unremoved(ls, id);
+        }
         lives_tidy_later(ls);
 }
 

@@ -15,6 +15,7 @@
 
 #define KILL_RETRY_MS_MIN 100
 #define TIDY_MS 1000
+#define ROOM_MS 10000
 /* Look at the real-time clock at least this often while anything can expire.  What it gains or loses between two looks is
  * how it is kept right, unless it is more than this: then somebody has set it. */
 #define LOOK_MS_MAX 60000
@@ -205,14 +206,23 @@ static void write_again(struct lives *ls)
         }
 }
 
+/* The disk was full: what the store sets aside for such times (store.h) is taken again as soon as there is room. */
+static void look_for_room(struct lives *ls)
+{
+        if (!store_keep_room(ls->o.store) && !timer_is_armed(&ls->tidy))
+                timer_set(ls->o.loop, &ls->tidy, ROOM_MS);
+}
+
 static void on_tidy(struct timer *t)
 {
         struct lives *ls = CONTAINER_OF(t, struct lives, tidy);
 
         if (ls->has_unwritten)
                 write_again(ls);
+        lives_remove_rows_again(ls);
         if (store_wants_tidy(ls->o.store))
                 store_tidy(ls->o.store);
+        look_for_room(ls);
 }
 
 /* ---- those who wait ---- */
@@ -385,11 +395,13 @@ int lives_init(struct lives *ls, const struct lives_options *o, struct err *err)
         *ls = (struct lives){.o = *o, .timer.on = on_deadline, .tidy.on = on_tidy};
         list_init(&ls->all);
         list_init(&ls->strangers);
+        list_init(&ls->unremoved);
         ls->boot_real_ns = o->now_ns() - o->boot_ns();
         r = store_sandbox_each(o->store, take_row, ls, err);
         if (r < 0)
                 return r;
         end_unfinished(ls);
+        look_for_room(ls);
         arm(ls);
         if (!list_is_empty(&ls->all))
                 log_info("sandbox.loaded", "all=%zu running=%zu", ls->count, ls->running);
@@ -403,6 +415,7 @@ void lives_done(struct lives *ls)
         lives_forget_strangers(ls);
         while (ls->all.next && ls->all.next != &ls->all)
                 life_free(LIST_ENTRY(ls->all.next, struct life, node));
+        lives_forget_rows(ls);
         deadlines_done(&ls->deadlines);
         map_done(&ls->by_id);
         timer_clear(&ls->timer);

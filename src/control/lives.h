@@ -126,6 +126,7 @@ struct lives {
         int64_t boot_real_ns;    /* real time when the other clock began, at the last look */
         struct timer tidy;       /* the store, when there is nothing to do */
         bool has_unwritten;      /* one of them may be */
+        struct list unremoved;   /* rows of sandboxes that have ended, and that could not be removed yet (life_row.c) */
         struct engine_call list; /* asked again to collect what is left over */
         struct engine_call lose; /* checkpoints and layers that nobody knows */
         struct list strangers;   /* struct stranger, owned: reconcile.c */

@@ -555,6 +555,35 @@ static void a_full_store_starts_nothing_and_still_ends(void)
         CHECK(!engine_lives(id));
 }
 
+static int forbid_removal(bool yes)
+{
+        return sqlite3_exec(rig.control.store->db,
+                            yes ? "CREATE TRIGGER no BEFORE DELETE ON sandbox BEGIN SELECT RAISE(FAIL, 'no'); END"
+                                : "DROP TRIGGER no",
+                            NULL, NULL, NULL);
+}
+
+static void a_row_that_cannot_be_removed_does_not_keep_its_sandbox(void)
+{
+        char id[SANDBOX_ID_MAX], other[SANDBOX_ID_MAX], path[64];
+
+        CHECK(create(BASE, id) && create(BASE, other));
+        CHECK_INT(forbid_removal(true), ==, SQLITE_OK);
+        (void)snprintf(path, sizeof(path), "/sandboxes/%s", id);
+        CHECK_INT(ask("DELETE", path, NULL), ==, 204);
+        CHECK(!engine_lives(id));
+        CHECK_INT(ask("GET", path, NULL), ==, 404);
+        CHECK_INT(row_count(), ==, 2);
+        rig.control.lives.tidy.on(&rig.control.lives.tidy);
+        CHECK_INT(row_count(), ==, 2);
+        CHECK(timer_is_armed(&rig.control.lives.tidy));
+        CHECK_INT(forbid_removal(false), ==, SQLITE_OK);
+        rig.control.lives.tidy.on(&rig.control.lives.tidy);
+        CHECK_INT(row_count(), ==, 1);
+        (void)snprintf(path, sizeof(path), "/sandboxes/%s", other);
+        CHECK_INT(ask("GET", path, NULL), ==, 200);
+}
+
 /* ---- clients that leave ---- */
 
 static void a_client_that_leaves_during_create_leaves_nothing(void)
@@ -673,6 +702,7 @@ int main(void)
         RUN_IN_RIG(two_kills_join);
         RUN_IN_RIG(a_death_is_noticed);
         RUN_IN_RIG(a_full_store_starts_nothing_and_still_ends);
+        RUN_IN_RIG(a_row_that_cannot_be_removed_does_not_keep_its_sandbox);
         RUN_IN_RIG(a_client_that_leaves_during_create_leaves_nothing);
         RUN_IN_RIG(a_client_that_leaves_before_the_engine_is_there_leaves_nothing);
         RUN_IN_RIG(a_client_that_leaves_during_kill_changes_nothing);

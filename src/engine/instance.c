@@ -71,14 +71,19 @@ static void read_note(int data_dir, struct note *n)
 
 static int write_note(int data_dir, const struct note *n)
 {
-        char text[128];
+        char text[128], old[256];
         json_t *obj = json_pack("{s:s,s:i}", "identity", n->identity, "instance", (int)n->number);
         size_t len = json_dumpb(obj, text, sizeof(text), JSON_COMPACT);
+        ssize_t have = sys_read_at(data_dir, NOTE, old, sizeof(old));
+        int r;
 
         json_decref(obj);
         if (len == 0 || len > sizeof(text))
                 return -ENOMEM;
-        return sys_replace_at(data_dir, NOTE, text, len, 0600);
+        if (have == (ssize_t)len && memcmp(old, text, len) == 0)
+                return 0;
+        r = sys_replace_at(data_dir, NOTE, text, len, 0600);
+        return sys_is_full(r) && have > 0 ? sys_overwrite_at(data_dir, NOTE, text, len, ' ') : r;
 }
 
 /* ------------------------------------------------------------- the lock */

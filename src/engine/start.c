@@ -224,11 +224,16 @@ static int step_record(struct start *st, struct err *err)
 static int step_forget_memory(struct start *st, struct err *err)
 {
         struct guest *s = st->guest;
+        struct still files = s->still;
+        int r;
 
         if (!s->was_resting || !s->still.checkpoint[0])
                 return 0;
-        s->still.checkpoint[0] = '\0';
-        return still_write(st->dir, st->plan.id, &s->still, true, err);
+        files.checkpoint[0] = '\0';
+        r = still_write(st->dir, st->plan.id, &files, true, err);
+        if (r == 0)
+                s->still = files;
+        return r;
 }
 
 typedef int start_step(struct start *st, struct err *err);

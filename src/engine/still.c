@@ -9,7 +9,21 @@
 #include "sys/fs.h"
 
 #define NAME STILL_FILE
+#define WAS "still.was" /* it woke: its block is kept for when it is to be at rest after all, and the disk is full */
 #define TEXT_MAX 1024u
+
+static int write_where_it_was(int dir, const char *text, bool is_durable)
+{
+        int r = faccessat(dir, NAME, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ? -ENOSPC : 0;
+
+        if (r == 0)
+                r = sys_overwrite_at(dir, WAS, text, strlen(text), ' ');
+        if (r == 0 && renameat(dir, WAS, dir, NAME) < 0)
+                r = -errno;
+        if (r == 0 && is_durable && fsync(dir) < 0)
+                r = -errno;
+        return r == -ENOENT ? -ENOSPC : r;
+}
 
 int still_write(int dir, const char *id, const struct still *s, bool is_durable, struct err *err)
 {
@@ -24,6 +38,8 @@ int still_write(int dir, const char *id, const struct still *s, bool is_durable,
                 return err_sys(err, -ENOMEM, "write " NAME);
         r = is_durable ? sys_replace_durably_at(dir, NAME, text, strlen(text), 0600)
                        : sys_replace_at(dir, NAME, text, strlen(text), 0600);
+        if (sys_is_full(r))
+                r = write_where_it_was(dir, text, is_durable);
         return r < 0 ? err_sys(err, r, "write " NAME) : 0;
 }
 
@@ -66,5 +82,5 @@ int still_read(int dir, const char *id, struct still *ret, struct err *err)
 
 int still_remove(int dir)
 {
-        return unlinkat(dir, NAME, 0) < 0 && errno != ENOENT ? -errno : 0;
+        return renameat(dir, NAME, dir, WAS) < 0 && errno != ENOENT ? -errno : 0;
 }

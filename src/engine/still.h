@@ -19,5 +19,6 @@ struct still {
 int still_write(int dir /* sandboxes/<id> */, const char *id, const struct still *s, bool is_durable, struct err *err);
 /* ERR_NOT_FOUND: there is none, so it is not at rest.  Anything else: that is not known. */
 int still_read(int dir, const char *id, struct still *ret, struct err *err);
-/* Fine when there is none.  Not waited for on disk: whoever removes it sees to that. */
+/* Fine when there is none; still_write() after it needs no room on disk.  Not waited for on disk: whoever removes it sees
+ * to that. */
 int still_remove(int dir);

@@ -57,6 +57,8 @@ static int prove(int dir, const char *criu_dir, const struct criu_place *p, stru
         if (is_noted(dir, PROVEN, &proof))
                 return 0;
         r = criu_prove(&tool, criu_dir, err);
+        if (r < 0 && err->kind == ERR_NO_SPACE)
+                return r; /* that says nothing about CRIU */
         /* Without the note it is tried again, that is all. */
         (void)sys_replace_at(dir, r == 0 ? PROVEN : FAILED, proof.text, strlen(proof.text), 0600);
         return r;
@@ -106,7 +108,7 @@ int criu_tool_get(const char *criu_dir, const char *mirror, struct err *err)
         bool is_hopeless = false;
         int r = dir < 0 ? dir : look(dir, criu_dir, &is_hopeless, err);
 
-        if (dir < 0 || r == 0 || is_hopeless)
+        if (dir < 0 || r == 0 || is_hopeless || err->kind == ERR_NO_SPACE)
                 return r;
         (void)printf("criu: none here that works (%s): fetching one, once\n", err->msg);
         r = criu_fetch(criu_dir, mirror, err);

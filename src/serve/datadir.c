@@ -124,6 +124,8 @@ int datadir_lock(const struct conf *c, int *ret_fd, struct err *err)
 {
         AUTO_FREE char *path = conf_path(c, "lock");
         AUTO_CLOSE int fd = -1;
+        char text[32];
+        int len;
 
         fd = path ? open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600) : -1;
         if (fd < 0)
@@ -134,7 +136,9 @@ int datadir_lock(const struct conf *c, int *ret_fd, struct err *err)
                 return err_set(err, ERR_CONFLICT, "data directory '%s' is in use by the server with pid %d",
                                c->data_dir, (int)read_pid(fd));
         }
-        if (ftruncate(fd, 0) < 0 || dprintf(fd, "%d\n", (int)getpid()) < 0)
+        /* Over the number before: on a full disk there is room for nothing else. */
+        len = snprintf(text, sizeof(text), "%d\n", (int)getpid());
+        if (pwrite(fd, text, (size_t)len, 0) != len || ftruncate(fd, len) < 0)
                 return err_sys(err, -errno, "write '%s'", path);
         *ret_fd = TAKE_FD(fd);
         return 0;
@@ -160,6 +164,13 @@ int file_replace(const char *path, unsigned mode, const void *p, size_t n)
 
         fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
         return fd < 0 ? -errno : sys_replace_at(fd, strrchr(path, '/') + 1, p, n, mode);
+}
+
+int file_replace_lines(const char *path, unsigned mode, const void *p, size_t n)
+{
+        int r = file_replace(path, mode, p, n);
+
+        return sys_is_full(r) && sys_overwrite_at(AT_FDCWD, path, p, n, '\n') == 0 ? 0 : r;
 }
 
 int file_read(const char *path, struct buf *out)

@@ -19,6 +19,8 @@ pid_t datadir_holder(const struct conf *c);
 
 /* Write a file whole or not at all: temporary name, fsync, rename. */
 int file_replace(const char *path, unsigned mode, const void *p, size_t n);
+/* The same for a file of lines; on a full disk it is written over the old one, followed by empty lines. */
+int file_replace_lines(const char *path, unsigned mode, const void *p, size_t n);
 /* All of a regular file that is smaller than the buf's maximum (-E2BIG), never through a symbolic link. */
 struct buf;
 int file_read(const char *path, struct buf *out);

@@ -121,7 +121,7 @@ int greeting_ready(struct greeting *g, const struct conf *c, struct err *err)
                 return r;
         r = envfile_format(&g->env, &text);
         if (r == 0)
-                r = file_replace(path, 0600, buf_at(&text), text.len);
+                r = file_replace_lines(path, 0600, buf_at(&text), text.len);
         if (r < 0)
                 return err_sys(err, r, "write '%s'", path);
         (void)unlink(first);

@@ -29,7 +29,7 @@ int leftover_save(const struct conf *c, const pid_t *pids, size_t n)
         for (size_t i = 0; r == 0 && i < n; i++)
                 if (pids[i] > 0 && sys_start_time(proc, pids[i], &started) == 0)
                         r = buf_addf(&text, "%d %llu\n", (int)pids[i], (unsigned long long)started);
-        return r < 0 ? r : file_replace(path, 0600, buf_at(&text), text.len);
+        return r < 0 ? r : file_replace_lines(path, 0600, buf_at(&text), text.len);
 }
 
 int process_end(int pidfd, int term_ms)
@@ -81,7 +81,5 @@ int leftover_end(const struct conf *c, struct err *err)
         rest = (struct str){(const char *)buf_at(&text), text.len};
         while (r == 0 && str_cut(&rest, '\n', &line))
                 r = end_one(line, err);
-        if (r == 0)
-                (void)unlink(path);
-        return r;
+        return r; /* the file stays, to be written over: on a full disk there would be room for no other */
 }

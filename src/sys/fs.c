@@ -7,6 +7,7 @@
 #include <linux/openat2.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -17,6 +18,7 @@
 #include "base/str.h"
 
 #define REMOVE_DEPTH_MAX 48
+#define OVERWRITE_MAX (64 << 10)
 
 int sys_open_beneath(int dir, const char *path, int flags, mode_t mode)
 {
@@ -121,6 +123,33 @@ static int replace_at(int dir, const char *name, const void *p, size_t n, mode_t
         if (r < 0)
                 (void)unlinkat(dir, tmp, 0);
         return r;
+}
+
+bool sys_is_full(int r)
+{
+        return r == -ENOSPC || r == -EDQUOT;
+}
+
+int sys_overwrite_at(int dir, const char *name, const void *p, size_t n, char pad)
+{
+        AUTO_CLOSE int fd = openat(dir, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+        AUTO_FREE char *whole = NULL;
+        struct stat st;
+        size_t size;
+        int r;
+
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return -errno;
+        if (!S_ISREG(st.st_mode) || st.st_size > OVERWRITE_MAX)
+                return -EINVAL;
+        size = (size_t)st.st_size > n ? (size_t)st.st_size : n;
+        whole = malloc(size + 1);
+        if (!whole)
+                return -ENOMEM;
+        memset(whole, pad, size);
+        memcpy(whole, p, n);
+        r = write_all(fd, whole, size);
+        return r == 0 && fdatasync(fd) < 0 ? -errno : r;
 }
 
 int sys_replace_at(int dir, const char *name, const void *p, size_t n, mode_t mode)

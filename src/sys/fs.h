@@ -28,7 +28,11 @@ int sys_write_at(int dir, const char *path, const char *text); /* one write to a
 ssize_t sys_read_at(int dir, const char *path, char *out, size_t size);
 /* Write beside and rename over: readers see the old content or the new.  Exact mode whatever the umask. */
 int sys_replace_at(int dir, const char *name, const void *p, size_t n, mode_t mode);
-/* The same, and on disk when it returns. */
+/* Where there is no room for that (-ENOSPC, -EDQUOT): over what is there, which needs none, and `pad` up to its end.
+ * On disk when it returns. */
+int sys_overwrite_at(int dir, const char *name, const void *p, size_t n, char pad);
+bool sys_is_full(int r); /* is that one of these two? */
+/* As sys_replace_at(), and on disk when it returns. */
 int sys_replace_durably_at(int dir, const char *name, const void *p, size_t n, mode_t mode);
 
 /* Remove `name` below dir with everything in it, without following links or crossing into what is not ours to name.

@@ -147,6 +147,7 @@ int main(void)
         RUN(notes_name_what_a_worker_uses);
         RUN(a_lock_is_one_workers_alone);
         RUN(what_was_woken_is_known_in_the_next_boot);
+        (void)unlinkat(scratch, "still.was", 0);
         (void)rmdir(path);
         return tap_done();
 }

@@ -30,6 +30,22 @@ static void replaces_a_file_whole(void)
         CHECK_INT(sys_remove_tree(scratch, "f"), ==, 0);
 }
 
+static void overwrites_a_file_in_place(void)
+{
+        char text[16];
+
+        CHECK_INT(sys_overwrite_at(scratch, "f", "one", 3, ' '), ==, -ENOENT);
+        CHECK_INT(sys_replace_at(scratch, "f", "second", 6, 0600), ==, 0);
+        CHECK_INT(sys_overwrite_at(scratch, "f", "one", 3, ' '), ==, 0);
+        CHECK_INT(sys_read_at(scratch, "f", text, sizeof(text)), ==, 6);
+        CHECK_STR(text, "one   ");
+        CHECK_INT(sys_overwrite_at(scratch, "f", "longer", 7, ' '), ==, 0);
+        CHECK_INT(sys_read_at(scratch, "f", text, sizeof(text)), ==, 7);
+        CHECK_STR(text, "longer");
+        CHECK_INT(sys_remove_tree(scratch, "f"), ==, 0);
+        CHECK(sys_is_full(-ENOSPC) && sys_is_full(-EDQUOT) && !sys_is_full(-EIO) && !sys_is_full(0));
+}
+
 static void opening_beneath_does_not_leave_or_follow(void)
 {
         CHECK_INT(mkdirat(scratch, "in", 0700), ==, 0);
@@ -124,6 +140,7 @@ int main(void)
                 return 1;
         scratch = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         RUN(replaces_a_file_whole);
+        RUN(overwrites_a_file_in_place);
         RUN(opening_beneath_does_not_leave_or_follow);
         RUN(removes_deeper_than_it_recurses);
         RUN(passes_fds_and_refuses_too_many);

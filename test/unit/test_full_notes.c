@@ -1,0 +1,130 @@
+/* Small files that have to be written on a full disk: notes of the supervisor and of the engine. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/auto.h"
+#include "base/err.h"
+#include "engine/instance.h"
+#include "engine/still.h"
+#include "model/conf.h"
+#include "serve/datadir.h"
+#include "sys/fs.h"
+
+#include "full_disk.h"
+#include "tap.h"
+
+#define ID "i0123456789abcdefghij"
+#define CHECKPOINT "c0123456789abcdefghij"
+
+static bool has_disk;
+static int disk; /* fd of its directory */
+#define BEGIN                                                                                                          \
+        do {                                                                                                           \
+                if (!has_disk)                                                                                         \
+                        SKIP("no mount namespace of our own");                                                         \
+                full_disk_make_room();                                                                                 \
+        } while (0)
+
+static const char *text_of(const char *name)
+{
+        static char text[512];
+
+        return sys_read_at(disk, name, text, sizeof(text)) < 0 ? "" : text;
+}
+
+static void the_lock_names_its_new_holder(void)
+{
+        AUTO(conf_done) struct conf c = {0};
+        struct err err = {0};
+        char want[32];
+        int fd = -1;
+
+        BEGIN;
+        CHECK_INT(conf_defaults(&c, full_disk_dir, &err), ==, 0);
+        CHECK_INT(sys_replace_at(disk, "lock", "1234567890\n", 11, 0600), ==, 0);
+        full_disk_fill();
+        CHECK_INT(datadir_lock(&c, &fd, &err), ==, 0);
+        (void)snprintf(want, sizeof(want), "%d\n", (int)getpid());
+        CHECK_STR(text_of("lock"), want);
+        close_fd(&fd);
+}
+
+static void lines_are_written_over_those_of_before(void)
+{
+        AUTO_FREE char *path = NULL;
+
+        BEGIN;
+        CHECK(asprintf(&path, "%s/env", full_disk_dir) > 0);
+        CHECK_INT(file_replace_lines(path, 0600, "export A=1\nexport B=2\n", 22), ==, 0);
+        full_disk_fill();
+        CHECK_INT(file_replace_lines(path, 0600, "export A=3\n", 11), ==, 0);
+        CHECK_STR(text_of("env"), "export A=3\n\n\n\n\n\n\n\n\n\n\n\n");
+        CHECK_INT(file_replace_lines(path, 0600, "export A=1\nexport B=2\n", 22), ==, 0);
+        CHECK_STR(text_of("env"), "export A=1\nexport B=2\n");
+        CHECK_INT(unlinkat(disk, "env", 0), ==, 0);
+        full_disk_fill();
+        CHECK_INT(file_replace_lines(path, 0600, "x", 1), ==, -ENOSPC); /* there is nothing to write over */
+}
+
+static void an_engine_keeps_the_number_it_takes(void)
+{
+        const char *old = "{\"identity\":\"damaged\",\"instance\":4711}                                    ";
+        struct instance in = {.lock = -1};
+        struct err err = {0};
+        char want[32];
+
+        BEGIN;
+        if (geteuid() != 0)
+                SKIP("needs root");
+        CHECK_INT(sys_replace_at(disk, "engine.json", old, strlen(old), 0600), ==, 0);
+        full_disk_fill();
+        CHECK_INT(instance_take(disk, &in, &err), ==, 0);
+        (void)snprintf(want, sizeof(want), "\"instance\":%u", in.number);
+        CHECK(strstr(text_of("engine.json"), want));
+        instance_give_up(&in);
+        CHECK_INT(instance_take(disk, &in, &err), ==, 0); /* read again */
+        CHECK(strstr(text_of("engine.json"), want));
+        instance_give_up(&in);
+}
+
+/* It was at rest, began to wake, and is to be at rest again. */
+static void what_does_not_wake_is_at_rest_again(void)
+{
+        struct still s = {.checkpoint = CHECKPOINT}, back = {0};
+        struct err err = {0};
+
+        BEGIN;
+        CHECK_INT(still_write(disk, ID, &s, true, &err), ==, 0);
+        full_disk_fill();
+        s.checkpoint[0] = 0;
+        CHECK_INT(still_write(disk, ID, &s, true, &err), <, 0); /* what is there is not risked */
+        CHECK_INT(err.kind, ==, ERR_NO_SPACE);
+        CHECK_INT(still_read(disk, ID, &back, &err), ==, 0);
+        CHECK_STR(back.checkpoint, CHECKPOINT);
+        CHECK_INT(still_remove(disk), ==, 0);
+        full_disk_fill();
+        CHECK(still_read(disk, ID, &back, &err) < 0);
+        CHECK_INT(still_write(disk, ID, &s, true, &err), ==, 0);
+        CHECK_INT(still_read(disk, ID, &back, &err), ==, 0);
+        CHECK_STR(back.checkpoint, "");
+        CHECK_INT(still_remove(disk), ==, 0);
+        (void)unlinkat(disk, "still.was", 0);
+        full_disk_fill();
+        CHECK_INT(still_write(disk, ID, &s, false, &err), <, 0);
+        CHECK_INT(err.kind, ==, ERR_NO_SPACE);
+}
+
+int main(void)
+{
+        has_disk = full_disk_mount("size=1m,mode=0755");
+        disk = open(full_disk_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        RUN(the_lock_names_its_new_holder);
+        RUN(lines_are_written_over_those_of_before);
+        RUN(an_engine_keeps_the_number_it_takes);
+        RUN(what_does_not_wake_is_at_rest_again);
+        (void)close(disk);
+        full_disk_remove();
+        return tap_done();
+}

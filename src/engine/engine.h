@@ -10,6 +10,7 @@
 #include "engine/instance.h"
 #include "engine/pool.h"
 #include "engine/record.h"
+#include "engine/trash.h"
 #include "engine/vault.h"
 #include "io/listener.h"
 #include "io/loop.h"
@@ -36,6 +37,7 @@ struct engine {
         struct plan_limits default_limits;
         struct pool pool;
         struct helper sweeper;
+        struct trash trash;
         struct helper marker; /* woken.h */
         struct flattener flattener;
         struct vault vault;

@@ -11,9 +11,9 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "engine/deferred.h"
-#include "engine/janitor.h"
 #include "engine/lost.h"
 #include "engine/start.h"
+#include "engine/trash.h"
 #include "engine/wake.h"
 #include "engine/warm.h"
 #include "engine/work.h"
@@ -197,21 +197,11 @@ void guest_answer_at_end(struct guest *s, struct ask *a, const struct err *err)
 static void clear_away(struct guest *s)
 {
         struct engine *e = s->engine;
-        char name[SANDBOX_ID_MAX + 8];
 
-        if (s->lost) {
+        if (s->lost)
                 (void)lost_keep(e, e->sandboxes_dir, s->record.id, s->lost);
-                return;
-        }
-        (void)snprintf(name, sizeof(name), "%s-", s->record.id);
-        random_id(name + strlen(name), 6);
-        if (renameat(e->sandboxes_dir, s->record.id, e->trash_dir, name) < 0) {
-                if (errno != ENOENT)
-                        log_error("sandbox.left", "sandbox=%s error=\"%s\", until the engine starts again",
-                                  s->record.id, strerror(errno));
-                return;
-        }
-        sweeper_call(&e->sweeper);
+        else
+                (void)trash_throw(e, e->sandboxes_dir, s->record.id);
 }
 
 static json_t *fact(const struct guest *s, const char *event)

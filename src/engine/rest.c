@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "engine/errand.h"
-#include "engine/janitor.h"
+#include "engine/trash.h"
 #include "engine/warm.h"
 #include "engine/work.h"
 
@@ -169,18 +169,5 @@ void rest_flush(struct engine *e, const char *checkpoint, const char *layer, str
 
 int rest_drop(struct engine *e, int dir, const char *name)
 {
-        char to[96];
-        int r;
-
-        (void)snprintf(to, sizeof(to), "%.64s-", name);
-        random_id(to + strlen(to), 6);
-        if (renameat(dir, name, e->trash_dir, to) == 0) {
-                sweeper_call(&e->sweeper);
-                return 0;
-        }
-        r = -errno;
-        if (r == -ENOENT)
-                return 0;
-        log_error("file.left", "name=%s error=\"%s\"", name, strerror(-r));
-        return r;
+        return trash_throw(e, dir, name);
 }

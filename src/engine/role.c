@@ -326,6 +326,7 @@ static void stop(struct engine *e)
         timer_clear(&e->lost_timer);
         flattener_stop(&e->flattener);
         warm_stop(e);
+        trash_done(&e->trash);
         vault_stop(&e->vault);
         helper_stop(&e->marker);
         helper_stop(&e->sweeper);
@@ -358,6 +359,7 @@ int engine_main(const struct conf *conf)
         list_init(&e.controls);
         list_init(&e.edges);
         list_init(&e.warm);
+        trash_init(&e.trash);
         (void)signal(SIGPIPE, SIG_IGN);
         r = check_host(&err);
         (void)signal(SIGCHLD, SIG_IGN); /* helpers tell of their end by their sockets */

@@ -15,7 +15,6 @@
 
 #define KILL_RETRY_MS_MIN 100
 #define TIDY_MS 1000
-#define ROOM_MS 10000
 /* Look at the real-time clock at least this often while anything can expire.  What it gains or loses between two looks is
  * how it is kept right, unless it is more than this: then somebody has set it. */
 #define LOOK_MS_MAX 60000
@@ -209,8 +208,8 @@ static void write_again(struct lives *ls)
 /* The disk was full: what the store sets aside for such times (store.h) is taken again as soon as there is room. */
 static void look_for_room(struct lives *ls)
 {
-        if (!store_keep_room(ls->o.store) && !timer_is_armed(&ls->tidy))
-                timer_set(ls->o.loop, &ls->tidy, ROOM_MS);
+        if (!store_keep_room(ls->o.store))
+                lives_tidy_later(ls);
 }
 
 static void on_tidy(struct timer *t)

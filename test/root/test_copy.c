@@ -411,11 +411,11 @@ static void a_full_disk_changes_nothing(void)
         fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
         for (unsigned i = 0; i < (10u << 20) / sizeof(block); i++)
                 (void)!write(fd, block, sizeof(block));
-        CHECK_STARTS(copy_as(IMAGE, LAYER), "limit: ");
+        CHECK_STARTS(copy_as(IMAGE, LAYER), "no_space: ");
         CHECK(is_clean());
         while (write(fd, block, sizeof(block)) > 0)
                 ;
-        CHECK_STARTS(copy_as(IMAGE, LAYER), "limit: ");
+        CHECK_STARTS(copy_as(IMAGE, LAYER), "no_space: ");
         CHECK(is_clean());
         (void)close(fd);
         CHECK_INT(unlink(path), ==, 0);

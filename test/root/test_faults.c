@@ -189,7 +189,7 @@ static void strangers_may_not_connect(void)
         CHECK_INT(WEXITSTATUS(st), ==, 42);
 }
 
-static void a_full_disk_is_a_limit(void)
+static void a_full_disk_is_told_as_such(void)
 {
         char path[160];
         int fd;
@@ -204,7 +204,7 @@ static void a_full_disk_is_a_limit(void)
         while (write(fd, path, sizeof(path)) > 0)
                 ;
         (void)close(fd);
-        CHECK(starts(rig_create(&g, rig_plan(B)), "limit: "));
+        CHECK(starts(rig_create(&g, rig_plan(B)), "no_space: "));
         CHECK_STR(rig_run(&g, A, "read /proc/1/comm"), ".envd\n"); /* those that run go on */
         CHECK_INT(unlink(path), ==, 0);
         CHECK(!rig_create(&g, rig_plan(B)));
@@ -277,7 +277,7 @@ int main(void)
         RUN(dialling_says_what_is_wrong);
         RUN(strangers_may_not_connect);
         RUN(a_broken_layer_does_not_lead_outside);
-        RUN(a_full_disk_is_a_limit);
+        RUN(a_full_disk_is_told_as_such);
         put_the_disk_back();
         RUN(an_empty_pool_only_takes_longer);
         rig_close(&g);

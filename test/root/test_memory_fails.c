@@ -4,12 +4,14 @@
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <sys/wait.h>
 #include <tap.h>
 #include <unistd.h>
 
 #include "base/auto.h"
 #include "one.h"
+#include "sys/fs.h"
 
 #define LATER "cbbbbbbbbbbbbbbbbbbbb"
 
@@ -322,10 +324,19 @@ static void what_cannot_be_dumped_runs_on(void)
         CHECK_NONE(end());
 }
 
+static void fill_disk(const char *path)
+{
+        const char block[4096] = {0};
+        int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+
+        while (write(fd, block, sizeof(block)) > 0)
+                ;
+        (void)close(fd);
+}
+
 static void a_full_disk_lets_it_run_on(void)
 {
         char path[160];
-        int fd;
 
         CHECK(rig_stop(&g));
         (void)snprintf(path, sizeof(path), "%s/data", g.dir);
@@ -333,17 +344,119 @@ static void a_full_disk_lets_it_run_on(void)
         CHECK(rig_start(&g));
         CHECK(begin());
         (void)snprintf(path, sizeof(path), "%s/data/filler", g.dir);
-        fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-        while (write(fd, path, sizeof(path)) > 0)
-                ;
-        (void)close(fd);
-        CHECK_STARTS(rig_pause(&g, A, IMAGE), "limit: ");
+        fill_disk(path);
+        CHECK_STARTS(rig_pause(&g, A, IMAGE), "no_space: ");
         CHECK_STR(rig_state(&g, A), "running");
         CHECK_INT(unlink(path), ==, 0);
         CHECK(is_itself());
         CHECK_NONE(rig_pause(&g, A, IMAGE));
         CHECK_NONE(rig_create(&g, woken(A)));
         CHECK_NONE(end());
+}
+
+static bool trash_is_empty(void)
+{
+        char path[160];
+        AUTO_CLOSE int fd = -1;
+
+        (void)snprintf(path, sizeof(path), "%s/data/trash", g.dir);
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        AUTO_DIR DIR *d = sys_list(fd);
+
+        return d && !sys_list_next(d);
+}
+
+/* All but `blocks` of the disk are in use, and nobody gives any back. */
+static void leave(const char *path, off_t blocks)
+{
+        const struct timespec pause = {.tv_nsec = 10000000};
+        struct stat st;
+
+        for (unsigned i = 0; i < 1000 && !trash_is_empty(); i++)
+                (void)nanosleep(&pause, NULL); /* no event tells */
+        fill_disk(path);
+        if (stat(path, &st) == 0)
+                (void)!truncate(path, st.st_size - blocks * 4096);
+}
+
+static const char *wake_files(void)
+{
+        json_t *plan = woken(A);
+
+        (void)json_object_del(plan, "checkpoint");
+        return rig_create(&g, plan);
+}
+
+static const char *wake_memory(void)
+{
+        return rig_create(&g, woken(A));
+}
+
+static const char *seal(void)
+{
+        return rig_seal(&g, A, LAYER);
+}
+
+/* It is tried with ever more room.  As long as there is not enough it is at rest with all it had, also for an engine that
+ * starts on the full disk. */
+static bool rests_until_there_is_room(const char *path, const char *(*deed)(void))
+{
+        for (unsigned i = 0; i < 64; i++) {
+                bool is_new = i % 2 == 1; /* what the engine thinks, and then what the disk says */
+                off_t blocks = i / 2;
+                const char *why;
+
+                leave(path, blocks);
+                why = deed();
+                if (!why) {
+                        printf("# %d blocks are enough\n", (int)blocks);
+                        return unlink(path) == 0;
+                }
+                if (strncmp(why, "no_space: ", 10) != 0 || (is_new && (!rig_stop(&g) || !rig_start(&g))) ||
+                    strcmp(rig_state(&g, A), "paused") != 0) {
+                        printf("# with %d blocks: %s\n", (int)blocks, why);
+                        return false;
+                }
+                (void)unlink(path);
+                why = wake_memory();
+                if (!why && strcmp(rig_run(&g, A, "read /tmp/kept"), "one ") != 0)
+                        why = "its files are lost";
+                if (!why)
+                        why = rig_drop(&g, IMAGE, NULL);
+                if (!why)
+                        why = rig_pause(&g, A, IMAGE);
+                if (why) {
+                        printf("# after %d blocks: %s\n", (int)blocks, why);
+                        return false;
+                }
+        }
+        return false;
+}
+
+static void a_full_disk_leaves_it_at_rest(void)
+{
+        char path[160];
+
+        CHECK(begin());
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        (void)snprintf(path, sizeof(path), "%s/data/filler", g.dir);
+        CHECK(rests_until_there_is_room(path, wake_memory));
+        CHECK_NONE(rig_drop(&g, IMAGE, NULL));
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        CHECK(rests_until_there_is_room(path, seal));
+        fill_disk(path);
+        CHECK_NONE(rig_kill(&g, A));
+        CHECK_INT(unlink(path), ==, 0);
+        CHECK_NONE(rig_drop(&g, IMAGE, LAYER));
+
+        CHECK(begin());
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        CHECK(rests_until_there_is_room(path, wake_files));
+        fill_disk(path);
+        CHECK_NONE(rig_kill(&g, A)); /* one that runs is ended, too */
+        CHECK(!rig_state(&g, A));
+        CHECK_INT(unlink(path), ==, 0);
+        CHECK_NONE(rig_drop(&g, IMAGE, NULL));
 }
 
 int main(void)
@@ -361,6 +474,7 @@ int main(void)
         RUN_CLEAN(a_warm_one_can_be_killed_on_its_way);
         RUN_CLEAN(what_cannot_be_dumped_runs_on);
         RUN(a_full_disk_lets_it_run_on);
+        RUN(a_full_disk_leaves_it_at_rest);
         put_the_disk_back();
         RUN(nothing_is_left);
         rig_close(&g);

@@ -16,7 +16,7 @@
 #include "io/cert.h"
 #include "io/tls.h"
 
-#define LEFT_DAYS_MIN 30L
+#define LEFT_DAYS_MIN 30
 #define CA_DAYS 3650L
 #define LEAF_DAYS 820L /* some verifiers refuse more than 825 */
 
@@ -62,16 +62,16 @@ static void pair_load(struct pair *p, const char *dir, const char *cert_name, co
         }
 }
 
-static bool is_fresh(const X509 *cert)
+static bool is_valid_for(const X509 *cert, int days_min)
 {
         int days = 0, seconds = 0;
 
-        return ASN1_TIME_diff(&days, &seconds, NULL, X509_get0_notAfter(cert)) == 1 && days >= LEFT_DAYS_MIN;
+        return ASN1_TIME_diff(&days, &seconds, NULL, X509_get0_notAfter(cert)) == 1 && days >= days_min && seconds >= 0;
 }
 
-static bool ca_is_usable(const struct pair *ca)
+static bool ca_is_usable(const struct pair *ca, int days)
 {
-        return ca->cert && ca->key && X509_check_private_key(ca->cert, ca->key) == 1 && is_fresh(ca->cert);
+        return ca->cert && ca->key && X509_check_private_key(ca->cert, ca->key) == 1 && is_valid_for(ca->cert, days);
 }
 
 static bool is_address(const char *domain)
@@ -81,13 +81,21 @@ static bool is_address(const char *domain)
         return inet_pton(AF_INET, domain, bin) == 1;
 }
 
-static bool leaf_is_usable(const struct pair *leaf, const struct pair *ca, const char *domain)
+static bool leaf_is_usable(const struct pair *leaf, const struct pair *ca, const char *domain, int days)
 {
         if (!leaf->cert || !leaf->issuer || !leaf->key || X509_check_private_key(leaf->cert, leaf->key) != 1 ||
-            !is_fresh(leaf->cert) || !is_fresh(leaf->issuer) || X509_verify(leaf->cert, leaf->key) != 1 ||
-            X509_verify(leaf->issuer, ca->key) != 1)
+            !is_valid_for(leaf->cert, days) || !is_valid_for(leaf->issuer, days) ||
+            X509_verify(leaf->cert, leaf->key) != 1 || X509_verify(leaf->issuer, ca->key) != 1)
                 return false;
         return is_address(domain) ? X509_check_ip_asc(leaf->cert, domain, 0) == 1 : cert_has_name(leaf->cert, domain);
+}
+
+static int paths_of(const char *dir, const char *name, struct buf *path, struct buf *tmp, struct err *err)
+{
+        if (buf_addf(path, "%s/%s", dir, name) < 0 || buf_addf(tmp, "%s/.%s.tmp", dir, name) < 0 || !buf_cstr(path) ||
+            !buf_cstr(tmp))
+                return err_sys(err, -ENOMEM, "write %s", name);
+        return 0;
 }
 
 static int write_file(const char *dir, const char *name, mode_t mode, BIO *content, struct err *err)
@@ -96,20 +104,36 @@ static int write_file(const char *dir, const char *name, mode_t mode, BIO *conte
         AUTO_CLOSE int fd = -1;
         char *p = NULL;
         long n = BIO_get_mem_data(content, &p);
+        int r = paths_of(dir, name, &path, &tmp, err);
 
-        if (buf_addf(&path, "%s/%s", dir, name) < 0 || buf_addf(&tmp, "%s/.%s.tmp", dir, name) < 0 ||
-            !buf_cstr(&path) || !buf_cstr(&tmp))
-                return err_sys(err, -ENOMEM, "write %s", name);
+        if (r < 0)
+                return r;
         (void)unlink(buf_cstr(&tmp)); /* of an interrupted start */
         fd = open(buf_cstr(&tmp), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
-        if (fd < 0 || fchmod(fd, mode) < 0 || write(fd, p, (size_t)n) != n || fsync(fd) < 0 ||
-            rename(buf_cstr(&tmp), buf_cstr(&path)) < 0) {
-                int r = errno ? -errno : -EIO;
-
+        if (fd < 0 || fchmod(fd, mode) < 0 || write(fd, p, (size_t)n) != n || fsync(fd) < 0) {
+                r = errno ? -errno : -EIO;
                 (void)unlink(buf_cstr(&tmp));
                 return err_sys(err, r, "write '%s'", buf_cstr(&path));
         }
         return 0;
+}
+
+static int put_in_place(const char *dir, const char *name, struct err *err)
+{
+        AUTO_BUF struct buf tmp = BUF_INIT(4096), path = BUF_INIT(4096);
+        int r = paths_of(dir, name, &path, &tmp, err);
+
+        if (r == 0 && rename(buf_cstr(&tmp), buf_cstr(&path)) < 0)
+                r = err_sys(err, -errno, "write '%s'", buf_cstr(&path));
+        return r;
+}
+
+static void discard(const char *dir, const char *name) /* what was written and not put in place */
+{
+        AUTO_BUF struct buf tmp = BUF_INIT(4096), path = BUF_INIT(4096);
+
+        if (paths_of(dir, name, &path, &tmp, NULL) == 0)
+                (void)unlink(buf_cstr(&tmp));
 }
 
 static int pair_save(const struct pair *p, const char *dir, const char *cert_name, const char *key_name,
@@ -122,10 +146,16 @@ static int pair_save(const struct pair *p, const char *dir, const char *cert_nam
             (p->issuer && PEM_write_bio_X509(cert, p->issuer) != 1) ||
             PEM_write_bio_PrivateKey(key, p->key, NULL, NULL, 0, NULL, NULL) != 1)
                 r = err_set(err, ERR_INTERNAL, "encode %s", cert_name);
-        else /* the key first: without the certificate that fits, both are made anew at the next start */
+        else
                 r = write_file(dir, key_name, 0600, key, err);
         if (r == 0)
                 r = write_file(dir, cert_name, 0644, cert, err);
+        if (r == 0) /* the key first: without the certificate that fits, both are made anew at the next start */
+                r = put_in_place(dir, key_name, err);
+        if (r == 0)
+                r = put_in_place(dir, cert_name, err);
+        if (r < 0)
+                discard(dir, key_name);
         BIO_free(cert);
         BIO_free(key);
         return r;
@@ -189,6 +219,16 @@ static int make_leaf(struct pair *leaf, const struct pair *ca, const char *domai
         return leaf->cert ? 0 : err_set(err, ERR_INTERNAL, "make the certificate for '%s': OpenSSL refused", domain);
 }
 
+/* What is there, for as long as it lasts: there is no room on disk for what is to come after it. */
+static bool lasts_for_now(const char *dir, const char *domain)
+{
+        AUTO_PAIR struct pair ca = {0}, leaf = {0};
+
+        pair_load(&ca, dir, "ca.pem", "ca.key");
+        pair_load(&leaf, dir, "cert.pem", "key.pem");
+        return ca_is_usable(&ca, 0) && leaf_is_usable(&leaf, &ca, domain, 0);
+}
+
 int tls_local_ca(const char *dir, const char *domain, struct err *err)
 {
         AUTO_PAIR struct pair ca = {0}, leaf = {0};
@@ -199,18 +239,20 @@ int tls_local_ca(const char *dir, const char *domain, struct err *err)
         if (mkdir(dir, 0755) < 0 && errno != EEXIST)
                 return err_sys(err, -errno, "make directory '%s'", dir);
         pair_load(&ca, dir, "ca.pem", "ca.key");
-        if (!ca_is_usable(&ca)) {
+        if (!ca_is_usable(&ca, LEFT_DAYS_MIN)) {
                 r = make_ca(&ca, err);
                 if (r == 0)
                         r = pair_save(&ca, dir, "ca.pem", "ca.key", err);
         }
         if (r == 0)
                 pair_load(&leaf, dir, "cert.pem", "key.pem");
-        if (r == 0 && !leaf_is_usable(&leaf, &ca, domain)) {
+        if (r == 0 && !leaf_is_usable(&leaf, &ca, domain, LEFT_DAYS_MIN)) {
                 r = make_leaf(&leaf, &ca, domain, err);
                 if (r == 0)
                         r = pair_save(&leaf, dir, "cert.pem", "key.pem", err);
         }
+        if ((r == -ENOSPC || r == -EDQUOT) && lasts_for_now(dir, domain))
+                r = 0;
         ERR_clear_error(); /* of files that were missing */
         return r;
 }

@@ -17,5 +17,6 @@ struct tls_context *tls_context_free(struct tls_context *t);
 
 /* Make <dir>/ca.pem, ca.key, cert.pem, key.pem unless all are there and still valid for `domain` (no port) for 30 days:
  * an EC P-256 CA and a leaf for domain, *.domain, localhost, 127.0.0.1, ::1.  Keys are 0600.  Files are written to
- * temporary names and renamed.  An existing CA is kept when only the leaf must be made anew. */
+ * temporary names and renamed.  An existing CA is kept when only the leaf must be made anew.  On a full disk
+ * what is there does as long as it is valid at all. */
 int tls_local_ca(const char *dir, const char *domain, struct err *err);

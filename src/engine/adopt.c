@@ -20,6 +20,13 @@
 #include "engine/work.h"
 #include "sys/fs.h"
 
+int adopt_boot_id(int data_dir, char out[SYS_BOOT_ID_MAX])
+{
+        ssize_t n = sys_read_at(data_dir, "stall/boot_id", out, SYS_BOOT_ID_MAX);
+
+        return n > 0 ? 0 : sys_boot_id(out);
+}
+
 /* The pid may have been given to another process meanwhile: compare before and after taking hold of it. */
 static int find_process(const struct record *r, int proc_dir, const char *boot_id, int *ret_pidfd, struct err *err)
 {

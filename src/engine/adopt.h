@@ -5,6 +5,9 @@
 
 struct err;
 
+/* Which boot of the machine this is.  A test that cuts the power writes another id to <data>/stall/boot_id. */
+int adopt_boot_id(int data_dir, char out[SYS_BOOT_ID_MAX]);
+
 /* Read a sandbox's record and find its process.  0: it lives, *ret_pidfd is the caller's.  -ENOENT: it is dead, or
  * there never was one; then *ret is empty. */
 int adopt_find(int dir, int proc_dir, const char *boot_id, struct record *ret, int *ret_pidfd, struct err *err);

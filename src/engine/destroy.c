@@ -105,7 +105,7 @@ static int end_sandboxes(int data, struct err *err)
         AUTO_CLOSE int sandboxes = sys_open_dir(data, "sandboxes"), trash = sys_open_dir(data, "trash");
         AUTO_CLOSE int proc_dir = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
         struct ending e = {.proc_dir = proc_dir};
-        int r = sys_boot_id(e.boot_id);
+        int r = adopt_boot_id(data, e.boot_id);
 
         if (r < 0 || proc_dir < 0)
                 return err_sys(err, r < 0 ? r : -EIO, "read boot id");

@@ -75,7 +75,7 @@ static int open_dirs(struct engine *e, struct err *err)
         e->host_netns = sys_ns_open(e->proc_dir, 0, "net");
         if (e->host_netns < 0)
                 return err_sys(err, e->host_netns, "open own network namespace");
-        r = sys_boot_id(e->boot_id);
+        r = adopt_boot_id(e->data_dir, e->boot_id);
         if (r < 0)
                 return err_sys(err, r, "read boot id");
         if ((r = open_or_make(e->data_dir, "sandboxes", 0700, &e->sandboxes_dir, err)) < 0 ||

@@ -47,8 +47,9 @@ export function sandglass(args, options = {}) {
 
 export class Server {
   /** data: reuse this directory.  images: another image directory.  args: further options.  settings: of a configuration
-   *  file.  wrap: command in front. */
-  static async start({ data, images, args = [], settings, wrap = [], listen = '127.0.0.1:0', tlsListen = '127.0.0.1:0' } = {}) {
+   *  file.  wrap: command in front.  isMachine: in a process namespace of its own, where `down` would not find it: whoever
+   *  starts it ends it (machine.mjs). */
+  static async start({ data, images, args = [], settings, wrap = [], isMachine = false, listen = '127.0.0.1:0', tlsListen = '127.0.0.1:0' } = {}) {
     const server = new Server()
     server.data = data ?? temporaryDir()
     server.images = images ?? imagesDir()
@@ -72,7 +73,8 @@ export class Server {
         server.log = (server.log + text).slice(-200_000)
         if (process.env.SANDGLASS_TEST_LOG) fs.appendFileSync(process.env.SANDGLASS_TEST_LOG, text)
       })
-    running.add(server)
+    server.isMachine = isMachine
+    if (!isMachine) running.add(server)
     await server.#ready()
     return server
   }
@@ -94,7 +96,8 @@ export class Server {
     try {
       await until(() => `server ready\n${this.log}`, () => over || this.#envStamp() !== this.stamp, startDeadlineMs())
     } catch (late) {
-      await this.cleanUp()
+      if (this.isMachine) this.child.kill('SIGKILL')
+      else await this.cleanUp()
       throw late
     }
     if (over) {

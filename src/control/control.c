@@ -149,6 +149,7 @@ static int start_lives(struct control *c, struct err *err)
                 .engine = &c->engine,
                 .durable = &c->durable,
                 .refs = &c->refs,
+                .ended = &c->ended,
                 .route = route_of,
                 .plan = make_plan,
                 .origin = make_origin,
@@ -162,6 +163,7 @@ static int start_lives(struct control *c, struct err *err)
         if (durable_init(&c->durable, c->loop, store_log_fd(c->store)) < 0)
                 return err_sys(err, -errno, "event fd");
         refs_init(&c->refs, c->loop, c->store, &c->engine, &c->durable);
+        ended_init(&c->ended, c->loop, &c->engine, &c->durable);
         c->refs.on_dropped = on_dropped;
         c->refs.arg = c;
         c->image_tokens = json_object();
@@ -243,6 +245,7 @@ void control_done(struct control *c)
         lives_done(&c->lives);
         snapshots_done(&c->snapshots);
         refs_done(&c->refs);
+        ended_done(&c->ended);
         json_decref(c->image_tokens);
         c->image_tokens = NULL;
         durable_done(&c->durable);

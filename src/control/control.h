@@ -4,6 +4,7 @@
 
 #include "control/chains.h"
 #include "control/durable.h"
+#include "control/ended.h"
 #include "control/engine_link.h"
 #include "control/feed.h"
 #include "control/keys.h"
@@ -28,6 +29,7 @@ struct control {
         struct feed feed;
         struct durable durable;
         struct refs refs;
+        struct ended ended;
         json_t *image_tokens; /* checkpoint -> token, where it is not derived from the seed (store.h) */
         struct snapshots snapshots;
         struct lives lives;

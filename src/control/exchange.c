@@ -159,6 +159,10 @@ void answer_err(struct exchange *x, const struct err *err)
 
 void answer_no_sandbox(struct exchange *x)
 {
+        if (lives_has_stopped(&x->control->lives, x->id, x->team)) {
+                answer_error(x, 404, NULL, "Sandbox \"%s\" is gone: it was running when the machine stopped", x->id);
+                return;
+        }
         answer_error(x, 404, NULL, "Sandbox \"%s\" doesn't exist or you don't have access to it", x->id);
 }
 

@@ -74,6 +74,7 @@ void life_on_shifted(struct life *l, const struct err *err); /* SHIFTING */
 void life_on_rolled(struct life *l, const struct err *err);  /* ROLLING_BACK: life_rollback.c */
 void life_ask_kill(struct life *l);                          /* life_end.c */
 void life_exited(struct life *l);                            /* died by itself */
+void life_stopped(struct life *l);                           /* likewise, with the machine */
 
 /* ---- life_rest.c ---- */
 void life_expire(struct life *l); /* its time is up */
@@ -106,4 +107,5 @@ void life_forget_flat(struct life *l);
 /* What is there under its id is ended before something else is begun: STEP_END. */
 void life_end_first(struct life *l);
 void life_is_rolled(struct life *l);                         /* SHIFTING: what it was is gone */
+void life_end_now(struct life *l);                           /* the row is on disk */
 bool life_ends_again(struct life *l, const struct err *err); /* that failed, and is tried again later */

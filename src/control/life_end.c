@@ -1,6 +1,9 @@
 /* Ending a sandbox, whatever it is doing. */
+#include <string.h>
+
 #include "base/err.h"
 #include "base/log.h"
+#include "control/ended.h"
 #include "control/feed.h"
 #include "control/life.h"
 
@@ -34,7 +37,7 @@ static void on_retry(struct timer *t)
 void life_ask_kill(struct life *l)
 {
         timer_clear(&l->retry);
-        if (engine_call_is_started(&l->kill) || engine_call_is_started(&l->call))
+        if (engine_call_is_started(&l->kill) || engine_call_is_started(&l->call) || durable_is_waiting(&l->synced))
                 return;
         l->retry.on = on_retry;
         l->kill.on = on_killed;
@@ -54,20 +57,18 @@ static void break_off(struct life *l)
 void life_kill(struct life *l, const char *why, struct life_waiter *w)
 {
         const struct err broken = {.kind = ERR_CONFLICT, .msg = "the sandbox is being killed"};
-        bool was_at_rest;
 
         if (l->sandbox.state == SANDBOX_KILLING) {
                 if (w)
                         life_wait(l, w);
                 return;
         }
-        was_at_rest = l->sandbox.state == SANDBOX_PAUSED || l->sandbox.state == SANDBOX_SHIFTING;
         log_info("sandbox.kill", "sandbox=%s reason=\"%s\"", l->sandbox.id, why);
         life_go(l, SANDBOX_KILLING);
         feed_gone(l->lives->o.feed, l->sandbox.id);
         life_bury_row(l);
         break_off(l);
-        if (was_at_rest)
+        if (l->was_paused)
                 life_sync(l); /* a power cut must not bring back a row whose files are gone; then it is ended */
         else
                 life_ask_kill(l);
@@ -77,12 +78,29 @@ void life_kill(struct life *l, const char *why, struct life_waiter *w)
                 life_wait(l, w);
 }
 
+static void forget(struct life *l)
+{
+        feed_gone(l->lives->o.feed, l->sandbox.id);
+        life_remove_row(l);
+        ended_drop(l->lives->o.ended, l->sandbox.id);
+        life_over(l);
+}
+
 void life_exited(struct life *l)
 {
         log_info("sandbox.exited", "sandbox=%s", l->sandbox.id);
-        feed_gone(l->lives->o.feed, l->sandbox.id);
-        life_remove_row(l);
-        life_over(l);
+        forget(l);
+}
+
+void life_stopped(struct life *l)
+{
+        struct lives *ls = l->lives;
+        size_t at = ls->stopped_count++ % LIVES_STOPPED_MAX;
+
+        log_warn("sandbox.stopped", "sandbox=%s is gone: it was running when the machine stopped", l->sandbox.id);
+        ls->stopped[at].team = l->team;
+        memcpy(ls->stopped[at].id, l->sandbox.id, sizeof(ls->stopped[at].id));
+        forget(l);
 }
 
 void lives_exited(struct lives *ls, const char *id)

@@ -230,6 +230,7 @@ static int stop_running(struct life *l, struct err *err)
         refs_release(l->lives->o.refs, l->copying, NULL);
         l->copying[0] = 0;
         life_go(l, SANDBOX_SNAPSHOTTING);
+        l->was_paused = true;
         life_show(l);
         life_call(l, STEP_PAUSE,
                   json_pack("{s:s,s:s,s:s,s:b,s:o*}", "op", "pause", "id", l->sandbox.id, "checkpoint", checkpoint,

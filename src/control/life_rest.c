@@ -78,6 +78,7 @@ int life_pause(struct life *l, bool with_memory, struct err *err)
         if (r < 0)
                 return r;
         life_go(l, SANDBOX_PAUSING);
+        l->was_paused = true;
         life_show(l);
         life_call(l, STEP_PAUSE,
                   json_pack("{s:s,s:s,s:o,s:o*}", "op", "pause", "id", l->sandbox.id, "checkpoint",

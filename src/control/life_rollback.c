@@ -13,14 +13,25 @@
 #define END_TIMEOUT_MS 60000
 #define END_RETRY_MS_MAX 10000
 
-void life_end_first(struct life *l)
+void life_end_now(struct life *l)
 {
         life_call(l, STEP_END, json_pack("{s:s,s:s}", "op", "kill", "id", l->sandbox.id), END_TIMEOUT_MS);
 }
 
+/* A power cut must not bring back a row whose files are gone. */
+void life_end_first(struct life *l)
+{
+        if (!l->was_paused) {
+                life_end_now(l);
+                return;
+        }
+        life_sync(l);
+        l->step = STEP_SYNC_FIRST;
+}
+
 static void on_retry(struct timer *t)
 {
-        life_end_first(CONTAINER_OF(t, struct life, retry));
+        life_end_now(CONTAINER_OF(t, struct life, retry));
 }
 
 bool life_ends_again(struct life *l, const struct err *err)

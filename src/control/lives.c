@@ -52,11 +52,15 @@ static void on_call(struct engine_call *c, const json_t *answer, const struct er
 
 static void on_synced(struct durable_waiter *w, int result)
 {
+        struct life *l = CONTAINER_OF(w, struct life, synced);
         struct err err;
 
         if (result < 0)
                 err_sys(&err, result, "the store could not be written to disk");
-        on_step(CONTAINER_OF(w, struct life, synced), result < 0 ? &err : NULL);
+        if (l->step == STEP_SYNC_FIRST && l->sandbox.state != SANDBOX_KILLING)
+                life_end_now(l); /* a disk that fails is no reason to keep what is to go */
+        else
+                on_step(l, result < 0 ? &err : NULL);
 }
 
 void life_call(struct life *l, enum life_step step, json_t *msg, unsigned timeout_ms)
@@ -355,6 +359,14 @@ struct life *lives_find_of(const struct lives *ls, const char *id, const struct 
         return l && l->team == t && l->sandbox.state != SANDBOX_STARTING ? l : NULL;
 }
 
+bool lives_has_stopped(const struct lives *ls, const char *id, const struct team *t)
+{
+        for (size_t i = 0; i < ls->stopped_count && i < LIVES_STOPPED_MAX; i++)
+                if (ls->stopped[i].team == t && strcmp(ls->stopped[i].id, id) == 0)
+                        return true;
+        return false;
+}
+
 static int take_row(struct sandbox *row, void *arg)
 {
         struct lives *ls = arg;
@@ -370,6 +382,7 @@ static int take_row(struct sandbox *row, void *arg)
         if (r < 0)
                 return r;
         l->ends_first = l->sandbox.state == SANDBOX_SHIFTING;
+        l->was_paused = true; /* for all we know */
         return l->sandbox.state == SANDBOX_RUNNING ? deadlines_set(&ls->deadlines, &l->deadline, l->sandbox.end_ns) : 0;
 }
 

@@ -26,6 +26,7 @@
 #include "model/deadlines.h"
 #include "model/sandbox.h"
 
+struct ended;
 struct feed;
 struct image_taker;
 struct keys;
@@ -52,7 +53,8 @@ enum life_step { /* what is under way in a transition */
                  STEP_FLUSH,
                  STEP_CREATE,
                  STEP_END,
-                 STEP_SYNC, /* the store is being flushed */
+                 STEP_SYNC,       /* the store is being flushed */
+                 STEP_SYNC_FIRST, /* the same, and then comes STEP_END */
 };
 
 struct life {
@@ -76,6 +78,8 @@ struct life {
         bool is_busy;                       /* counted in lives.busy */
         struct err regret;                  /* PAUSING: it is the end of a resume that failed so; ERR_NONE: it is not */
         int64_t was_started_ns, was_end_ns; /* RESUMING: what to show when it fails */
+        /* The disk may have a row or files of it by which it is paused: they must not outlive it in a power cut. */
+        bool was_paused;
         bool is_unwritten; /* its row is not what it should be: to be written again, at the latest before it is begun */
         bool ends_first; /* SHIFTING: it is being rolled back, and what the engine has of it is to be ended; so says its row */
         bool was_starting; /* KILLING: nobody was ever told of it, as far as its row knows */
@@ -96,6 +100,8 @@ struct life {
         uint64_t cpu_us, cpu_at_us; /* last sample of its CPU time, and when (monotonic) */
 };
 
+#define LIVES_STOPPED_MAX 1024u
+
 struct lives_options {
         struct loop *loop;
         struct store *store;
@@ -104,6 +110,7 @@ struct lives_options {
         struct engine_link *engine;
         struct durable *durable;
         struct refs *refs;
+        struct ended *ended;
         json_t *(*route)(const struct sandbox *s, void *arg); /* how edges see it; new reference */
         /* What the engine needs to begin s, with the memory of its checkpoint or without; s->env is in it. */
         int (*plan)(const struct sandbox *s, bool with_memory, json_t **ret, void *arg, struct err *err);
@@ -130,6 +137,11 @@ struct lives {
         struct engine_call list; /* asked again to collect what is left over */
         struct engine_call lose; /* checkpoints and layers that nobody knows */
         struct list strangers;   /* struct stranger, owned: reconcile.c */
+        struct {                 /* those that ran when the machine stopped: the last of them, for whoever asks */
+                const struct team *team;
+                char id[SANDBOX_ID_MAX];
+        } stopped[LIVES_STOPPED_MAX];
+        size_t stopped_count; /* of all since we were started */
 };
 
 /* Real time, after a look whether it was set: whatever is compared with ends, or becomes one, comes from here. */
@@ -139,6 +151,9 @@ void lives_done(struct lives *ls);                                              
 
 struct life *lives_find(const struct lives *ls, const char *id);                          /* any state; or NULL */
 struct life *lives_find_of(const struct lives *ls, const char *id, const struct team *t); /* and not STARTING */
+
+/* Is it gone because it was running when the machine stopped?  As far as it is remembered. */
+bool lives_has_stopped(const struct lives *ls, const char *id, const struct team *t);
 
 /* ---- starting: life_start.c ---- */
 

@@ -16,12 +16,17 @@
  * Moved aside (engine/lost.h): this store did not make it, or has forgotten it; so it is not this store's to delete.  Likewise
  * checkpoints and layers that nobody knows.
  *
+ * "ended" at the engine: as "nothing", but files are left that were neither at rest nor alive when the engine or the machine
+ * started, and stay until the row is gone, on disk.  A row PAUSED is then one that the machine stopped before it could say
+ * RUNNING: the sandbox is gone, too, unless the row has all it needs (a new upper directory).
+ *
  * "busy" at the engine: a worker of the last engine is at it; the fact "settled" comes, or "exited". */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "base/log.h"
+#include "control/ended.h"
 #include "control/feed.h"
 #include "control/life.h"
 #include "control/refs.h"
@@ -32,7 +37,7 @@
 static const struct err restarted = {
         .kind = ERR_UNAVAILABLE, .msg = "the engine restarted in the middle of it, and nothing has changed: try again"};
 
-enum found { FOUND_NOTHING, FOUND_RUNNING, FOUND_PAUSED, FOUND_BUSY };
+enum found { FOUND_NOTHING, FOUND_RUNNING, FOUND_PAUSED, FOUND_ENDED, FOUND_BUSY };
 
 static enum found found_of(const json_t *entry)
 {
@@ -42,6 +47,8 @@ static enum found found_of(const json_t *entry)
                 return FOUND_NOTHING;
         if (!state || strcmp(state, "running") == 0)
                 return FOUND_RUNNING;
+        if (strcmp(state, "ended") == 0)
+                return FOUND_ENDED;
         return strcmp(state, "paused") == 0 ? FOUND_PAUSED : FOUND_BUSY;
 }
 
@@ -246,6 +253,8 @@ static void on_paused(struct life *l, const json_t *entry)
                 break;
         case SANDBOX_PAUSED: compare_rest(l, entry); break;
         case SANDBOX_RESUMING:
+                if (entry && l->sandbox.upper_kept && !same_checkpoint(l, entry))
+                        take_rest(l, entry); /* its memory is used up */
                 life_now_paused(l, l->was_started_ns ? l->was_started_ns : l->sandbox.started_ns,
                                 l->was_end_ns ? l->was_end_ns : lives_now(l->lives), &restarted);
                 break;
@@ -279,12 +288,32 @@ static void on_nothing(struct life *l)
         }
 }
 
+static void on_ended(struct life *l, const json_t *entry)
+{
+        bool is_at_rest = l->sandbox.state == SANDBOX_PAUSED || l->sandbox.state == SANDBOX_RESUMING;
+        struct life_row row = life_row_of(l);
+        struct err err;
+
+        if (is_at_rest &&
+            !l->sandbox.upper_kept) { /* as its row says; what began on a new upper directory is in the way */
+                row.state = SANDBOX_PAUSED;
+                (void)life_record_fact(l, &row, &err);
+                if (l->sandbox.state == SANDBOX_RESUMING)
+                        life_go(l, SANDBOX_PAUSED);
+                life_go(l, SANDBOX_SHIFTING);
+                life_end_first(l);
+        } else if (json_is_true(json_object_get(entry, "rebooted")))
+                life_stopped(l);
+        else
+                life_exited(l);
+}
+
 /* A paused one that was being copied or rolled back when the link was lost. */
 static void end_shift(struct life *l, const json_t *entry)
 {
         life_drop_sealing(l);
         life_go(l, SANDBOX_PAUSED);
-        if (entry)
+        if (found_of(entry) == FOUND_PAUSED)
                 compare_rest(l, entry);
         life_give_image(l, &restarted);
         if (l->sandbox.state == SANDBOX_PAUSED)
@@ -315,7 +344,7 @@ static void put_right(struct life *l, const json_t *entry)
         }
         /* Waiting for the disk, or not sent yet: what leaves is sent after this. */
         timer_clear(&l->retry);
-        if (l->step == STEP_SYNC || engine_call_is_started(&l->call) || l->sandbox.state == SANDBOX_STARTING)
+        if (durable_is_waiting(&l->synced) || engine_call_is_started(&l->call) || l->sandbox.state == SANDBOX_STARTING)
                 return;
         if (l->sandbox.state == SANDBOX_ROLLING_BACK || l->ends_first)
                 life_end_first(l);
@@ -327,6 +356,8 @@ static void put_right(struct life *l, const json_t *entry)
                 on_running(l);
         else if (found == FOUND_PAUSED)
                 on_paused(l, entry);
+        else if (found == FOUND_ENDED)
+                on_ended(l, entry);
         else
                 on_nothing(l);
 }
@@ -342,6 +373,8 @@ static void mark_listed(struct lives *ls, const json_t *sandboxes)
 
                 if (l && l->sandbox.state != SANDBOX_STARTING)
                         l->listed = v;
+                else if (!l && sandbox_id_is_valid(str_of(id)) && found_of(v) == FOUND_ENDED)
+                        ended_drop(ls->o.ended, id);
                 else if (!l && sandbox_id_is_valid(str_of(id)))
                         lives_lose(ls, id, "no row of the store names it");
         }

@@ -179,6 +179,20 @@ static void finish_seal(struct guest *s, int dir)
                 log_error("still.stale", "sandbox=%s error=\"%s\"", s->record.id, err.msg);
 }
 
+/* It is at rest on disk: with all that its still.json says? */
+static void look_at_rest(struct guest *s, int dir)
+{
+        struct engine *e = s->engine;
+        enum woken woken = e->woken < 0 ? WOKEN_NOT : woken_find(e->woken, s->still.checkpoint, e->boot_id);
+        struct err err = {0};
+
+        finish_seal(s, dir);
+        if (woken == WOKEN_BEFORE)
+                give_up_memory(s, dir);
+        else if (woken == WOKEN_NOW && woken_unmark(e->woken, s->still.checkpoint, &err) < 0)
+                log_error("woken.stale", "sandbox=%s error=\"%s\"", s->record.id, err.msg);
+}
+
 /* BUSY -> what the disk says: at rest, or running, or (negative) nothing that could be kept. */
 static int settle(struct guest *s, struct err *err)
 {
@@ -193,10 +207,12 @@ static int settle(struct guest *s, struct err *err)
                 return err_sys(err, dir, "open");
         s->still = (struct still){0};
         is_at_rest = still_read(dir, s->record.id, &s->still, &why) == 0;
+        if (is_at_rest && s->still.boot_id[0] && strcmp(s->still.boot_id, e->boot_id) != 0) {
+                (void)err_set(&why, ERR_NOT_FOUND, "it was being copied when the machine stopped");
+                is_at_rest = false;
+        }
         if (is_at_rest)
-                finish_seal(s, dir);
-        if (is_at_rest && woken_before(e->woken, s->still.checkpoint, e->boot_id))
-                give_up_memory(s, dir);
+                look_at_rest(s, dir);
         if (half.checkpoint[0] && !shelf_has(e, half.checkpoint))
                 (void)rest_drop(e, e->checkpoints_dir, half.checkpoint);
         if (!is_at_rest && why.kind != ERR_NOT_FOUND) { /* its files are there, that much is sure */
@@ -227,6 +243,21 @@ static void find_processes(struct guest *s)
                 cgroups_kill(&s->engine->cgroups, s->record.slot);
 }
 
+/* Is this not the boot in which it ran?  Without a record that can be read it is not known to be. */
+static bool was_rebooted(const struct guest *s)
+{
+        AUTO_CLOSE int dir = sys_open_dir(s->engine->sandboxes_dir, s->record.id);
+        struct err err = {0};
+        struct record r;
+        bool is_this;
+
+        if (dir < 0 || record_read(dir, &r, &err) < 0)
+                return true;
+        is_this = strcmp(r.boot_id, s->engine->boot_id) == 0;
+        record_done(&r);
+        return !is_this;
+}
+
 /* Nothing of it could be taken over.  -ENOENT, and only that: because it is known to be dead, or never began.  Whatever else
  * was in the way may pass, and then its files are all there is of it. */
 static void part_with(struct guest *s, int r, const struct err *err)
@@ -239,7 +270,13 @@ static void part_with(struct guest *s, int r, const struct err *err)
                 (void)snprintf(n->why, sizeof(n->why), "%.*s", (int)sizeof(n->why) - 1, err->msg);
                 s->lost = n;
         }
-        guest_end(s); /* with what lives of it */
+        if (n || s->death.loop) {
+                guest_tell(s, "exited");
+                guest_end(s); /* with what lives of it */
+                return;
+        }
+        s->was_rebooted = was_rebooted(s);
+        guest_exited(s);
 }
 
 void adopt_settle(struct guest *s)
@@ -259,7 +296,6 @@ void adopt_settle(struct guest *s)
         r = settle(s, &err);
         if (r < 0) {
                 log_warn("sandbox.lost", "sandbox=%s error=\"%s\"", s->record.id, err.msg);
-                guest_tell(s, "exited");
                 part_with(s, r, &err);
                 return;
         }
@@ -337,7 +373,7 @@ int adopt_all(struct engine *e, struct err *err)
                 else if (adopt_one(e, entry->d_name, &why) == 0)
                         log_info("sandbox.adopted", "sandbox=%s", entry->d_name);
                 else
-                        log_info("sandbox.discarded", "sandbox=%s reason=\"%s\"", entry->d_name, why.msg);
+                        log_info("sandbox.ended", "sandbox=%s reason=\"%s\"", entry->d_name, why.msg);
         }
         return 0;
 }

@@ -37,10 +37,10 @@ static void answer_failed(struct work *w, const struct err *err)
 static void goes_on(struct guest *s, bool is_orphan)
 {
         guest_go(s, GUEST_RUNNING);
-        if (s->is_dead && !s->is_doomed)
-                guest_tell(s, "exited");
-        if (s->is_dead || s->is_doomed)
+        if (s->is_doomed)
                 guest_end(s);
+        else if (s->is_dead)
+                guest_exited(s);
         else if (is_orphan)
                 guest_tell(s, "settled"); /* who came instead was told that it is busy */
 }

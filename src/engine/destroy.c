@@ -107,6 +107,8 @@ static int end_sandboxes(int data, struct err *err)
         struct ending e = {.proc_dir = proc_dir};
         int r = adopt_boot_id(data, e.boot_id);
 
+        (void)syncfs(
+                data); /* rows in the store before the files they are about: a power cut must find both, or only files */
         if (r < 0 || proc_dir < 0)
                 return err_sys(err, r < 0 ? r : -EIO, "read boot id");
         if (sandboxes >= 0) {

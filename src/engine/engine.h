@@ -22,7 +22,8 @@ struct engine {
         struct loop *loop;
         struct io supervisor; /* its pidfd */
         int data_dir, sandboxes_dir, trash_dir, layers_dir, proc_dir, host_netns, envd_binary;
-        int woken; /* woken.h */
+        int woken;           /* woken.h */
+        uint64_t woken_turn; /* of the next mark */
         int checkpoints_dir, sealed_dir, envd_dir, lost_dir;
         struct timer lost_timer; /* lost.h */
         char envd_hash[RECORD_HASH_MAX];

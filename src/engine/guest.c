@@ -23,14 +23,16 @@
 static const unsigned guest_may[] = {
         [GUEST_WAITING] = TO(GUEST_STARTING) | TO(GUEST_WAKING) | TO(GUEST_RESTING) | TO(GUEST_BUSY) | TO(GUEST_ENDING),
         [GUEST_STARTING] = TO(GUEST_RUNNING) | TO(GUEST_LEAVING) | TO(GUEST_ENDING),
-        [GUEST_RUNNING] = TO(GUEST_PAUSING) | TO(GUEST_COPYING) | TO(GUEST_ENDING),
+        [GUEST_RUNNING] = TO(GUEST_PAUSING) | TO(GUEST_COPYING) | TO(GUEST_ENDED) | TO(GUEST_ENDING),
         [GUEST_COPYING] = TO(GUEST_RUNNING) | TO(GUEST_BUSY) | TO(GUEST_ENDING),
-        [GUEST_PAUSING] = TO(GUEST_RUNNING) | TO(GUEST_LEAVING) | TO(GUEST_WARM) | TO(GUEST_BUSY) | TO(GUEST_ENDING),
+        [GUEST_PAUSING] = TO(GUEST_RUNNING) | TO(GUEST_LEAVING) | TO(GUEST_WARM) | TO(GUEST_BUSY) | TO(GUEST_ENDED) |
+                          TO(GUEST_ENDING),
         [GUEST_LEAVING] = TO(GUEST_RESTING) | TO(GUEST_ENDING),
         [GUEST_RESTING] = TO(GUEST_WAITING) | TO(GUEST_WAKING) | TO(GUEST_ENDING),
         [GUEST_WARM] = TO(GUEST_LEAVING) | TO(GUEST_WAKING) | TO(GUEST_ENDING),
         [GUEST_WAKING] = TO(GUEST_RUNNING) | TO(GUEST_RESTING) | TO(GUEST_LEAVING) | TO(GUEST_BUSY) | TO(GUEST_ENDING),
-        [GUEST_BUSY] = TO(GUEST_RUNNING) | TO(GUEST_LEAVING) | TO(GUEST_RESTING) | TO(GUEST_ENDING),
+        [GUEST_BUSY] = TO(GUEST_RUNNING) | TO(GUEST_LEAVING) | TO(GUEST_RESTING) | TO(GUEST_ENDED) | TO(GUEST_ENDING),
+        [GUEST_ENDED] = TO(GUEST_ENDING),
         [GUEST_ENDING] = 0,
 };
 
@@ -83,6 +85,8 @@ static int find_resting(struct engine *e, const struct plan_create *plan, struct
                 return err_set(err, ERR_GONE, "sandbox %s is not at rest here", plan->id);
         if (!s)
                 return guest_add(e, plan->id, ret, err);
+        if (s->state == GUEST_ENDED && plan->is_upper_kept)
+                return err_set(err, ERR_GONE, "sandbox %s has ended", plan->id);
         if ((s->state != GUEST_RESTING && s->state != GUEST_WARM) || s->work)
                 return err_set(err, ERR_CONFLICT, "sandbox %s exists", plan->id);
         if (plan->is_upper_kept && s->still.sealed[0])
@@ -269,21 +273,44 @@ static void bury(struct guest *s)
         loop_post(e->loop, &s->free_task);
 }
 
-/* The same, but what is at rest of it stays. */
-static void lie_down(struct guest *s)
+/* Of its record only the name remains. */
+static void forget_record(struct guest *s)
 {
-        struct engine *e = s->engine;
-        AUTO_CLOSE int dir = sys_open_dir(e->sandboxes_dir, s->record.id);
         struct record none = {0};
 
-        let_go(s);
-        if (dir >= 0)
-                (void)record_remove(dir); /* with still.json beside it, it would say nothing */
         memcpy(none.id, s->record.id, sizeof(none.id));
         memcpy(none.boot_id, s->record.boot_id, sizeof(none.boot_id));
         record_done(&s->record);
         s->record = none;
         s->is_dead = s->was_resting = false;
+}
+
+void guest_exited(struct guest *s)
+{
+        struct err err = {0};
+
+        if (s->state == GUEST_RUNNING || s->state == GUEST_COPYING)
+                s->engine->alive--;
+        log_info("sandbox.exited", "sandbox=%s", s->record.id);
+        let_go(s);
+        forget_record(s);
+        guest_go(s, GUEST_ENDED);
+        guest_tell(s, "exited");
+        answer_waiting(s);
+        (void)err_set(&err, ERR_GONE, "sandbox %s has ended", s->record.id);
+        deferred_fail(s, &err);
+}
+
+/* The same, but what is at rest of it stays. */
+static void lie_down(struct guest *s)
+{
+        struct engine *e = s->engine;
+        AUTO_CLOSE int dir = sys_open_dir(e->sandboxes_dir, s->record.id);
+
+        let_go(s);
+        if (dir >= 0)
+                (void)record_remove(dir); /* with still.json beside it, it would say nothing */
+        forget_record(s);
         guest_go(s, GUEST_RESTING);
         log_info("sandbox.rests", "sandbox=%s", s->record.id);
         answer_waiting(s);
@@ -298,6 +325,7 @@ static void on_death(struct io *io, uint32_t events)
         (void)events;
         switch (s->state) {
         case GUEST_WAITING:
+        case GUEST_ENDED:
         case GUEST_RESTING: assert(0 && "it has no process that is watched"); break;
         case GUEST_STARTING:
                 (void)err_set(&err, ERR_INTERNAL, "envd ended while starting");
@@ -312,12 +340,7 @@ static void on_death(struct io *io, uint32_t events)
                 return;
         case GUEST_WARM: /* its image is on disk */ guest_go(s, GUEST_LEAVING); break;
         case GUEST_LEAVING: break;
-        case GUEST_RUNNING:
-                guest_go(s, GUEST_ENDING);
-                s->engine->alive--;
-                log_info("sandbox.exited", "sandbox=%s", s->record.id);
-                guest_tell(s, "exited");
-                break;
+        case GUEST_RUNNING: guest_exited(s); return;
         case GUEST_ENDING: log_info("sandbox.ended", "sandbox=%s", s->record.id); break;
         }
         if (s->state == GUEST_LEAVING)

@@ -11,6 +11,8 @@
  *     RUNNING --> COPYING --> RUNNING    it stands still for a part of it, and can be dialled all the time
  *
  * RESTING may also lead to WAITING (a cold start on the files it left).  WARM leads to LEAVING when its memory is wanted.
+ * A sandbox whose processes ended by themselves, or with the machine, is ENDED: its directory stays until control says that
+ * its row is gone, on disk ("drop"), since a power cut could bring a row back that says "paused".
  * PAUSING, COPYING and WAKING are the work of a worker process (vault.h); BUSY is a sandbox at which a worker is that we did not
  * start, or that died: when it is over, the disk says what is (adopt.h).
  *
@@ -41,6 +43,7 @@ enum guest_state {
         GUEST_WARM,
         GUEST_WAKING,
         GUEST_BUSY,
+        GUEST_ENDED, /* only this struct, and files */
         GUEST_ENDING,
 };
 
@@ -54,6 +57,7 @@ struct guest {
         bool has_rules;       /* in the packet filter */
         bool is_dead;         /* died while a worker was at it */
         bool is_doomed;       /* to be ended as soon as the worker at it is done */
+        bool was_rebooted;    /* ENDED: it was running when the machine stopped */
         bool was_resting;     /* being made from what is at rest: a failure leads back there */
         struct start *start;  /* owned; while WAITING or STARTING */
         struct work *work;    /* owned; the job a worker has */
@@ -84,5 +88,6 @@ int guest_set_net(struct guest *s, struct plan_net *net /* taken on success */, 
 int guest_save(struct guest *s, struct err *err);          /* its record, after a change */
 void guest_leave(struct guest *s);                         /* it is at rest: end its processes, if there are any */
 void guest_end(struct guest *s);                           /* without an answer */
+void guest_exited(struct guest *s);                        /* its processes are gone and nobody asked for that: told */
 void guest_tell(const struct guest *s, const char *event); /* a fact: exited, settled */
 void guest_answer_at_end(struct guest *s, struct ask *a, const struct err *err);

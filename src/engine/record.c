@@ -82,7 +82,7 @@ int record_read(int dir, struct record *ret, struct err *err)
         if (!text)
                 return err_sys(err, -ENOMEM, NAME);
         n = sys_read_at(dir, NAME, text, TEXT_MAX);
-        if (n == -ENOENT)
+        if (n == -ENOENT || n == 0) /* it is not flushed: a power cut may leave the name alone */
                 return err_set(err, ERR_NOT_FOUND, "there is no " NAME);
         if (n < 0)
                 return err_sys(err, (int)n, NAME);

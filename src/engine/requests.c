@@ -32,7 +32,7 @@ static struct guest *find_running(struct engine *e, const json_t *msg, bool or_c
         s = guest_find(e, json_string_value(id));
         if (s && (s->state == GUEST_RUNNING || (or_copying && s->state == GUEST_COPYING)))
                 return s;
-        if (!s || s->state == GUEST_ENDING)
+        if (!s || s->state == GUEST_ENDED || s->state == GUEST_ENDING)
                 (void)err_set(err, ERR_GONE, "there is no sandbox %s", json_string_value(id));
         else
                 (void)err_set(err, ERR_CONFLICT, "sandbox %s does not run", json_string_value(id));
@@ -87,6 +87,7 @@ static const char *state_name(const struct guest *s)
         case GUEST_BUSY: return "busy";
         case GUEST_WAITING:
         case GUEST_STARTING: return s->was_resting ? "busy" : NULL; /* else nobody was told of it yet */
+        case GUEST_ENDED: return "ended";
         case GUEST_ENDING: break;
         }
         return NULL;
@@ -101,6 +102,8 @@ static json_t *describe(const struct guest *s)
         if (s->state == GUEST_RUNNING)
                 return json_pack("{s:s,s:s,s:i,s:I}", "id", s->record.id, "state", state, "pid", (int)s->record.pid,
                                  "started_ns", (json_int_t)s->record.started_ns);
+        if (s->state == GUEST_ENDED)
+                return json_pack("{s:s,s:s,s:b}", "id", s->record.id, "state", state, "rebooted", s->was_rebooted);
         if (strcmp(state, "paused") != 0)
                 return json_pack("{s:s,s:s}", "id", s->record.id, "state", state);
         return json_pack("{s:s,s:s,s:s*,s:s*}", "id", s->record.id, "state", state, "checkpoint",
@@ -212,7 +215,7 @@ static int op_seal(struct engine *e, const json_t *msg, struct ask *a, struct er
         if (!layer)
                 return err_set(err, ERR_INVALID, "layer: not an id");
         s = id ? guest_find(e, id) : NULL;
-        if (!s)
+        if (!s || s->state == GUEST_ENDED)
                 return err_set(err, ERR_GONE, "no such sandbox");
         if (s->state == GUEST_WARM)
                 guest_leave(s);
@@ -250,6 +253,23 @@ static int drop_listed(struct engine *e, int dir, const json_t *list, bool (*is_
         return list && !json_is_array(list) ? -EINVAL : 0;
 }
 
+/* Sandboxes that ended by themselves and are in nobody's store any more, on disk. */
+static int drop_ended(struct engine *e, const json_t *list, bool do_it)
+{
+        for (size_t i = 0; i < json_array_size(list); i++) {
+                const json_t *v = json_array_get(list, i);
+                struct guest *s;
+
+                if (!json_is_string(v) ||
+                    !sandbox_id_is_valid((struct str){json_string_value(v), json_string_length(v)}))
+                        return -EINVAL;
+                s = do_it ? guest_find(e, json_string_value(v)) : NULL;
+                if (s && s->state == GUEST_ENDED)
+                        guest_end(s);
+        }
+        return list && !json_is_array(list) ? -EINVAL : 0;
+}
+
 static int op_drop(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
 {
         const json_t *checkpoints = json_object_get(msg, "checkpoints"), *layers = json_object_get(msg, "layers");
@@ -260,9 +280,10 @@ static int op_drop(struct engine *e, const json_t *msg, struct ask *a, struct er
                 return err_sys(err, -ENOMEM, "drop");
         for (int do_it = 0; do_it < 2; do_it++) /* all is checked before anything goes */
                 if (drop_listed(e, e->checkpoints_dir, checkpoints, checkpoint_id_is_valid, do_it ? left : NULL) < 0 ||
-                    drop_listed(e, e->sealed_dir, layers, sealed_id_is_valid, do_it ? left : NULL) < 0) {
+                    drop_listed(e, e->sealed_dir, layers, sealed_id_is_valid, do_it ? left : NULL) < 0 ||
+                    drop_ended(e, json_object_get(msg, "sandboxes"), do_it) < 0) {
                         json_decref(left);
-                        return err_set(err, ERR_INVALID, "checkpoints, layers: not lists of ids");
+                        return err_set(err, ERR_INVALID, "checkpoints, layers, sandboxes: not lists of ids");
                 }
         ask_ok(a, json_pack("{s:o}", "left", left), -1);
         return 0;

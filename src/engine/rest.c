@@ -1,9 +1,11 @@
 #include "engine/rest.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -12,6 +14,7 @@
 #include "engine/trash.h"
 #include "engine/warm.h"
 #include "engine/work.h"
+#include "sys/fs.h"
 
 /* ------------------------------------------------------------- to rest */
 
@@ -21,10 +24,12 @@ static void runs_on(struct work *w, const struct err *err)
 
         log_warn("sandbox.awake", "sandbox=%s error=\"%s\"", s->record.id, err->msg);
         work_fail(w, err);
-        if (s->is_dead && !s->is_doomed)
-                guest_tell(s, "exited");
-        if (s->is_dead || s->is_doomed) {
+        if (s->is_doomed) {
                 guest_end(s);
+                return;
+        }
+        if (s->is_dead) {
+                guest_exited(s);
                 return;
         }
         guest_go(s, GUEST_RUNNING);
@@ -117,16 +122,29 @@ void rest_pause(struct guest *s, const char *checkpoint, bool is_durable, const 
 
 /* ------------------------------------------------------------- at rest */
 
+/* Its worker died: what still.json says counts. */
+static bool is_sealed_all_the_same(const struct work *w)
+{
+        const struct engine *e = w->guest->engine;
+        AUTO_CLOSE int dir = sys_open_dir(e->sandboxes_dir, w->guest->record.id);
+        struct err err = {0};
+        struct still now;
+
+        return dir >= 0 && still_read(dir, w->guest->record.id, &now, &err) == 0 &&
+               strcmp(now.sealed, w->still.sealed) == 0 &&
+               faccessat(e->sealed_dir, now.sealed, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 static void on_sealed(struct work *w, const json_t *answer, const struct err *err, int *fds, size_t nfds)
 {
         struct guest *s = w->guest;
 
         (void)fds, (void)nfds;
-        if (err->kind == ERR_NONE) {
+        if (err->kind == ERR_NONE || (!answer && is_sealed_all_the_same(w))) {
                 memcpy(s->still.sealed, w->still.sealed, sizeof(s->still.sealed));
-                ask_ok(TAKE_PTR(w->ask), json_pack("{s:O}", "bytes", json_object_get(answer, "bytes")), -1);
+                ask_ok(TAKE_PTR(w->ask), json_pack("{s:O*}", "bytes", json_object_get(answer, "bytes")), -1);
         } else
-                ask_fail(TAKE_PTR(w->ask), err); /* a worker that died: asked again, it is done or is not */
+                ask_fail(TAKE_PTR(w->ask), err);
         if (s->is_doomed)
                 guest_end(s);
 }

@@ -85,7 +85,7 @@ static int open_dirs(struct engine *e, struct err *err)
             (r = open_or_make(e->data_dir, LOST_DIR, 0700, &e->lost_dir, err)) < 0 ||
             (r = open_or_make(e->data_dir, "envd", 0700, &e->envd_dir, err)) < 0)
                 return r;
-        if (woken_open(e->data_dir, &e->woken, &why) < 0)
+        if (woken_open(e->data_dir, &e->woken, &e->woken_turn, &why) < 0)
                 log_warn("woken.missing", "error=\"%s\", waiting for the journal instead", why.msg);
         (void)sys_spread_dirs(e->sandboxes_dir); /* where that is no wish one can have, it needs no granting */
         return open_layers(e, err);
@@ -156,7 +156,7 @@ static void on_marked(struct helper *h, const void *p, size_t n, int *fds, size_
         struct guest *s = n == sizeof(*o) ? guest_find(e, o->id) : NULL;
 
         (void)fds, (void)nfds;
-        if (s && s->rousing && s->record.slot == o->slot)
+        if (s && s->rousing && strcmp(s->still.checkpoint, o->checkpoint) == 0)
                 wake_roused(s, o->result);
 }
 
@@ -169,7 +169,7 @@ static void on_marker_gone(struct helper *h)
                 struct guest *s = slot->value;
 
                 if (s->rousing)
-                        wake_roused(s, woken_mark(e->woken, s->record.slot, s->still.checkpoint, e->boot_id, NULL));
+                        wake_roused(s, woken_mark(e->woken, e->woken_turn++, s->still.checkpoint, e->boot_id, NULL));
         }
 }
 

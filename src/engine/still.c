@@ -28,8 +28,9 @@ static int write_where_it_was(int dir, const char *text, bool is_durable)
 int still_write(int dir, const char *id, const struct still *s, bool is_durable, struct err *err)
 {
         AUTO_FREE char *text = NULL;
-        json_t *obj = json_pack("{s:s,s:s?,s:s?}", "id", id, "checkpoint", s->checkpoint[0] ? s->checkpoint : NULL,
-                                "sealed", s->sealed[0] ? s->sealed : NULL);
+        json_t *obj =
+                json_pack("{s:s,s:s?,s:s?,s:s*}", "id", id, "checkpoint", s->checkpoint[0] ? s->checkpoint : NULL,
+                          "sealed", s->sealed[0] ? s->sealed : NULL, "boot_id", s->boot_id[0] ? s->boot_id : NULL);
         int r;
 
         text = json_dumps(obj, JSON_COMPACT);
@@ -56,6 +57,19 @@ static bool take_id(const json_t *obj, const char *key, bool (*is_valid)(struct 
         return true;
 }
 
+static bool take_boot(const json_t *obj, char out[SYS_BOOT_ID_MAX])
+{
+        const json_t *v = json_object_get(obj, "boot_id");
+        size_t n = json_string_length(v);
+
+        if (!v)
+                return true;
+        if (!json_is_string(v) || n >= SYS_BOOT_ID_MAX)
+                return false;
+        memcpy(out, json_string_value(v), n + 1);
+        return true;
+}
+
 int still_read(int dir, const char *id, struct still *ret, struct err *err)
 {
         char text[TEXT_MAX];
@@ -72,7 +86,7 @@ int still_read(int dir, const char *id, struct still *ret, struct err *err)
         obj = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
         whose = json_string_value(json_object_get(obj, "id"));
         is_good = whose && strcmp(whose, id) == 0 && take_id(obj, "checkpoint", checkpoint_id_is_valid, s.checkpoint) &&
-                  take_id(obj, "sealed", sealed_id_is_valid, s.sealed);
+                  take_id(obj, "sealed", sealed_id_is_valid, s.sealed) && take_boot(obj, s.boot_id);
         json_decref(obj);
         if (!is_good)
                 return err_set(err, ERR_INVALID, NAME ": not what was written");

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "model/ids.h"
+#include "sys/proc.h"
 
 struct err;
 
@@ -14,6 +15,9 @@ struct err;
 struct still {
         char checkpoint[CHECKPOINT_ID_MAX]; /* its memory; "": only its files are kept */
         char sealed[SEALED_ID_MAX];         /* the layer that was its upper directory; "": it has that still */
+        /* The boot in which it was put there without waiting for the disk: in another one what it names may not be whole.
+         * "": all of it was on disk before. */
+        char boot_id[SYS_BOOT_ID_MAX];
 };
 
 int still_write(int dir /* sandboxes/<id> */, const char *id, const struct still *s, bool is_durable, struct err *err);

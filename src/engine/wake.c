@@ -158,30 +158,33 @@ static void rest_again(struct guest *s, const struct err *err)
 
         log_warn("sandbox.failed", "sandbox=%s error=\"%s\"", s->record.id, err->msg);
         if (dir < 0 || still_write(dir, s->record.id, &s->still, true, &why) < 0 ||
-            (s->engine->woken >= 0 && woken_mark(s->engine->woken, s->record.slot, "", "", &why) < 0))
+            (s->engine->woken >= 0 && woken_unmark(s->engine->woken, s->still.checkpoint, &why) < 0))
                 log_error("sandbox.lost", "sandbox=%s error=\"%s\"", s->record.id, why.msg);
         guest_answer_at_end(s, TAKE_PTR(s->rousing), err);
         guest_leave(s);
 }
 
-/* That it moves is on disk: now it may. */
+/* That it moves is on disk: now it may.  The order is that of woken.h, and a crash at any point of it leaves it at rest, or
+ * running. */
 void wake_roused(struct guest *s, int result)
 {
         struct engine *e = s->engine;
-        AUTO_CLOSE int dir = -1;
+        AUTO_CLOSE int dir = sys_open_dir(e->sandboxes_dir, s->record.id);
         struct err err = {0};
 
         if (result == 0)
-                result = s->is_dead ? -ESRCH : cgroups_freeze(&e->cgroups, s->record.slot, false);
+                result = s->is_dead ? -ESRCH : dir < 0 ? dir : still_remove(dir);
+        if (result == 0 && e->woken < 0)
+                result = woken_flush(dir, NULL);
+        if (result == 0)
+                result = cgroups_freeze(&e->cgroups, s->record.slot, false);
         if (result < 0) {
                 (void)err_sys(&err, result, "thaw sandbox %s", s->record.id);
                 rest_again(s, &err);
                 return;
         }
         is_running(s, TAKE_PTR(s->rousing), s->roused_us, "warm", NULL);
-        dir = sys_open_dir(e->sandboxes_dir, s->record.id);
-        if (dir >= 0)
-                (void)rest_drop(e, dir, REMAPS_DIR);
+        (void)rest_drop(e, dir, REMAPS_DIR);
 }
 
 /* Nobody inside has to be told: it never was anything else, and its connections of before were closed by their other ends.
@@ -189,27 +192,20 @@ void wake_roused(struct guest *s, int result)
 static int thaw(struct guest *s, struct plan_create *plan, struct ask *a, struct err *err)
 {
         struct engine *e = s->engine;
-        AUTO_CLOSE int dir = sys_open_dir(e->sandboxes_dir, s->record.id);
-        struct woken_order o = {.slot = s->record.slot};
-        int r;
+        struct woken_order o = {.turn = e->woken_turn++};
+        int r = guest_set_net(s, &plan->net, err);
 
-        if (dir < 0)
-                return err_sys(err, dir, "open directory of sandbox %s", s->record.id);
-        r = guest_set_net(s, &plan->net, err);
         if (r < 0)
                 return r;
         warm_forget(s);
-        r = still_remove(dir);
-        if (r < 0)
-                return err_sys(err, r, "thaw sandbox %s", s->record.id);
         s->rousing = a;
         s->roused_us = clock_mono_us();
         memcpy(o.id, s->record.id, sizeof(o.id));
         memcpy(o.checkpoint, s->still.checkpoint, sizeof(o.checkpoint));
         if (e->woken < 0)
-                wake_roused(s, woken_flush(dir, NULL));
+                wake_roused(s, 0);
         else if (helper_send(&e->marker, &o, sizeof(o), NULL, 0) < 0) /* no marker: wait for the disk ourselves */
-                wake_roused(s, woken_mark(e->woken, o.slot, o.checkpoint, e->boot_id, NULL));
+                wake_roused(s, woken_mark(e->woken, o.turn, o.checkpoint, e->boot_id, NULL));
         return 0;
 }
 
@@ -241,8 +237,9 @@ static int begin(struct guest *s, struct plan_create *plan, struct ask *a, struc
         if ((r = take_slot(s, err)) < 0 || (r = make_dir(s, err)) < 0)
                 return r;
         w = work_create(s,
-                        json_pack("{s:s,s:o,s:i,s:I,s:b}", "op", "wake", "plan", plan_encode(plan), "slot",
-                                  (int)s->record.slot, "uid_base", (json_int_t)s->record.uid_base, "fresh",
+                        json_pack("{s:s,s:o,s:i,s:I,s:I,s:b}", "op", "wake", "plan", plan_encode(plan), "slot",
+                                  (int)s->record.slot, "uid_base", (json_int_t)s->record.uid_base, "turn",
+                                  (json_int_t)s->engine->woken_turn++, "fresh",
                                   fresh_has(&s->engine->fresh, plan->checkpoint, clock_mono_us())),
                         a);
         if (!w)

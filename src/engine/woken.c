@@ -10,13 +10,15 @@
 
 #include "base/auto.h"
 #include "base/err.h"
+#include "base/str.h"
 #include "engine/helper.h"
-#include "engine/instance.h"
 #include "engine/worker.h"
 
 #define NAME "woken"
 #define BLOCK 512u /* written whole or not at all */
-#define SIZE ((off_t)SLOTS_MAX * BLOCK)
+#define BLOCKS 4096u
+#define SIZE ((off_t)BLOCKS * BLOCK)
+#define PENDING_MAX 256u /* turns that workers of the last engine may have and did not use yet */
 
 static int fill(int fd)
 {
@@ -41,9 +43,42 @@ static int make(int data_dir)
         return r;
 }
 
-int woken_open(int data_dir, int *ret, struct err *err)
+/* "checkpoint boot turn"; false: an empty one. */
+static bool parse(const char block[BLOCK], struct str *checkpoint, struct str *boot_id, uint64_t *turn)
+{
+        struct str rest = {block, strnlen(block, BLOCK)}, number;
+
+        return str_cut(&rest, ' ', checkpoint) && str_cut(&rest, ' ', boot_id) && str_cut(&rest, '\n', &number) &&
+               parse_u64(number, 0, UINT64_MAX, turn) == 0;
+}
+
+/* Until `each` says that it has seen enough. */
+static void each_block(int fd, bool (*each)(off_t at, const char block[BLOCK], void *arg), void *arg)
+{
+        char blocks[64 * BLOCK];
+        ssize_t n;
+
+        for (off_t at = 0; (n = pread(fd, blocks, sizeof(blocks), at)) > 0; at += n)
+                for (ssize_t i = 0; i + (ssize_t)BLOCK <= n; i += BLOCK)
+                        if (!each(at + i, blocks + i, arg))
+                                return;
+}
+
+static bool find_last(off_t at, const char block[BLOCK], void *arg)
+{
+        struct str checkpoint, boot_id;
+        uint64_t *last = arg, turn;
+
+        (void)at;
+        if (parse(block, &checkpoint, &boot_id, &turn) && turn > *last)
+                *last = turn;
+        return true;
+}
+
+int woken_open(int data_dir, int *ret, uint64_t *ret_turn, struct err *err)
 {
         struct stat st = {0};
+        uint64_t last = 0;
         int fd, r = 0;
 
         if (fstatat(data_dir, NAME, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_size < SIZE)
@@ -53,44 +88,72 @@ int woken_open(int data_dir, int *ret, struct err *err)
         fd = openat(data_dir, NAME, O_RDWR | O_DSYNC | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0)
                 return err_sys(err, -errno, "open " NAME);
+        each_block(fd, find_last, &last);
         *ret = fd;
+        *ret_turn = last + PENDING_MAX;
         return 0;
 }
 
-int woken_mark(int fd, unsigned slot, const char *checkpoint, const char *boot_id, struct err *err)
+static int write_block(int fd, off_t at, const char block[BLOCK], struct err *err)
+{
+        ssize_t n = pwrite(fd, block, BLOCK, at);
+
+        return n == (ssize_t)BLOCK ? 0 : err_sys(err, n < 0 ? -errno : -EIO, "write " NAME);
+}
+
+int woken_mark(int fd, uint64_t turn, const char *checkpoint, const char *boot_id, struct err *err)
 {
         char block[BLOCK] = "";
-        ssize_t n;
+
+        (void)snprintf(block, sizeof(block), "%s %s %llu\n", checkpoint, boot_id, (unsigned long long)turn);
+        return write_block(fd, (off_t)(turn % BLOCKS) * BLOCK, block, err);
+}
+
+struct search {
+        const char *checkpoint;
+        const char *boot_id;
+        enum woken found;
+        off_t at;
+};
+
+static bool find_checkpoint(off_t at, const char block[BLOCK], void *arg)
+{
+        struct search *s = arg;
+        struct str checkpoint, boot_id;
+        uint64_t turn;
+
+        if (!parse(block, &checkpoint, &boot_id, &turn) || !str_eq(checkpoint, str_of(s->checkpoint)))
+                return true;
+        s->found = str_eq(boot_id, str_of(s->boot_id)) ? WOKEN_NOW : WOKEN_BEFORE;
+        s->at = at;
+        return s->found != WOKEN_BEFORE;
+}
+
+static struct search search(int fd, const char *checkpoint, const char *boot_id)
+{
+        struct search s = {.checkpoint = checkpoint, .boot_id = boot_id};
 
         if (checkpoint[0])
-                (void)snprintf(block, sizeof(block), "%s %s\n", checkpoint, boot_id);
-        n = pwrite(fd, block, sizeof(block), (off_t)slot * BLOCK);
-        return n == (ssize_t)sizeof(block) ? 0 : err_sys(err, n < 0 ? -errno : -EIO, "write " NAME);
+                each_block(fd, find_checkpoint, &s);
+        return s;
+}
+
+enum woken woken_find(int fd, const char *checkpoint, const char *boot_id)
+{
+        return search(fd, checkpoint, boot_id).found;
+}
+
+int woken_unmark(int fd, const char *checkpoint, struct err *err)
+{
+        static const char empty[BLOCK];
+        struct search s = search(fd, checkpoint, "");
+
+        return s.found == WOKEN_NOT ? 0 : write_block(fd, s.at, empty, err);
 }
 
 int woken_flush(int dir, struct err *err)
 {
         return fsync(dir) < 0 ? err_sys(err, -errno, "flush its directory") : 0;
-}
-
-static bool is_of(const char block[BLOCK], const char *checkpoint, const char *boot_id)
-{
-        size_t n = strlen(checkpoint);
-
-        return memcmp(block, checkpoint, n) == 0 && block[n] == ' ' &&
-               strncmp(block + n + 1, boot_id, strlen(boot_id)) != 0;
-}
-
-bool woken_before(int fd, const char *checkpoint, const char *boot_id)
-{
-        char blocks[64 * BLOCK];
-        ssize_t n;
-
-        for (off_t at = 0; checkpoint[0] && (n = pread(fd, blocks, sizeof(blocks), at)) > 0; at += n)
-                for (ssize_t i = 0; i + (ssize_t)BLOCK <= n; i += BLOCK)
-                        if (is_of(blocks + i, checkpoint, boot_id))
-                                return true;
-        return false;
 }
 
 /* ------------------------------------------------------------- for those who must not block */
@@ -102,7 +165,7 @@ static _Noreturn void run_marker(const struct worker_conf *c, int sock)
         while (recv(sock, &o, sizeof(o), 0) == (ssize_t)sizeof(o)) {
                 struct err err = {0};
 
-                o.result = woken_mark(c->woken, o.slot, o.checkpoint, c->boot_id, &err);
+                o.result = woken_mark(c->woken, o.turn, o.checkpoint, c->boot_id, &err);
                 worker_point(c, "roused");
                 if (send(sock, &o, sizeof(o), MSG_NOSIGNAL) < 0)
                         break;

@@ -108,12 +108,12 @@ static int seal_as(const struct worker_conf *c, int dir, const char *id, struct 
         int r;
 
         (void)snprintf(s->sealed, sizeof(s->sealed), "%s", layer);
-        r = still_write(dir, id, s, false, err);
+        r = still_write(dir, id, s, !s->boot_id[0], err);
         if (r < 0)
                 return r;
         worker_point(c, "sealing");
         r = move_upper(c, dir, layer, err);
-        if (r < 0 && still_write(dir, id, &before, false, &why) < 0)
+        if (r < 0 && still_write(dir, id, &before, !s->boot_id[0], &why) < 0)
                 log_error("still.stale", "sandbox=%s error=\"%s\"", id, why.msg);
         return r;
 }

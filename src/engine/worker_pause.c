@@ -115,6 +115,8 @@ int worker_pause(const struct worker_conf *c, const json_t *job, struct worker_r
         p.origin = json_object_get(job, "origin");
         (void)snprintf(p.still.checkpoint, sizeof(p.still.checkpoint), "%s",
                        p.dump.checkpoint ? p.dump.checkpoint : "");
+        if (!p.dump.is_durable)
+                memcpy(p.still.boot_id, c->boot_id, sizeof(p.still.boot_id));
         p.dump.dir = sys_open_dir(c->sandboxes_dir, p.dump.id);
         if (p.dump.dir < 0)
                 return err_sys(err, p.dump.dir, "open directory of sandbox %s", p.dump.id);

@@ -37,6 +37,7 @@ struct waking {
         struct record record; /* as it will be */
         struct still still;   /* as it is at rest; so it shall be again if this fails */
         bool was_resting;
+        uint64_t turn;  /* of its mark: woken.h */
         bool is_fresh;  /* fresh.h */
         bool has_moved; /* its processes run, or may have run */
         int dir;        /* sandboxes/<id> */
@@ -127,8 +128,26 @@ static int set_hostname(struct waking *w, pid_t pid, struct err *err)
         return r < 0 ? err_sys(err, r, "set the hostname") : 0;
 }
 
-/* From here on it is a sandbox that runs: that is written first, so that no crash wakes it from this image again once its
- * files have changed. */
+/* So that no power cut wakes it from this image again once its files have changed (woken.h). */
+static int leave_rest(struct waking *w, struct err *err)
+{
+        const struct worker_conf *c = w->conf;
+        bool is_marked = w->plan.is_upper_kept && c->woken >= 0;
+        int r = is_marked ? woken_mark(c->woken, w->turn, w->plan.checkpoint, c->boot_id, err) : 0;
+
+        if (r < 0)
+                return r;
+        worker_point(c, "marked");
+        r = still_remove(w->dir);
+        if (r < 0) {
+                if (is_marked)
+                        (void)woken_unmark(c->woken, w->plan.checkpoint, NULL);
+                return err_sys(err, r, "wake sandbox %s", w->plan.id);
+        }
+        return w->plan.is_upper_kept && !is_marked ? woken_flush(w->dir, err) : 0;
+}
+
+/* From here on it is a sandbox that runs. */
 static int on_before_resume(pid_t pid, void *arg, struct err *err)
 {
         struct waking *w = arg;
@@ -143,15 +162,8 @@ static int on_before_resume(pid_t pid, void *arg, struct err *err)
                 return err_sys(err, r, "read start time");
         worker_point(w->conf, "restored");
         r = record_write(w->dir, &w->record, err);
-        if (r == 0 && w->was_resting) {
-                r = still_remove(w->dir);
-                if (r < 0)
-                        return err_sys(err, r, "wake sandbox %s", w->plan.id);
-        }
-        if (r == 0 && w->was_resting && w->plan.is_upper_kept)
-                r = w->conf->woken < 0
-                            ? woken_flush(w->dir, err)
-                            : woken_mark(w->conf->woken, w->record.slot, w->plan.checkpoint, w->conf->boot_id, err);
+        if (r == 0 && w->was_resting)
+                r = leave_rest(w, err);
         w->has_moved = r == 0;
         return r;
 }
@@ -276,6 +288,8 @@ static void undo(struct waking *w, pid_t pid, struct err *err)
         }
         if (w->was_resting && !w->plan.is_upper_kept)
                 worker_discard(w->conf, w->dir, "u"); /* it may have been written to */
+        if (w->was_resting && w->still.boot_id[0] && syncfs(w->dir) == 0)
+                w->still.boot_id[0] = '\0'; /* it was to go on at once: now it may rest for long */
         if (w->was_resting && still_write(w->dir, w->plan.id, &w->still, true, &why) < 0)
                 log_error("sandbox.lost", "sandbox=%s error=\"%s\"", w->plan.id, why.msg);
         (void)record_remove(w->dir);
@@ -390,6 +404,7 @@ int worker_wake(const struct worker_conf *c, const json_t *job, struct worker_re
         w.record.net = w.plan.net;
         w.record.limits = w.plan.limits;
         w.record.is_restored = true;
+        w.turn = (uint64_t)json_integer_value(json_object_get(job, "turn"));
         w.is_fresh = json_is_true(json_object_get(job, "fresh"));
         return wake(&w, ret, err);
 }

@@ -345,6 +345,11 @@ const char *rig_drop(struct rig *g, const char *checkpoint, const char *layer)
                 rig_call(g, json_pack("{s:s,s:o,s:o}", "op", "drop", "checkpoints", checkpoints, "layers", layers)));
 }
 
+const char *rig_forget(struct rig *g, const char *id)
+{
+        return outcome(rig_call(g, json_pack("{s:s,s:[s]}", "op", "drop", "sandboxes", id)));
+}
+
 const char *rig_state(struct rig *g, const char *id)
 {
         json_t *answer = rig_call(g, json_pack("{s:s}", "op", "list")), *one;

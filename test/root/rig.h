@@ -42,7 +42,8 @@ const char *rig_kill(struct rig *g, const char *id);
 const char *rig_pause(struct rig *g, const char *id, const char *checkpoint);
 const char *rig_seal(struct rig *g, const char *id, const char *layer);
 const char *rig_drop(struct rig *g, const char *checkpoint, const char *layer);
-const char *rig_state(struct rig *g, const char *id);                       /* as `list` has it; NULL: not there */
+const char *rig_forget(struct rig *g, const char *id); /* one that ended by itself: nobody has a row of it any more */
+const char *rig_state(struct rig *g, const char *id);  /* as `list` has it; NULL: not there */
 int rig_dial(struct rig *g, const char *id, unsigned port);                 /* connected socket, or -1 */
 const char *rig_dial_refusal(struct rig *g, const char *id, unsigned port); /* why it failed; NULL: it did not */
 /* A command for cell_init inside; its answer, valid until the next call. */

@@ -268,6 +268,8 @@ static void it_may_end_by_itself_meanwhile(void)
         fact = rig_receive(&g);
         CHECK_STR(json_string_value(json_object_get(fact, "event")), "exited");
         json_decref(fact);
+        CHECK_STR(rig_state(&g, A), "ended");
+        CHECK_NONE(rig_forget(&g, A));
         CHECK(!rig_state(&g, A));
         CHECK_NONE(rig_create(&g, plan_from(B, IMAGE, LAYER)));
         CHECK_STR(rig_run(&g, B, "read /tmp/kept"), "one ");

@@ -101,7 +101,26 @@ static void tells_when_one_ends_by_itself(void)
         CHECK_STR(json_string_value(json_object_get(fact, "event")), "exited");
         CHECK_STR(json_string_value(json_object_get(fact, "id")), A);
         json_decref(fact);
+        CHECK_STR(rig_state(&g, A), "ended"); /* until it is known that no row of it can come back */
+        CHECK(strncmp(rig_pause(&g, A, NULL), "gone", 4) == 0);
+        CHECK(strncmp(rig_create(&g, rig_plan(A)), "conflict", 8) == 0);
+        CHECK_NONE(rig_forget(&g, A));
+        CHECK_NONE(rig_forget(&g, A));
+        CHECK(!rig_state(&g, A));
         CHECK(strncmp(rig_kill(&g, A), "gone", 4) == 0);
+}
+
+static void what_nobody_was_asked_to_forget_stays(void)
+{
+        CHECK_NONE(rig_create(&g, rig_plan(A)));
+        CHECK_NONE(rig_forget(&g, A)); /* it runs */
+        CHECK_STR(rig_state(&g, A), "running");
+        (void)rig_run(&g, A, "exit");
+        json_decref(rig_receive(&g));
+        rig_crash(&g);
+        CHECK(rig_start(&g));
+        CHECK_STR(rig_state(&g, A), "ended");
+        CHECK_NONE(rig_kill(&g, A)); /* that does, too */
 }
 
 static void counts_what_it_uses(void)
@@ -193,7 +212,8 @@ static void does_not_adopt_a_stranger(void)
         (void)snprintf(sed, sizeof(sed), "sed -i 's/\"start_time\":/\"start_time\":1/' %s", path);
         CHECK_INT(system(sed), ==, 0);
         CHECK(rig_start(&g));
-        CHECK(!is_listed(A)); /* and what really ran there was ended, see the count at the end */
+        CHECK_STR(rig_state(&g, A), "ended"); /* and what really ran there was ended, see the count at the end */
+        CHECK_NONE(rig_forget(&g, A));
         CHECK_NONE(rig_create(&g, rig_plan(A)));
         CHECK_NONE(rig_kill(&g, A));
 }
@@ -313,6 +333,7 @@ int main(void)
         RUN(counts_what_it_uses);
         RUN(survives_a_crash_of_the_engine);
         RUN(survives_an_orderly_end_of_the_engine);
+        RUN(what_nobody_was_asked_to_forget_stays);
         RUN(crashing_often_leaves_nothing);
         RUN(does_not_adopt_a_stranger);
         RUN(replaces_dead_helpers);

@@ -235,7 +235,7 @@ static void memory_that_was_woken_before_a_power_cut_is_not_woken_again(void)
 }
 
 /* Between the word that it moves and its moving. */
-static void a_warm_one_runs_whoever_dies_on_its_way(void)
+static void a_warm_one_rests_or_runs_whoever_dies_on_its_way(void)
 {
         json_t *answer;
         int fd;
@@ -252,7 +252,11 @@ static void a_warm_one_runs_whoever_dies_on_its_way(void)
         rig_crash(&g);
         (void)close(fd);
         CHECK(rig_start(&g));
-        CHECK_STR(rig_state(&g, A), "running");
+        CHECK_STR(rig_state(&g, A), "paused"); /* as before: nothing has moved */
+        rig_crash(&g);
+        CHECK(boot_again());
+        CHECK(rig_start(&g));
+        CHECK_NONE(rig_create(&g, woken(A))); /* and a power cut finds that, too */
         CHECK_STR(rig_run(&g, A, "append two "), "ok");
         CHECK_NONE(rig_drop(&g, IMAGE, NULL));
         CHECK_NONE(rig_pause(&g, A, IMAGE));
@@ -470,7 +474,7 @@ int main(void)
         RUN_CLEAN(one_whose_envd_does_not_answer_rests_as_it_is_then);
         RUN_CLEAN(one_that_dies_when_it_wakes_keeps_its_files);
         RUN_CLEAN(memory_that_was_woken_before_a_power_cut_is_not_woken_again);
-        RUN_CLEAN(a_warm_one_runs_whoever_dies_on_its_way);
+        RUN_CLEAN(a_warm_one_rests_or_runs_whoever_dies_on_its_way);
         RUN_CLEAN(a_warm_one_can_be_killed_on_its_way);
         RUN_CLEAN(what_cannot_be_dumped_runs_on);
         RUN(a_full_disk_lets_it_run_on);

@@ -108,28 +108,34 @@ static void a_lock_is_one_workers_alone(void)
 
 static void what_was_woken_is_known_in_the_next_boot(void)
 {
-        int fd = -1, again = -1;
+        AUTO_CLOSE int fd = -1, again = -1;
         struct err err = {0};
+        uint64_t turn = 0, next = 0;
 
-        CHECK_INT(woken_open(scratch, &fd, &err), ==, 0);
-        CHECK(!woken_before(fd, CHECKPOINT, NEXT_BOOT) && !woken_before(fd, "", NEXT_BOOT));
-        CHECK_INT(woken_mark(fd, 1, CHECKPOINT, THIS_BOOT, &err), ==, 0);
-        CHECK_INT(woken_mark(fd, SLOTS_MAX - 1, OTHER, THIS_BOOT, &err), ==, 0);
-        CHECK(!woken_before(fd, CHECKPOINT, THIS_BOOT));
-        close_fd(&fd);
-        CHECK_INT(woken_open(scratch, &again, &err), ==, 0);
-        CHECK(woken_before(again, CHECKPOINT, NEXT_BOOT) && woken_before(again, OTHER, NEXT_BOOT));
-        CHECK_INT(woken_mark(again, 1, "", THIS_BOOT, &err), ==, 0); /* it was not, after all */
-        CHECK(!woken_before(again, CHECKPOINT, NEXT_BOOT) && woken_before(again, OTHER, NEXT_BOOT));
-        CHECK_INT(woken_mark(again, SLOTS_MAX - 1, CHECKPOINT, THIS_BOOT, &err), ==, 0); /* the next in that slot */
-        CHECK(woken_before(again, CHECKPOINT, NEXT_BOOT) && !woken_before(again, OTHER, NEXT_BOOT));
+        CHECK_INT(woken_open(scratch, &fd, &turn, &err), ==, 0);
+        CHECK_INT(woken_find(fd, CHECKPOINT, NEXT_BOOT), ==, WOKEN_NOT);
+        CHECK_INT(woken_find(fd, "", NEXT_BOOT), ==, WOKEN_NOT);
+        CHECK_INT(woken_mark(fd, turn, CHECKPOINT, THIS_BOOT, &err), ==, 0);
+        CHECK_INT(woken_mark(fd, turn + 4095, OTHER, THIS_BOOT, &err), ==,
+                  0); /* the last before blocks are used again */
+        CHECK_INT(woken_find(fd, CHECKPOINT, THIS_BOOT), ==, WOKEN_NOW);
+        CHECK_INT(woken_open(scratch, &again, &next, &err), ==, 0);
+        CHECK(next > turn + 4095); /* and workers may still have some */
+        CHECK_INT(woken_find(again, CHECKPOINT, NEXT_BOOT), ==, WOKEN_BEFORE);
+        CHECK_INT(woken_find(again, OTHER, NEXT_BOOT), ==, WOKEN_BEFORE);
+        CHECK_INT(woken_unmark(again, CHECKPOINT, &err), ==, 0); /* it was not, after all */
+        CHECK_INT(woken_unmark(again, CHECKPOINT, &err), ==, 0);
+        CHECK_INT(woken_find(again, CHECKPOINT, NEXT_BOOT), ==, WOKEN_NOT);
+        CHECK_INT(woken_find(again, OTHER, NEXT_BOOT), ==, WOKEN_BEFORE);
+        CHECK_INT(woken_mark(again, turn + 4096 + 4095, CHECKPOINT, THIS_BOOT, &err), ==, 0);
+        CHECK_INT(woken_find(again, CHECKPOINT, NEXT_BOOT), ==, WOKEN_BEFORE);
+        CHECK_INT(woken_find(again, OTHER, NEXT_BOOT), ==, WOKEN_NOT);
         CHECK_INT(ftruncate(again, 700), ==, 0); /* half made */
         close_fd(&again);
-        CHECK_INT(woken_open(scratch, &again, &err), ==, 0);
-        CHECK(!woken_before(again, CHECKPOINT, NEXT_BOOT));
-        CHECK_INT(woken_mark(again, SLOTS_MAX - 1, CHECKPOINT, THIS_BOOT, &err), ==, 0);
-        CHECK(woken_before(again, CHECKPOINT, NEXT_BOOT));
-        close_fd(&again);
+        CHECK_INT(woken_open(scratch, &again, &next, &err), ==, 0);
+        CHECK_INT(woken_find(again, CHECKPOINT, NEXT_BOOT), ==, WOKEN_NOT);
+        CHECK_INT(woken_mark(again, next, CHECKPOINT, THIS_BOOT, &err), ==, 0);
+        CHECK_INT(woken_find(again, CHECKPOINT, NEXT_BOOT), ==, WOKEN_BEFORE);
         CHECK_INT(unlinkat(scratch, "woken", 0), ==, 0);
         CHECK(woken_mark(-1, 1, CHECKPOINT, THIS_BOOT, &err) < 0 && err.kind != ERR_NONE);
 }

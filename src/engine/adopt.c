@@ -313,17 +313,19 @@ static bool is_worked_on(struct guest *s, int dir)
         AUTO_CLOSE int lock = work_lock(e->sandboxes_dir, s->record.id);
         struct work_note note;
         struct err err = {0};
+        bool is_of_this_boot;
 
         if (work_note_read(dir, &note, &err) < 0)
                 return lock == -EWOULDBLOCK;
-        if (note.slot >= SLOT_FIRST && slots_mark_used(&e->pool.slots, note.slot)) {
+        is_of_this_boot = strcmp(note.boot_id, e->boot_id) == 0;
+        if (is_of_this_boot && note.slot >= SLOT_FIRST && slots_mark_used(&e->pool.slots, note.slot)) {
                 s->record.slot = note.slot;
                 s->record.net = note.net;
                 note.net = (struct plan_net){0};
         }
         memcpy(s->still.checkpoint, note.checkpoint, sizeof(note.checkpoint));
         plan_net_done(&note.net);
-        return true;
+        return is_of_this_boot;
 }
 
 int adopt_one(struct engine *e, const char *id, struct err *err)

@@ -90,13 +90,15 @@ void work_discard(struct work *w)
 int work_start(struct work *w, const struct work_note *note, struct err *err)
 {
         struct guest *s = w->guest;
+        struct work_note here = *note; /* borrows its rules */
         int r = work_lock(s->engine->sandboxes_dir, s->record.id);
 
+        memcpy(here.boot_id, s->engine->boot_id, sizeof(here.boot_id));
         if (r < 0)
                 r = err_sys(err, r, "lock directory of sandbox %s", s->record.id);
         else {
                 w->job.lock = r;
-                r = work_note_write(w->job.lock, note, err);
+                r = work_note_write(w->job.lock, &here, err);
         }
         if (r < 0) {
                 work_discard(w);

@@ -16,8 +16,8 @@
 int work_note_write(int dir, const struct work_note *n, struct err *err)
 {
         AUTO_FREE char *text = NULL;
-        json_t *obj = json_pack("{s:i,s:s,s:o}", "slot", (int)n->slot, "checkpoint", n->checkpoint, "net",
-                                plan_net_encode(&n->net));
+        json_t *obj = json_pack("{s:i,s:s,s:o,s:s}", "slot", (int)n->slot, "checkpoint", n->checkpoint, "net",
+                                plan_net_encode(&n->net), "boot_id", n->boot_id);
         int r;
 
         text = json_dumps(obj, JSON_COMPACT);
@@ -31,13 +31,16 @@ int work_note_write(int dir, const struct work_note *n, struct err *err)
 static int decode(const json_t *obj, struct work_note *n, struct err *err)
 {
         const json_t *slot = json_object_get(obj, "slot"), *c = json_object_get(obj, "checkpoint");
+        const json_t *boot = json_object_get(obj, "boot_id");
         struct str id = {json_string_value(c), json_string_length(c)};
 
         if (!json_is_integer(slot) || json_integer_value(slot) < 0 || json_integer_value(slot) >= SLOTS_MAX ||
-            !json_is_string(c) || (id.n > 0 && !checkpoint_id_is_valid(id)))
+            !json_is_string(c) || (id.n > 0 && !checkpoint_id_is_valid(id)) || !json_is_string(boot) ||
+            json_string_length(boot) >= sizeof(n->boot_id))
                 return err_set(err, ERR_INVALID, NAME ": not what was written");
         n->slot = (unsigned)json_integer_value(slot);
         memcpy(n->checkpoint, id.p, id.n + 1);
+        memcpy(n->boot_id, json_string_value(boot), json_string_length(boot) + 1);
         return plan_net_decode(json_object_get(obj, "net"), &n->net, err);
 }
 

@@ -3,6 +3,7 @@
  * Whether a worker is really at it says the lock on the directory (vault.h). */
 #pragma once
 #include "model/plan.h"
+#include "sys/proc.h"
 
 struct err;
 
@@ -10,6 +11,7 @@ struct work_note {
         unsigned slot;                      /* whose cgroups and link are in use; 0: none */
         char checkpoint[CHECKPOINT_ID_MAX]; /* being written or read; "": none */
         struct plan_net net;                /* owned: the rules that hold for the slot */
+        char boot_id[SYS_BOOT_ID_MAX];      /* in which the worker lived; in another one there is none */
 };
 
 int work_note_write(int dir /* sandboxes/<id> */, const struct work_note *n, struct err *err);

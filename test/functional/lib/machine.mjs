@@ -1,9 +1,9 @@
 // A machine that can lose its power: a server in a process namespace of its own, with a data directory on a disk that
 // forgets what was not flushed (test/disk/forgetful_disk.c).
 //
-// What a power cut takes: everything since the disk's last flush but for a random share of it, every process, every mount,
-// the cgroups; and the next boot has another boot id.  What it leaves, unlike a real one: /run/sandglass, which other
-// servers on this machine use, too, and the packet filter's table, which the engine writes anew when it starts.
+// What a power cut takes: everything since the disk's last flush but for a random share of it, every process, every mount;
+// and the next boot has another boot id.  What it leaves, unlike a real one: /run/sandglass, which other servers on this
+// machine use, too, empty cgroups and the packet filter's table, which the engine clears or writes anew when it starts.
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
@@ -11,7 +11,7 @@ import fs from 'node:fs'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 
-import { cellProcesses, instanceName } from './census.mjs'
+import { isAlive, processes, processInfo } from './proc.mjs'
 import { binary, Server, temporaryDir } from './server.mjs'
 import { until } from './wait.mjs'
 
@@ -31,20 +31,6 @@ export function whyNoMachine() {
   for (const device of ['/dev/fuse', '/dev/loop-control']) if (!fs.existsSync(device)) return `needs ${device}`
 }
 
-/** The directories of our cgroups, deepest first; empty by now, so that a boot finds none. */
-function removeCgroups(instance) {
-  const remove = (dir) => {
-    if (!fs.existsSync(dir)) return
-    for (const entry of fs.readdirSync(dir, { withFileTypes: true })) if (entry.isDirectory()) remove(path.join(dir, entry.name))
-    try {
-      fs.rmdirSync(dir)
-    } catch {
-      // somebody's last process is still on its way out: the engine finds it empty
-    }
-  }
-  for (const hierarchy of ['', ...fs.readdirSync('/sys/fs/cgroup')]) remove(path.join('/sys/fs/cgroup', hierarchy, instance))
-}
-
 export class Machine {
   static async create(options = {}) {
     const machine = new Machine()
@@ -60,15 +46,19 @@ export class Machine {
     run('mkfs.ext4', '-q', '-E', 'lazy_itable_init=1,lazy_journal_init=1', machine.image)
     machines.add(machine)
     await machine.boot()
+    machine.sync() // so that it keeps its share of this machine: what it calls its cgroups, links, uids
     return machine
   }
 
   async boot() {
     await this.#plugIn()
     const data = path.join(this.mount, 'data')
+    fs.rmSync(path.join(data, 'stall'), { recursive: true, force: true }) // a pipe that was removed may be there again
     fs.mkdirSync(path.join(data, 'stall'), { recursive: true })
     fs.writeFileSync(path.join(data, 'stall', 'boot_id'), randomUUID())
-    const wrap = ['unshare', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc']
+    // The first process of the namespace is one that outlives the server, and takes care of orphans.
+    const first = ['bash', '-c', '"$@" & sleep infinity & wait', 'bash']
+    const wrap = ['unshare', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc', ...first]
     this.server = await Server.start({ data, wrap, isMachine: true, ...this.options })
     return this.server
   }
@@ -88,48 +78,67 @@ export class Machine {
     run('sync', '--file-system', this.mount)
   }
 
-  /** keep: how many percent of what was not flushed survive. -> what the disk says of it */
-  async cut(seed = 1, keep = 0) {
-    const instance = instanceName(this.server.data)
+  /** keep: how many percent of what was not flushed survive.  held: file handles on the disk, closed when nobody lives any
+   *  more who could notice. -> what the disk says of it */
+  async cut(seed = 1, keep = 0, held = []) {
+    await this.#silence()
     this.disk.stdin.write(`cut ${seed} ${keep}\n`)
     const counts = (await this.lines.next()).value
-    await this.server.stop('SIGKILL') // the first process of its namespace: all others end with it
-    await until('no process left', () => cellProcesses(instance).every((p) => p.state === 'Z'))
-    if (instance) removeCgroups(instance)
+    await this.#endProcesses()
+    for (const handle of held) await handle.close()
     this.server = null
-    await this.#unplug()
+    const { diskEnded } = this
+    this.#unplug()
+    await diskEnded
     return counts
   }
 
-  async #unplug() {
-    await until('unmounted', () => spawnSync('umount', [this.mount]).status === 0 || !this.#isMounted())
-    await until('the loop device let go', () => {
-      spawnSync('losetup', ['--detach', this.loop])
-      return !fs.existsSync(`/sys/block/${path.basename(this.loop)}/loop/backing_file`)
-    })
-    this.disk.stdin.end()
-    await this.diskEnded
-    this.disk = null
+  /** Nothing is acknowledged after the disk has stopped and before the processes have. */
+  async #silence() {
+    for (const pid of this.server.roles().control) {
+      process.kill(pid, 'SIGSTOP')
+      await until('control stopped', () => processInfo(pid)?.state === 'T')
+    }
   }
 
-  #isMounted() {
-    return fs.readFileSync('/proc/self/mountinfo', 'utf8').includes(` ${this.mount} `)
+  /** The first process is gone when all others are. */
+  async #endProcesses() {
+    const { child } = this.server
+    const first = processes().find((p) => p.parent === child.pid)
+    process.kill(first.pid, 'SIGKILL')
+    await until('no process left', () => !isAlive(first.pid))
+    await this.server.ended
   }
 
-  /** The power is cut for good. */
+  /** What else still looks at the old mounts (a namespace that somebody else made meanwhile) finds a dead disk. */
+  #unplug() {
+    const { mount, fuse, loop, disk } = this
+    spawnSync('umount', [mount])
+    spawnSync('umount', ['--lazy', mount]) // nothing to do, as a rule
+    const backing = `/sys/block/${path.basename(loop ?? '')}/loop/backing_file`
+    if (loop && fs.existsSync(backing) && fs.readFileSync(backing, 'utf8').startsWith(fuse)) spawnSync('losetup', ['--detach', loop])
+    disk?.kill('SIGKILL')
+    spawnSync('umount', ['--lazy', fuse])
+    this.loop = this.disk = null
+  }
+
+  /** Everything of it ends, in an orderly way where that is possible. */
   async remove() {
-    if (this.server) await this.cut()
-    machines.delete(this)
-    fs.rmSync(this.dir, { recursive: true, force: true })
+    try {
+      if (this.server) {
+        run('nsenter', '--target', String(this.server.supervisor), '--pid', '--mount', binary, 'down', '--data', this.server.data)
+        await this.cut()
+      }
+    } finally {
+      this.abandon()
+      machines.delete(this)
+    }
   }
 
-  /** The test program ends in the middle of it. */
+  /** In the middle of anything. */
   abandon() {
-    if (this.server) try { process.kill(this.server.supervisor, 'SIGKILL') } catch { /* gone */ }
-    spawnSync('umount', ['--lazy', this.mount])
-    if (this.loop) spawnSync('losetup', ['--detach', this.loop])
-    this.disk?.kill('SIGKILL')
-    spawnSync('umount', ['--lazy', this.fuse])
+    this.server?.child.kill('SIGKILL') // and with it its child
+    this.#unplug()
     fs.rmSync(this.dir, { recursive: true, force: true })
   }
 }

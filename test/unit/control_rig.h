@@ -171,10 +171,10 @@ static json_t *engine_list(void)
         const char *id;
 
         json_object_foreach (engine.alive, id, v)
-                (void)json_array_append_new(list,
-                                            json_pack("{s:s,s:s,s:i,s:O*,s:O*}", "id", id, "state", state_at_engine(id),
-                                                      "pid", 1, "checkpoint", json_object_get(v, "checkpoint"),
-                                                      "sealed", json_object_get(v, "sealed")));
+                (void)json_array_append_new(
+                        list, json_pack("{s:s,s:s,s:i,s:O*,s:O*,s:O*}", "id", id, "state", state_at_engine(id), "pid",
+                                        1, "checkpoint", json_object_get(v, "checkpoint"), "sealed",
+                                        json_object_get(v, "sealed"), "rebooted", json_object_get(v, "rebooted")));
         return json_pack("{s:b,s:o,s:o,s:o}", "ok", 1, "sandboxes", list, "checkpoints", names_in(engine.checkpoints),
                          "layers", names_in(engine.layers));
 }
@@ -309,6 +309,9 @@ static json_t *engine_drop(const json_t *msg)
 
         json_array_foreach (json_object_get(msg, "checkpoints"), i, name)
                 (void)json_object_del(engine.checkpoints, json_string_value(name));
+        json_array_foreach (json_object_get(msg, "sandboxes"), i, name)
+                if (strcmp(state_at_engine(json_string_value(name)), "ended") == 0)
+                        (void)json_object_del(engine.alive, json_string_value(name));
         json_array_foreach (json_object_get(msg, "layers"), i, name) {
                 (void)json_object_del(engine.layers, json_string_value(name));
                 json_object_foreach (engine.alive, id, v)

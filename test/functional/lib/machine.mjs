@@ -70,7 +70,7 @@ export class Machine {
     this.lines = createInterface({ input: this.disk.stdout })[Symbol.asyncIterator]()
     assert.equal((await this.lines.next()).value, 'ready')
     this.loop = run('losetup', '--find', '--show', path.join(this.fuse, 'disk'))
-    run('mount', this.loop, this.mount)
+    run('mount', '-o', 'commit=300', this.loop, this.mount) // the journal is written when somebody asks for it
   }
 
   /** Everything that was written so far is on disk. */

@@ -322,6 +322,7 @@ static void end_shift(struct life *l, const struct err *err)
 {
         life_drop_sealing(l);
         life_go(l, SANDBOX_PAUSED);
+        life_show(l); /* rolled back: whether traffic resumes it depends on the memory of the snapshot */
         life_give_image(l, err);
         life_settle(l, err);
 }

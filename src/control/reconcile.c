@@ -313,6 +313,7 @@ static void end_shift(struct life *l, const json_t *entry)
 {
         life_drop_sealing(l);
         life_go(l, SANDBOX_PAUSED);
+        life_show(l); /* it may have been rolled back, to a snapshot with memory or without */
         if (found_of(entry) == FOUND_PAUSED)
                 compare_rest(l, entry);
         life_give_image(l, &restarted);

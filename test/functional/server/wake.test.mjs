@@ -153,6 +153,18 @@ test('with files only it is not woken by traffic', withProgram({}, async (sandbo
   assert.equal(await state(sandbox), 'paused')
 }))
 
+test('paused with files only and rolled back to a snapshot with memory, traffic resumes it', withProgram({}, async (sandbox) => {
+  const { snapshotID } = (await api(server, 'POST', `/sandboxes/${sandbox.sandboxID}/snapshots`, { body: {} })).json
+  await pause(sandbox, { memory: false })
+  assert.equal((await ask(sandbox)).status, 502) // every edge may know by now that nothing resumes it
+  const back = await api(server, 'POST', `/sandboxes/${sandbox.sandboxID}/rollback`, { body: { snapshotID } })
+  assert.deepEqual([back.status, await state(sandbox)], [200, 'paused'])
+  const answer = await ask(sandbox)
+  assert.deepEqual([answer.status, answer.body], [200, '1'])
+  await killRaw(server, sandbox.sandboxID)
+  assert.equal((await api(server, 'DELETE', `/templates/${snapshotID}`)).status, 204)
+}))
+
 test('a request that comes while it goes to rest is held, too', withProgram({}, async (sandbox) => {
   for (let i = 0; i < 5; i++) {
     const going = pause(sandbox)

@@ -3,7 +3,9 @@ BUILD  = build
 PREFIX = /usr/local
 MESON  = meson setup $(BUILD) --prefix=$(PREFIX)
 
-.PHONY: all build run test check clang asan fuzz bench format install clean help
+SECONDS = 300
+
+.PHONY: all build run test check soak clang asan fuzz bench format install clean help
 all: build ## the same as build
 
 build: $(BUILD)/build.ninja ## the programs and their tests, in build/ (the default)
@@ -17,6 +19,9 @@ test: build $(BUILD)/.tools-test ## every test; as root, about a quarter of an h
 
 check: build $(BUILD)/.tools-test ## unit tests, lints and fuzz corpora: seconds, no root
 	@meson test -C $(BUILD) --no-rebuild --print-errorlogs --suite unit --suite lint --suite fuzz
+
+soak: build $(BUILD)/.tools-test ## random operations and kill -9 of every process, checked by a model; SECONDS=300 SEED=
+	@exec tools/soak --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 clang: $(BUILD)/.tools-build $(BUILD)/.tools-test ## build with the other compiler, in build-clang/
 	@test -f $(BUILD)-clang/build.ninja || CC=clang meson setup $(BUILD)-clang >/dev/null

@@ -27,7 +27,7 @@ export class Chooser {
     return `${what}${this.client}-${++this.#numbers}`
   }
 
-  /** {sandbox, operations} | {create} | {deleteSnapshot} | {dead: id} */
+  /** {sandbox, operations} | {create} | {deleteSnapshot} | {dead: id} | {list} */
   next() {
     const { random, ledger } = this
     const all = [...ledger.sandboxes.values()].filter((sandbox) => sandbox.worlds.every((world) => world.pending.length < pendingMax))
@@ -35,6 +35,7 @@ export class Chooser {
     if (all.length === 0 || (ledger.sandboxes.size < sandboxesMax && random.chance(0.08))) return { create: this.#create(snapshots) }
     if (snapshots.length && (snapshots.length > snapshotsMax || random.chance(0.02))) return { deleteSnapshot: random.pick(snapshots) }
     if (ledger.dead.size && random.chance(0.01)) return { dead: random.pick([...ledger.dead]) }
+    if (random.chance(0.02)) return { list: true }
     const sandbox = random.pick(all)
     return { sandbox, operations: this.#operations(sandbox) }
   }

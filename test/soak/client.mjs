@@ -5,6 +5,9 @@ import { boundMs } from './wire.mjs'
 
 const later = (ms) => new Promise((done) => setTimeout(done, ms))
 
+/** Tags of sandboxes and names of snapshots begin with a letter for their kind and the number of their client. */
+export const isMarkOf = (number, mark) => new RegExp(`^(t|s|end)${number}(-|$)`).test(mark ?? '')
+
 /** Connections into a sandbox do not outlive these.  (A copy of one with many files begins it again.) */
 const cuts = new Set(['pause', 'kill', 'rollback', 'fork', 'snapshot', 'timeout'])
 
@@ -35,6 +38,7 @@ export class Client {
     if (next.create) this.ledger.created(next.create, await this.#do(null, next.create))
     else if (next.deleteSnapshot) this.ledger.deleted(next.deleteSnapshot, await this.#do(null, { name: 'deleteSnapshot', snapshot: next.deleteSnapshot.id }))
     else if (next.dead) await this.#lookAtDead(next.dead)
+    else if (next.list) await this.#lookAtList()
     else await this.group(next.sandbox, next.operations)
   }
 
@@ -56,6 +60,12 @@ export class Client {
   async #lookAtDead(id) {
     const answer = await this.#do({ id }, { name: 'get' })
     if (!['gone', 'lost', 'refused'].includes(answer.kind)) this.report.find('contradiction', `client ${this.number}: ${id} was gone, and answers ${JSON.stringify(answer)}`)
+  }
+
+  /** The others' sandboxes come and go meanwhile; ours do not. */
+  async #lookAtList() {
+    const answer = await this.#do(null, { name: 'listSandboxes' })
+    if (answer.kind === 'ok') this.ledger.compareSandboxes(answer.list.filter(({ tag }) => isMarkOf(this.number, tag)))
   }
 
   /** All of them at the same time; each begins a little later than the one before. */

@@ -6,20 +6,23 @@ import { send } from './wire.mjs'
 
 const later = (ms) => new Promise((done) => setTimeout(done, ms))
 const helpers = ['sg-nursery', 'sg-janitor', 'sg-sweeper', 'sg-flattener', 'sg-marker', 'sg-vault', 'sg-spare']
-const weights = { edge: 5, control: 6, engine: 6, supervisor: 1, helper: 6, worker: 10 }
+/** What can be killed, and how often. */
+export const victims = { edge: 5, control: 6, engine: 6, supervisor: 1, helper: 6, worker: 10 }
 const workerWaitMs = 3000
 
 export class Killer {
-  /** held: {server, restart()}; restart puts a new server in place of one whose supervisor was killed. */
-  constructor({ held, random, report, gate, pauseMs = [200, 2500] }) {
+  /** held: {server, restart()}; restart puts a new server in place of one whose supervisor was killed.
+   *  kinds: of `victims`. */
+  constructor({ held, random, report, gate, kinds = Object.keys(victims), pauseMs = [200, 2500] }) {
     Object.assign(this, { held, random, report, gate, pauseMs })
+    this.weights = Object.fromEntries(kinds.map((kind) => [kind, victims[kind]]))
   }
 
   async run(isOver) {
     while (!isOver()) {
       await later(this.random.between(...this.pauseMs))
       await this.gate.pass()
-      if (!isOver()) await this.once(this.random.weighted(weights))
+      if (!isOver()) await this.once(this.random.weighted(this.weights))
     }
   }
 
@@ -35,8 +38,11 @@ export class Killer {
   }
 
   async #supervisor() {
-    const window = this.report.killed('supervisor', this.held.server.supervisor)
-    await this.held.server.stop('SIGKILL')
+    const { server } = this.held
+    const window = this.report.killed('supervisor', server.supervisor)
+    if (this.random.chance(0.5)) await server.stop('SIGKILL') // its roles have ended, too
+    else process.kill(server.supervisor, 'SIGKILL')
+    await until('end of the supervisor', () => !isAlive(server.supervisor))
     await this.held.restart()
     await healthy(this.held.server)
     window.to = this.report.now()

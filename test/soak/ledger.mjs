@@ -1,6 +1,6 @@
 // All that one client knows: its sandboxes and snapshots, and the requests of which it does not know what became.  Pure but
 // for the clock that it is given.
-import { closure, copyOf, explain, forgetPending, newborn, statesOf } from './model.mjs'
+import { closure, explain, forgetPending, newborn, statesOf } from './model.mjs'
 
 /** After that long a request without an answer has taken effect, or never will. */
 const pendingMs = 30_000
@@ -40,13 +40,13 @@ export class Ledger {
   /** Operations on one sandbox that ran at the same time, with their answers. */
   done(sandbox, group) {
     for (const { operation, answer } of group) if (answer.kind === 'lost') operation.at = this.now()
-    const { worlds, copies } = explain(sandbox.worlds, group, sandbox.traits)
+    const { worlds, copies, passed } = explain(sandbox.worlds, group, sandbox.traits)
     if (worlds.length === 0) {
       this.giveUp(sandbox, group)
       return
     }
     sandbox.worlds = worlds
-    for (const loss of this.losses) if (loss.source === sandbox.id) this.#widen(loss, sandbox)
+    for (const loss of this.losses) if (loss.source === sandbox.id) this.#widen(loss, passed)
     group.forEach(({ operation, answer }, i) => this.#madeBy(sandbox, operation, answer, copies[i]))
     this.#buryIfGone(sandbox)
   }
@@ -64,11 +64,10 @@ export class Ledger {
   }
 
   /** A request without an answer may still be served: what it takes is of then. */
-  #widen(loss, sandbox) {
+  #widen(loss, passed) {
     if (this.now() - loss.at > pendingMs) return
     const known = new Set(loss.copies.map((copy) => JSON.stringify(copy)))
-    for (const world of closure(sandbox.worlds, sandbox.traits))
-      if (world.state !== 'gone' && !known.has(JSON.stringify(copyOf(world)))) loss.copies.push(copyOf(world))
+    loss.copies.push(...passed.filter((copy) => !known.has(JSON.stringify(copy))))
   }
 
   #buryIfGone(sandbox) {

@@ -132,7 +132,8 @@ const isDefinite = ({ answer }) => answer.kind !== 'lost' && answer.kind !== 're
 
 /** Operations that were under way at the same time, with their answers {kind, value}: in some order each answer must be
  *  right.  'lost': no answer, it may have happened, or happen yet.  'refused': it certainly did not.
- *  -> {worlds: those that explain all of it, none when nothing does; copies: for each operation what it may have taken}. */
+ *  -> {worlds: those that explain all of it, none when nothing does; copies: for each operation what it may have taken;
+ *  passed: everything that it may have held meanwhile, for requests that have no answer yet}. */
 export function explain(worlds, group, traits) {
   const lost = group.filter(({ answer }) => answer.kind === 'lost').map(({ operation }) => operation)
   const definite = group.filter(isDefinite)
@@ -141,13 +142,21 @@ export function explain(worlds, group, traits) {
   const seen = new Map()
   const others = (operation) => group.map((one) => one.operation).filter((other) => other !== operation)
 
+  const passed = new Map()
+  const later = (world) => {
+    const all = closure([world], traits)
+    for (const one of all) if (one.state !== 'gone') passed.set(JSON.stringify(copyOf(one)), copyOf(one))
+    return all
+  }
+
   const walk = (world, left) => {
     const key = `${left.join()} ${JSON.stringify(world)}`
     if (seen.has(key)) return seen.get(key)
+    const now = later(world)
     const ends = left.length === 0 ? [world] : []
-    for (const now of left.length ? closure([world], traits) : [])
+    for (const one of left.length ? now : [])
       for (const i of left)
-        for (const step of explained(now, definite[i].operation, definite[i].answer, traits, others(definite[i].operation))) {
+        for (const step of explained(one, definite[i].operation, definite[i].answer, traits, others(definite[i].operation))) {
           const found = walk(step.world, left.filter((j) => j !== i))
           if (found.length && step.copy) copies.get(definite[i].operation).set(JSON.stringify(step.copy), step.copy)
           ends.push(...found)
@@ -157,10 +166,8 @@ export function explain(worlds, group, traits) {
   }
 
   const after = unique(begin.flatMap((world) => walk(world, definite.map((_, i) => i))))
-  for (const { operation } of group.filter(({ answer }) => answer.kind === 'lost'))
-    for (const world of [...closure(begin, traits), ...closure(after, traits)])
-      if (world.state !== 'gone') copies.get(operation).set(JSON.stringify(copyOf(world)), copyOf(world))
-  return { worlds: after, copies: group.map(({ operation }) => [...copies.get(operation).values()]) }
+  const taken = ({ operation, answer }) => [...(answer.kind === 'lost' ? passed : copies.get(operation)).values()]
+  return { worlds: after, copies: group.map(taken), passed: [...passed.values()] }
 }
 
 /** Operations that have happened by now, or never will. */

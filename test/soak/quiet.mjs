@@ -1,6 +1,7 @@
 // What is compared at moments when nobody asks anything and nobody is killed: the server's lists with the ledgers.
+import { isMarkOf } from './client.mjs'
 
-const ownerOf = (clients, mark) => clients.find(({ number }) => new RegExp(`^(t|s|end)${number}(-|$)`).test(mark ?? ''))
+const ownerOf = (clients, mark) => clients.find(({ number }) => isMarkOf(number, mark))
 
 /** perform(null, operation) asks the server. */
 export async function lookAtLists(perform, clients, report) {

@@ -8,7 +8,7 @@ import { differences, everythingOf, settled, take } from '../functional/lib/cens
 import { Server } from '../functional/lib/server.mjs'
 import { until } from '../functional/lib/wait.mjs'
 import { Client, Gate } from './client.mjs'
-import { healthy, Killer } from './killer.mjs'
+import { healthy, Killer, victims } from './killer.mjs'
 import { perform } from './operations.mjs'
 import { lookAtLists } from './quiet.mjs'
 import { Random } from './random.mjs'
@@ -20,8 +20,8 @@ const settings = { warm_mb: 64 } // so that some paused sandboxes are kept in me
 
 export const seedOf = (text) => (text === undefined || text === '' ? String(Date.now() % 1_000_000) : String(text))
 
-/** -> the report.  onStart(held, clients): for tests that do harm while it runs. */
-export async function soak({ seconds, seed, clients: count = 6, kills = true, onStart } = {}) {
+/** -> the report.  kinds: what is killed. */
+export async function soak({ seconds, seed, clients: count = 6, kinds = Object.keys(victims) } = {}) {
   const report = new Report({ file: path.join(os.tmpdir(), `sandglass-soak-${seed}-${process.pid}.log`) })
   const serverLog = path.join(os.tmpdir(), `sandglass-soak-${seed}-${process.pid}.server.log`)
   process.env.SANDGLASS_TEST_LOG = serverLog
@@ -31,10 +31,10 @@ export async function soak({ seconds, seed, clients: count = 6, kills = true, on
   held.restart = () => startAgain(held)
   try {
     const before = await settled(held.server, 30_000)
-    const gate = new Gate(count + (kills ? 1 : 0))
+    const gate = new Gate(count + 1)
     const ask = (sandbox, operation) => perform(held.server, sandbox, operation)
     const clients = Array.from({ length: count }, (_, i) => new Client(i, { random: new Random(seed, `client ${i}`), perform: ask, report, gate }))
-    await hammer({ seconds, seed, held, ask, clients, report, gate, kills, onStart })
+    await hammer({ seconds, seed, held, ask, clients, report, gate, kinds })
     await finish({ held, ask, clients, report, before })
   } finally {
     delete process.env.SANDGLASS_TEST_LOG
@@ -48,23 +48,31 @@ export async function soak({ seconds, seed, clients: count = 6, kills = true, on
   return report
 }
 
-/** The same data directory and ports after the supervisor was killed. */
+/** The same data directory and port after the supervisor was killed.  Somebody may have got the port meanwhile, for a
+ *  connection of his own: then another one. */
 async function startAgain(held) {
-  const { port, keepsData, env } = held.server
-  const tls = /:(\d+)$/.exec(env.E2B_DOMAIN)?.[1] ?? 0
-  held.server = await held.server.again({ settings, listen: `127.0.0.1:${port}`, tlsListen: `127.0.0.1:${tls}` })
+  const { port, keepsData } = held.server
+  try {
+    held.server = await held.server.again({ settings, listen: `127.0.0.1:${port}` })
+  } catch (e) {
+    if (!/port already in use/.test(e.message)) throw e
+    held.server = await held.server.again({ settings })
+  }
   held.server.keepsData = keepsData
 }
 
-async function hammer({ seconds, seed, held, ask, clients, report, gate, kills, onStart }) {
+async function hammer({ seconds, seed, held, ask, clients, report, gate, kinds }) {
   let isOver = false
-  const killer = new Killer({ held, random: new Random(seed, 'killer'), report, gate })
-  const party = (who) => who.run(() => isOver).catch((e) => report.find('broken', e.stack)).finally(() => gate.leave())
-  const running = [...clients, ...(kills ? [killer] : [])].map(party)
+  const killer = new Killer({ held, random: new Random(seed, 'killer'), report, gate, kinds })
+  const broken = (e) => {
+    report.find('broken', e.stack)
+    isOver = true
+  }
+  const party = (who) => who.run(() => isOver).catch(broken).finally(() => gate.leave())
+  const running = [...clients, killer].map(party)
   const end = performance.now() + seconds * 1000
   const looks = Math.max(2, Math.round(seconds / 20))
-  await onStart?.(held, clients)
-  for (let i = 1; i <= looks; i++) {
+  for (let i = 1; i <= looks && !isOver; i++) {
     await later(Math.max(0, end - performance.now()) / (looks - i + 1))
     await gate.close()
     if (i === looks) isOver = true
@@ -72,7 +80,7 @@ async function hammer({ seconds, seed, held, ask, clients, report, gate, kills, 
       await healthy(held.server)
       await lookAtLists(ask, clients, report)
     } catch (e) {
-      report.find('broken', e.stack)
+      broken(e)
     }
     gate.open()
   }

@@ -100,4 +100,4 @@ export class Report {
   }
 }
 
-const generalised = (message) => message.replace(/\bi[a-z0-9]{19}\b/g, 'ID').replace(/\d+/g, 'N').slice(0, 120)
+const generalised = (message) => message.replace(/\bi[a-z0-9]{20}\b/g, 'ID').replace(/\d+/g, 'N').slice(0, 120)

@@ -18,6 +18,8 @@
 #include "control/refs.h"
 #include "model/plan.h"
 
+#define FLUSH_RETRY_MS_MAX 10000
+
 void image_taker_cancel(struct image_taker *t)
 {
         if (t->life)
@@ -327,11 +329,36 @@ static void end_shift(struct life *l, const struct err *err)
         life_settle(l, err);
 }
 
+static void flush_sealed(struct life *l)
+{
+        life_call(l, STEP_FLUSH, json_pack("{s:s,s:s}", "op", "flush", "layer", l->sealing), FLUSH_TIMEOUT_MS);
+}
+
+static void on_retry(struct timer *t)
+{
+        flush_sealed(CONTAINER_OF(t, struct life, retry));
+}
+
+/* Its files are the layer by now.  No row names the layer before it is on disk, and until one does its name is held: what
+ * nobody holds is dropped.  Whoever wanted the copy need not wait for that. */
+static bool flushes_again(struct life *l, const struct err *err)
+{
+        if (!err || l->step != STEP_FLUSH)
+                return false;
+        log_warn("sandbox.copy", "sandbox=%s layer=%s could not be flushed: \"%s\", trying again in %u ms",
+                 l->sandbox.id, l->sealing, err->msg, l->retry_ms);
+        life_give_image(l, err);
+        l->retry.on = on_retry;
+        timer_set(l->lives->o.loop, &l->retry, l->retry_ms);
+        l->retry_ms = l->retry_ms * 2 < FLUSH_RETRY_MS_MAX ? l->retry_ms * 2 : FLUSH_RETRY_MS_MAX;
+        return true;
+}
+
 void life_on_shifted(struct life *l, const struct err *err)
 {
         struct err why;
 
-        if (life_is_unknown(l, err) || life_ends_again(l, err))
+        if (life_is_unknown(l, err) || life_ends_again(l, err) || flushes_again(l, err))
                 return;
         if (err && l->step != STEP_END) {
                 log_warn("sandbox.copy", "sandbox=%s failed=\"%s\"", l->sandbox.id, err->msg);
@@ -339,9 +366,7 @@ void life_on_shifted(struct life *l, const struct err *err)
                 return;
         }
         switch (l->step) {
-        case STEP_SEAL:
-                life_call(l, STEP_FLUSH, json_pack("{s:s,s:s}", "op", "flush", "layer", l->sealing), FLUSH_TIMEOUT_MS);
-                break;
+        case STEP_SEAL: flush_sealed(l); break;
         case STEP_FLUSH:
                 if (record_sealed(l, l->sealing, SANDBOX_PAUSED, &why) < 0)
                         end_shift(l, &why);

@@ -54,10 +54,14 @@ void errand_run(struct engine *e, json_t *what, json_t *base, bool is_long, stru
                 ask_fail(a, &(struct err){.kind = ERR_INTERNAL, .msg = "out of memory"});
                 return;
         }
-        *er = (struct errand){
-                .job = {.what = what, .lock = -1, .is_brief = !is_long, .is_long = is_long, .on_done = on_done},
-                .engine = e,
-                .ask = a,
-                .base = base ? base : json_object()};
+        *er = (struct errand){.job = {.what = what,
+                                      .lock = -1,
+                                      .is_brief = !is_long,
+                                      .is_long = is_long,
+                                      .on_done = on_done,
+                                      .is_repeatable = true},
+                              .engine = e,
+                              .ask = a,
+                              .base = base ? base : json_object()};
         vault_run(&e->vault, &er->job);
 }

@@ -171,6 +171,8 @@ void rest_seal(struct guest *s, const char *layer, const json_t *origin, struct 
         }
         (void)snprintf(w->still.sealed, sizeof(w->still.sealed), "%s", layer);
         w->on_done = on_sealed;
+        w->job.is_repeatable =
+                true; /* a worker may die between moving the files and saying so: they must not be forgotten */
         if (work_start(w, &note, &err) < 0)
                 ask_fail(a, &err);
 }

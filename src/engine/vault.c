@@ -64,11 +64,12 @@ static void only_waits_now(struct vault_job *j)
         pump(j->vault);
 }
 
-/* The vault died before anybody took it. */
+/* The vault died before anybody took it, or the worker of one that may be repeated. */
 static void give_again(struct vault_job *j)
 {
         struct vault *v = j->vault;
 
+        j->is_begun = false;
         log_warn("vault.again", "tries=%u", j->tries);
         loop_del(&j->io);
         close_fd(&j->io.fd);
@@ -99,7 +100,7 @@ static void on_answer(struct io *io, uint32_t events)
                 only_waits_now(j);
                 return;
         }
-        if (n <= 0 && !j->is_begun && j->tries < TRIES_MAX) {
+        if (n <= 0 && (!j->is_begun || j->is_repeatable) && j->tries < TRIES_MAX) {
                 give_again(j);
                 return;
         }

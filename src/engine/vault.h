@@ -5,8 +5,8 @@
  * about one sandbox its worker holds a lock on the sandbox's directory, and work.json in it names the slot it uses.
  *
  * The worker of a job has a socket pair of its own with the engine: WORKER_BEGINS comes back and then the answer, or the end
- * of file when the worker died; without WORKER_BEGINS nobody had begun, and the job is given to another.  Before the answer a
- * WORKER_WAITS may come: from then on the job does not count as work. */
+ * of file when the worker died; without WORKER_BEGINS nobody had begun, and the job is given to another, as is one that may be
+ * repeated.  Before the answer a WORKER_WAITS may come: from then on the job does not count as work. */
 #pragma once
 #include <jansson.h>
 #include <stdbool.h>
@@ -20,11 +20,12 @@ struct err;
 
 struct vault;
 
-struct vault_job {       /* embedded in its owner, who sets the first members */
-        json_t *what;    /* owned: {"op":...}, see worker.h */
-        int lock;        /* owned: the sandbox's directory, locked; -1: none */
-        bool only_waits; /* does not count as work */
-        bool is_brief;   /* a moment's work that anybody may ask for at any time: counts among its own kind only */
+struct vault_job {          /* embedded in its owner, who sets the first members */
+        json_t *what;       /* owned: {"op":...}, see worker.h */
+        int lock;           /* owned: the sandbox's directory, locked; -1: none */
+        bool only_waits;    /* does not count as work */
+        bool is_brief;      /* a moment's work that anybody may ask for at any time: counts among its own kind only */
+        bool is_repeatable; /* done twice is as good as done once: when its worker dies, another one does it again */
         bool is_long; /* may take as long as a sandbox makes it take: never all of them at once, so that others wake */
         /* How it ended: `answer` is borrowed; NULL: the worker died.  The fds are the callee's.  The job is over by then. */
         void (*on_done)(struct vault_job *j, const json_t *answer, int *fds, size_t nfds);

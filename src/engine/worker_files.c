@@ -147,6 +147,7 @@ int worker_seal(const struct worker_conf *c, const json_t *job, struct worker_re
                 r = seal_as(c, dir, id, &s, layer, err);
         if (r < 0)
                 return r;
+        worker_point(c, "moved");
         note_origin(c, dir, id, &s, json_object_get(job, "origin"));
         count_below(c->sealed_dir, layer, &n, 0);
         ret->body = json_pack("{s:I}", "bytes", (json_int_t)n.bytes);
@@ -178,6 +179,7 @@ int worker_flush(const struct worker_conf *c, const json_t *job, struct worker_r
         int r = 0;
 
         (void)ret;
+        worker_point(c, "flushing");
         if (checkpoint)
                 r = flush_checkpoint(c, checkpoint, err);
         if (r == 0 && layer)

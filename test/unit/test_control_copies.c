@@ -249,6 +249,30 @@ static void a_copy_that_fails_leaves_it_running(void)
         }
 }
 
+/* The engine has made a layer of its files: whoever drops that layer drops the files. */
+static void a_paused_one_whose_layer_is_not_flushed_keeps_its_files(void)
+{
+        char id[SANDBOX_ID_MAX];
+        const json_t *layers;
+
+        CHECK(create(BASE, id));
+        CHECK_INT(pause_it(id), ==, 204);
+        engine.fails = "flush";
+        engine.fail_kind = "internal";
+        engine.fail_message = "no";
+        CHECK_INT(fork_it(id, "{}"), ==, 500);
+        run_rounds(50);
+        CHECK_INT(json_object_size(engine.layers), ==, 1);
+        engine.fails = NULL;
+        CHECK_INT(connect_to(id, "{}"), ==, 201); /* when the layer is on disk */
+        CHECK(until(id, SANDBOX_RUNNING) && !engine.broken);
+        layers = json_object_get(engine.plan, "layers");
+        CHECK_INT(json_array_size(layers), ==, 3);
+        CHECK(json_object_get(engine.layers, json_string_value(json_array_get(layers, 2))));
+        CHECK_INT(ask("DELETE", path_of(id, ""), NULL), ==, 204);
+        CHECK(run_until(nothing_is_left, NULL));
+}
+
 static void an_original_that_cannot_go_on_is_paused(void)
 {
         char id[SANDBOX_ID_MAX], snapshot[160];
@@ -489,6 +513,7 @@ int main(void)
         RUN_IN_RIG(a_snapshot_while_pausing_or_killing_is_409);
         RUN_IN_RIG(a_kill_while_it_is_copied_wins);
         RUN_IN_RIG(a_copy_that_fails_leaves_it_running);
+        RUN_IN_RIG(a_paused_one_whose_layer_is_not_flushed_keeps_its_files);
         RUN_IN_RIG(an_original_that_cannot_go_on_is_paused);
         RUN_IN_RIG(a_client_that_leaves_leaves_no_copy);
         RUN_IN_RIG(a_copy_lost_with_the_engine_is_settled);

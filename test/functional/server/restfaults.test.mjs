@@ -250,6 +250,25 @@ function trap(server, point) {
   }
 }
 
+test('kill -9 of the process that makes a layer of the files, or flushes it: another one does it, and nothing is lost', withServer(cold, async ({ server }) => {
+  const before = await settled(server)
+  for (const point of ['moved', 'flushing']) {
+    const { sandbox, ask } = await counting()
+    await sandbox.pause()
+    const killIt = trap(server, point)
+    const under = post(server, sandbox.sandboxId, 'fork', { timeout: 300 })
+    await killIt()
+    const answer = await under
+    assert.equal(answer.status, 201, `${point}: ${answer.body}`)
+    const copy = await Sandbox.connect(answer.json[0].sandbox.sandboxID)
+    await sandbox.connect({ timeoutMs: 300_000 })
+    for (const one of [sandbox, copy]) assert.equal(await one.files.read('kept'), 'kept', point)
+    await ask()
+    await Promise.all([sandbox.kill(), copy.kill()])
+  }
+  await returned(server, before)
+}))
+
 test('kill -9 of the worker that pauses or resumes: what the API says of the sandbox is so', withServer(cold, async ({ server }) => {
   const before = await settled(server)
   const points = { pause: { frozen: 'running', dumped: 'running', kept: 'paused' }, resume: { placed: 'paused', restored: 'paused', resumed: 'running' } }

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "engine/deferred.h"
 #include "engine/guest.h"
 #include "engine/lost_note.h"
 #include "engine/remaps.h"
@@ -302,6 +303,8 @@ void adopt_settle(struct guest *s)
         log_info("sandbox.settled", "sandbox=%s state=%s", s->record.id,
                  s->state == GUEST_RUNNING ? "running" : "paused");
         guest_tell(s, "settled");
+        if (s->state == GUEST_RUNNING)
+                deferred_run(s);
 }
 
 /* ------------------------------------------------------------- all of them */

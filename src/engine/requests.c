@@ -384,10 +384,13 @@ static int op_flatten(struct engine *e, const json_t *msg, struct ask *a, struct
 static int op_dial(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
 {
         json_int_t port = json_integer_value(json_object_get(msg, "port"));
-        struct guest *s;
+        const char *id = json_string_value(json_object_get(msg, "id"));
+        struct guest *s = id ? guest_find(e, id) : NULL;
 
         if (port < 1 || port > 65535)
                 return err_set(err, ERR_INVALID, "port: not a port");
+        if (s && s->state == GUEST_BUSY) /* most likely it runs, and a worker of the last engine copies it */
+                return deferred_add(s, op_dial, msg, a, err);
         s = find_running(e, msg, true, err);
         if (!s)
                 return -ENOENT;

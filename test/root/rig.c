@@ -366,24 +366,31 @@ const char *rig_state(struct rig *g, const char *id)
         return is_found ? state : NULL;
 }
 
-int rig_dial(struct rig *g, const char *id, unsigned port)
+void rig_dial_send(struct rig *g, const char *id, unsigned port)
 {
-        int fd = -1;
-        json_t *answer;
-
         send_message(g->dial_channel,
                      json_pack("{s:s,s:I,s:s,s:i}", "op", "dial", "req", ++g->req, "id", id, "port", (int)port));
-        answer = receive(g->dial_channel, &fd);
-        (void)outcome(answer);
+}
+
+int rig_dial_receive(struct rig *g)
+{
+        int fd = -1;
+
+        (void)outcome(receive(g->dial_channel, &fd));
         return fd;
+}
+
+int rig_dial(struct rig *g, const char *id, unsigned port)
+{
+        rig_dial_send(g, id, port);
+        return rig_dial_receive(g);
 }
 
 const char *rig_dial_refusal(struct rig *g, const char *id, unsigned port)
 {
         int fd = -1;
 
-        send_message(g->dial_channel,
-                     json_pack("{s:s,s:I,s:s,s:i}", "op", "dial", "req", ++g->req, "id", id, "port", (int)port));
+        rig_dial_send(g, id, port);
         return outcome(receive(g->dial_channel, &fd));
 }
 

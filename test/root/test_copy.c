@@ -309,7 +309,7 @@ static void without_the_engine_it_is_finished(void)
         static const char *const points[] = {"frozen", "copied", "dumped", "thawed", "sealed"};
 
         for (size_t i = 0; i < ARRAY_LEN(points); i++) {
-                int fd;
+                int fd, socket;
 
                 CHECK(begin());
                 (void)stall(points[i]);
@@ -318,8 +318,13 @@ static void without_the_engine_it_is_finished(void)
                 rig_crash(&g);
                 CHECK(rig_start(&g));
                 CHECK_STR(rig_state(&g, A), "busy");
+                rig_dial_send(&g, A, 49983); /* whoever wants to reach it waits for that */
+                CHECK_STR(rig_state(&g, A), "busy");
                 (void)close(fd);
                 CHECK_STR(fact(), "settled running");
+                socket = rig_dial_receive(&g);
+                CHECK(socket >= 0);
+                (void)close(socket);
                 CHECK(exists("sealed/" LAYER) && exists("checkpoints/" IMAGE "/manifest.json"));
                 CHECK(is_itself());
                 CHECK_NONE(rig_drop(&g, IMAGE, LAYER));

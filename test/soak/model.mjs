@@ -62,6 +62,9 @@ const outside = {
   rollback: (world, { copies }) => copies.map((copy) => ({ kind: 'ok', world: { ...world, ...copy, memory: world.state === 'paused' } })),
 }
 
+/** Traffic resumes it. */
+const isResumable = (world, traits) => world.state === 'paused' && world.memory && traits.autoResume
+
 export const isInside = (operation) => operation.name in inside
 
 /** Every answer the operation may have in this world. */
@@ -69,7 +72,7 @@ export function steps(world, operation, traits) {
   if (world.state === 'gone') return [operation.name === 'metrics' ? { kind: 'ok', value: 'none', world } : { kind: 'gone', world }]
   if (!isInside(operation)) return outside[operation.name](world, operation, traits)
   if (world.state === 'running') return inside[operation.name](world, operation)
-  if (traits.autoResume && world.memory) return inside[operation.name](running(world), operation)
+  if (isResumable(world, traits)) return inside[operation.name](running(world), operation)
   return [{ kind: 'gone', world }]
 }
 
@@ -90,6 +93,7 @@ export function closure(worlds, traits) {
     for (const [i, operation] of world.pending.entries()) {
       const later = { ...world, pending: world.pending.filter((_, j) => j !== i) }
       for (const step of steps(later, operation, traits)) queue.push(step.world, ...halfDone(step.world, operation))
+      if (isInside(operation) && isResumable(world, traits)) queue.push(running(world), running(later)) // resumed, and then cut
     }
   }
   return [...found.values()]
@@ -104,6 +108,8 @@ const matches = (step, answer) => step.kind === answer.kind && (step.value === u
 /** Names of what else is, or may be, going on with the sandbox at the same time. */
 const underWay = (world, others) => new Set([...others, ...world.pending].map(({ name }) => name).concat(world.ends ? [world.ends === 'kill' ? 'kill' : 'pause'] : []))
 
+const isWriteOf = (wanted) => ({ name, file }) => name === 'write' && file === wanted
+
 /** Steps that agree with the answer.  During a transition the server may say so, show the state it comes from or goes to,
  *  and let a second pause or kill join the first. */
 function explained(world, operation, answer, traits, others) {
@@ -114,6 +120,7 @@ function explained(world, operation, answer, traits, others) {
   if (answer.kind === 'busy') found.push({ world })
   if (operation.name === 'get' && answer.kind === 'ok') found.push({ world })
   if (operation.name === 'metrics' && answer.value === 'none') found.push({ world })
+  if (operation.name === 'read' && answer.value === part && [...others, ...world.pending].some(isWriteOf(operation.file))) found.push({ world })
   if (operation.name === 'resume' && answer.kind === 'ok' && world.state === 'running') found.push({ world: running(world) })
   if (!meanwhile.has('pause')) return found
   if (isInside(operation) && answer.kind === 'gone') found.push({ world })

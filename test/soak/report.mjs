@@ -51,7 +51,7 @@ export class Report {
   /** "Try again" is a fair answer while somebody is dead, and only then; "internal error" is one only if it says that the
    *  process which did the work was killed. */
   #isFair({ code, message }, began, ended) {
-    if (code === 500) return /the process that (worked on sandbox \w+|was at it) died/.test(message) && this.wasDown(began, ended, 'sg-worker')
+    if (code === 500) return /the process that (worked on sandbox \w+|was at it) died/.test(message) && this.wasDown(began, ended, 'sg-worker', 'sg-spare', 'sg-vault')
     return (code === 503 || code === 504) && this.wasDown(began, ended)
   }
 

@@ -9,6 +9,7 @@ const later = (ms) => new Promise((done) => setTimeout(done, ms))
 export const isMarkOf = (number, mark) => new RegExp(`^(t|s|end)${number}(-|$)`).test(mark ?? '')
 
 /** Connections into a sandbox do not outlive these.  (A copy of one with many files begins it again.) */
+const lateNewsMs = 2000 // an edge that hears late of a pause that is over cuts who has come since
 const cuts = new Set(['pause', 'kill', 'rollback', 'fork', 'snapshot', 'timeout'])
 
 export class Client {
@@ -46,7 +47,9 @@ export class Client {
   async #do(sandbox, operation, others = []) {
     const began = this.now()
     const answer = this.#doubted(operation, await this.perform(sandbox, operation), began)
-    const mayBeCut = others.some(({ name }) => cuts.has(name)) || sandbox?.worlds?.some((world) => world.ends || world.pending.some(({ name }) => cuts.has(name)))
+    const isFresh = began - (sandbox?.changedAt ?? -Infinity) < lateNewsMs
+    const mayBeCut = isFresh || others.some(({ name }) => cuts.has(name)) || sandbox?.worlds?.some((world) => world.ends || world.pending.some(({ name }) => cuts.has(name)))
+    if (sandbox && cuts.has(operation.name)) sandbox.changedAt = this.now()
     this.report.answered({ client: this.number, sandbox: sandbox?.id, operation, answer, began, ended: this.now(), mayBeCut })
     return answer
   }

@@ -99,9 +99,10 @@ export function closure(worlds, traits) {
   return [...found.values()]
 }
 
-/** A write that was cut may leave the part of the file that had come. */
-const halfDone = (world, { name, file, content }) =>
-  name === 'write' && world.files[file] === content ? [{ ...world, files: { ...world.files, [file]: part } }] : []
+/** A write that was cut leaves the part of the file that had come, and a copy that is taken in the middle of a write (isCopy)
+ *  has that part.  `world` is a world or a copy. */
+const halfDone = (world, { name, file, content }, isCopy = false) =>
+  name === 'write' && (isCopy || world.files[file] === content) ? [{ ...world, files: { ...world.files, [file]: part } }] : []
 
 const matches = (step, answer) => step.kind === answer.kind && (step.value === undefined || answer.value === undefined || step.value === answer.value)
 
@@ -149,10 +150,11 @@ export function explain(worlds, group, traits) {
   const seen = new Map()
   const others = (operation) => group.map((one) => one.operation).filter((other) => other !== operation)
 
+  const torn = (copy) => group.reduce((all, { operation }) => [...all, ...all.flatMap((one) => halfDone(one, operation, true))], [copy])
   const passed = new Map()
   const later = (world) => {
     const all = closure([world], traits)
-    for (const one of all) if (one.state !== 'gone') passed.set(JSON.stringify(copyOf(one)), copyOf(one))
+    for (const one of all) if (one.state !== 'gone') for (const copy of torn(copyOf(one))) passed.set(JSON.stringify(copy), copy)
     return all
   }
 
@@ -165,7 +167,7 @@ export function explain(worlds, group, traits) {
       for (const i of left)
         for (const step of explained(one, definite[i].operation, definite[i].answer, traits, others(definite[i].operation))) {
           const found = walk(step.world, left.filter((j) => j !== i))
-          if (found.length && step.copy) copies.get(definite[i].operation).set(JSON.stringify(step.copy), step.copy)
+          if (found.length && step.copy) for (const copy of torn(step.copy)) copies.get(definite[i].operation).set(JSON.stringify(copy), copy)
           ends.push(...found)
         }
     seen.set(key, unique(ends))

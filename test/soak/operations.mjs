@@ -82,7 +82,7 @@ function general(answer) {
   if (status === 502 && /The sandbox was not found/.test(message)) return { kind: 'gone' }
   if (status === 502 && /port is not open/.test(message)) return { kind: 'closed' }
   if (status === 409 && /already (paused|running)/.test(message)) return { kind: 'already' }
-  if (status === 409 && (answer.json?.code !== 422 || /is being started, paused or copied/.test(message))) return { kind: 'busy' }
+  if (status === 409) return { kind: 'busy', message } // also "cannot be dumped": nothing we start is in the way of a dump for long
   if (status >= 500) return { kind: 'lost', why: `${status}`, status, message }
   return { kind: 'unexpected', status, message }
 }

@@ -43,7 +43,7 @@ const char *rig_pause(struct rig *g, const char *id, const char *checkpoint);
 const char *rig_seal(struct rig *g, const char *id, const char *layer);
 const char *rig_drop(struct rig *g, const char *checkpoint, const char *layer);
 const char *rig_forget(struct rig *g, const char *id); /* one that ended by itself: nobody has a row of it any more */
-const char *rig_state(struct rig *g, const char *id);                       /* as `list` has it; NULL: not there */
+const char *rig_state(struct rig *g, const char *id);  /* as `list` has it; NULL: not there */
 void rig_dial_send(struct rig *g, const char *id, unsigned port);           /* the first half of rig_dial() */
 int rig_dial_receive(struct rig *g);                                        /* the second */
 int rig_dial(struct rig *g, const char *id, unsigned port);                 /* connected socket, or -1 */

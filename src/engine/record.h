@@ -27,6 +27,6 @@ struct record {
 
 int record_write(int dir /* sandboxes/<id> */, const struct record *r, struct err *err);
 int record_remove(int dir); /* fine when there is none */
-/* *ret is the caller's: record_done().  ERR_NOT_FOUND: there is none. */
+/* *ret is the caller's: record_done().  ERR_NOT_FOUND: there is none, or an empty one. */
 int record_read(int dir, struct record *ret, struct err *err);
 void record_done(struct record *r);

@@ -39,7 +39,7 @@ struct engine {
         struct pool pool;
         struct helper sweeper;
         struct trash trash;
-        struct helper marker; /* woken.h */
+        struct helper marker; /* marker.h */
         struct flattener flattener;
         struct vault vault;
         struct fresh fresh;

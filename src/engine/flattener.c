@@ -18,6 +18,7 @@
 #include "sys/scm.h"
 
 #define UNFINISHED FLATTENER_UNFINISHED
+#define TRIES_MAX 3u /* a merge whose helper dies again and again */
 
 struct say {                      /* to the helper: each layer, lowest first, then the name of the result */
         char name[SEALED_ID_MAX]; /* NUL-terminated */
@@ -34,7 +35,9 @@ _Static_assert(sizeof(struct done) <= HELPER_MESSAGE_MAX, "fits into one message
 struct job {
         struct list node;
         struct ask *ask;
+        json_t *layers; /* owned */
         char into[SEALED_ID_MAX];
+        unsigned tries;
 };
 
 /* ------------------------------------------------------------- in the helper */
@@ -122,6 +125,7 @@ static void answer(struct flattener *f, struct job *j, const struct done *d)
         }
         list_remove(&j->node);
         f->count--;
+        json_decref(j->layers);
         free(j);
 }
 
@@ -147,41 +151,20 @@ static void on_message(struct helper *h, const void *p, size_t n, int *fds, size
         answer(f, LIST_ENTRY(f->jobs.next, struct job, node), &d);
 }
 
+/* The one it was at is the first. */
 static void on_gone(struct helper *h)
 {
-        log_error("flattener.died", "layers are not merged until the engine starts again");
-        fail_all(CONTAINER_OF(h, struct flattener, helper));
-}
+        struct flattener *f = CONTAINER_OF(h, struct flattener, helper);
+        struct done d = {.r = -EPIPE};
+        struct job *first;
 
-int flattener_start(struct flattener *f, struct loop *l, int data_dir, struct err *err)
-{
-        AUTO_CLOSE int sealed = -1;
-        int sock = -1, r = sys_make_dir(data_dir, "sealed", 0700);
-        pid_t pid;
-
-        if (r == 0)
-                r = sealed = sys_open_dir(data_dir, "sealed");
-        if (r < 0)
-                return err_sys(err, r, "open directory 'sealed'");
-        pid = helper_fork("sg-flattener", &sealed, 1, &sock);
-        if (pid < 0)
-                return err_sys(err, pid, "fork flattener");
-        if (pid == 0)
-                run_flattener(sealed, sock);
-        list_init(&f->jobs);
-        f->count = 0;
-        f->helper.on_message = on_message;
-        f->helper.on_gone = on_gone;
-        r = helper_start(&f->helper, l, sock);
-        return r < 0 ? err_sys(err, r, "watch flattener") : 0;
-}
-
-void flattener_stop(struct flattener *f)
-{
-        if (!helper_is_running(&f->helper))
+        if (list_is_empty(&f->jobs))
                 return;
-        helper_stop(&f->helper);
-        fail_all(f);
+        first = LIST_ENTRY(f->jobs.next, struct job, node);
+        if (++first->tries < TRIES_MAX)
+                return;
+        (void)err_set(&d.err, ERR_INTERNAL, "the process that merges layers died of it %u times", TRIES_MAX);
+        answer(f, first, &d);
 }
 
 static int send_name(struct flattener *f, const char *name, bool is_into)
@@ -198,6 +181,54 @@ bool flattener_is_making(const struct flattener *f, const char *layer)
                 if (strcmp(LIST_ENTRY(node, struct job, node)->into, layer) == 0)
                         return true;
         return false;
+}
+
+static int send_job(struct flattener *f, const struct job *j)
+{
+        int r = 0;
+
+        for (size_t i = 0; i < json_array_size(j->layers) && r == 0; i++)
+                r = send_name(f, json_string_value(json_array_get(j->layers, i)), false);
+        return r == 0 ? send_name(f, j->into, true) : r;
+}
+
+/* A merge that was complete is not done again (`merge`), half of one is removed first (`remove_unfinished`). */
+static int start_helper(struct helper *h, struct err *err)
+{
+        struct flattener *f = CONTAINER_OF(h, struct flattener, helper);
+        int sock = -1, r;
+        pid_t pid = helper_fork("sg-flattener", &f->sealed_dir, 1, &sock);
+
+        if (pid < 0)
+                return err_sys(err, pid, "fork flattener");
+        if (pid == 0)
+                run_flattener(f->sealed_dir, sock);
+        r = helper_start(h, f->loop, sock);
+        LIST_EACH (node, &f->jobs)
+                if (r == 0)
+                        r = send_job(f, LIST_ENTRY(node, struct job, node));
+        if (r < 0)
+                helper_stop(h);
+        return r < 0 ? err_sys(err, r, "start flattener") : 0;
+}
+
+int flattener_start(struct flattener *f, struct loop *l, int sealed_dir, struct err *err)
+{
+        *f = (struct flattener){.loop = l, .sealed_dir = sealed_dir};
+        list_init(&f->jobs);
+        f->helper.name = "flattener";
+        f->helper.on_message = on_message;
+        f->helper.on_gone = on_gone;
+        f->helper.again = start_helper;
+        return start_helper(&f->helper, err);
+}
+
+void flattener_stop(struct flattener *f)
+{
+        if (!f->loop)
+                return;
+        helper_stop(&f->helper);
+        fail_all(f);
 }
 
 static bool is_sealed_name(const json_t *v)
@@ -225,27 +256,17 @@ int flattener_op(struct flattener *f, const json_t *msg, struct ask *a, struct e
 
         if (r < 0)
                 return r;
-        if (!helper_is_running(&f->helper))
-                return err_set(err, ERR_UNAVAILABLE, "layers cannot be merged until the engine starts again");
         if (f->count >= FLATTENER_JOBS_MAX)
                 return err_set(err, ERR_LIMIT, "%u merges are waiting already", f->count);
         j = calloc(1, sizeof(*j));
         if (!j)
                 return err_sys(err, -ENOMEM, "merge layers");
-        for (size_t i = 0; i < json_array_size(layers) && r == 0; i++)
-                r = send_name(f, json_string_value(json_array_get(layers, i)), false);
-        if (r == 0)
-                r = send_name(f, json_string_value(into), true);
-        if (r < 0) { /* half a job must not be there for the next one to complete */
-                free(j);
-                helper_stop(&f->helper);
-                on_gone(&f->helper);
-                return r == -EPIPE ? err_set(err, ERR_UNAVAILABLE, "layers cannot be merged: their helper has died")
-                                   : err_sys(err, r, "ask flattener");
-        }
+        *j = (struct job){.ask = a,
+                          .layers = json_incref((json_t *)(size_t)layers)}; /* goes on when the asker leaves */
         memcpy(j->into, json_string_value(into), json_string_length(into) + 1);
-        j->ask = a; /* when the asker leaves, the work goes on */
         list_push_back(&f->jobs, &j->node);
         f->count++;
+        if (helper_is_running(&f->helper) && send_job(f, j) < 0)
+                helper_end(&f->helper); /* half a job must not be there for the next one to complete */
         return 0;
 }

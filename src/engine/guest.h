@@ -22,6 +22,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/err.h"
 #include "engine/ask.h"
 #include "engine/engine.h"
 #include "engine/record.h"
@@ -54,15 +55,18 @@ struct guest {
         struct still still;   /* what of it is at rest: RESTING, WARM, LEAVING; and until it runs again */
         struct io death;      /* pidfd: readable once every process in it is gone */
         int netns;
-        bool has_rules;       /* in the packet filter */
-        bool is_dead;         /* died while a worker was at it */
-        bool is_doomed;       /* to be ended as soon as the worker at it is done */
-        bool was_rebooted;    /* ENDED: it was running when the machine stopped */
-        bool was_resting;     /* being made from what is at rest: a failure leads back there */
-        struct start *start;  /* owned; while WAITING or STARTING */
-        struct work *work;    /* owned; the job a worker has */
-        struct ask *rousing;  /* owned; WAKING, and frozen until it is on disk that it does: who asked for it */
-        uint64_t roused_us;   /* and when */
+        bool has_rules;      /* in the packet filter */
+        bool is_dead;        /* died while a worker was at it */
+        bool is_doomed;      /* to be ended as soon as the worker at it is done */
+        bool was_rebooted;   /* ENDED: it was running when the machine stopped */
+        bool was_resting;    /* being made from what is at rest: a failure leads back there */
+        struct start *start; /* owned; while WAITING or STARTING */
+        struct work *work;   /* owned; the job a worker has */
+        struct ask *rousing; /* owned; WAKING, and frozen until it is on disk that it does: who asked for it */
+        uint64_t roused_us;  /* and when */
+        uint64_t rouse_turn; /* of its mark: woken.h */
+        struct err
+                unroused; /* then: why it cannot be thawed and is being put to rest again; ERR_NONE: it is being woken */
         struct list waiting;  /* struct end_wait: who is answered at its end */
         struct list deferred; /* struct deferred: requests that wait for it to rest */
         struct list warm;     /* in the engine's list, least recently used first */

@@ -11,10 +11,14 @@
 
 #include "base/auto.h"
 #include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
 #include "sys/proc.h"
 #include "sys/scm.h"
 
 #define KEEP_MAX 32u
+#define RETRY_MIN_MS 100u
+#define RETRY_MAX_MS 5000u
 
 struct queued {
         struct list node;
@@ -81,6 +85,7 @@ static void drop_queue(struct helper *h)
 
 void helper_stop(struct helper *h)
 {
+        timer_clear(&h->retry);
         if (!h->loop)
                 return;
         loop_del(&h->io);
@@ -111,10 +116,43 @@ void helper_finish(struct helper *h, int timeout_ms)
         helper_stop(h);
 }
 
+/* The first at once, the next ones after a while: one that cannot live must not keep the engine busy. */
+static void start_again_later(struct helper *h)
+{
+        uint64_t ms = (uint64_t)RETRY_MIN_MS << (h->failures < 8 ? h->failures : 8);
+
+        timer_set(h->home, &h->retry, h->failures == 0 ? 0 : ms > RETRY_MAX_MS ? RETRY_MAX_MS : ms);
+        h->failures++;
+}
+
+static void on_retry(struct timer *t)
+{
+        struct helper *h = CONTAINER_OF(t, struct helper, retry);
+        struct err err = {0};
+
+        if (h->again(h, &err) == 0)
+                return;
+        log_error("helper.failed", "name=%s error=\"%s\", trying again", h->name, err.msg);
+        start_again_later(h);
+}
+
 static void gone(struct helper *h)
 {
         helper_stop(h);
-        h->on_gone(h);
+        if (h->on_gone)
+                h->on_gone(h);
+        if (!h->again)
+                return;
+        if (clock_mono_ms() - h->started_ms > RETRY_MAX_MS)
+                h->failures = 0; /* it had lived */
+        log_error("helper.died", "name=%s, starting another", h->name);
+        h->retry.on = on_retry;
+        start_again_later(h);
+}
+
+void helper_end(struct helper *h)
+{
+        gone(h);
 }
 
 static void flush(struct helper *h)
@@ -155,17 +193,20 @@ static void on_io(struct io *io, uint32_t events)
 
 int helper_start(struct helper *h, struct loop *l, int sock)
 {
-        int r;
+        int r = fcntl(sock, F_SETFL, O_RDWR | O_NONBLOCK) < 0 ? -errno : 0;
 
-        if (fcntl(sock, F_SETFL, O_RDWR | O_NONBLOCK) < 0)
-                return -errno;
         h->io = (struct io){.fd = sock, .on = on_io};
         list_init(&h->out);
         h->queued = 0;
-        r = loop_add(l, &h->io, EPOLLIN);
         if (r == 0)
-                h->loop = l;
-        return r;
+                r = loop_add(l, &h->io, EPOLLIN);
+        if (r < 0) {
+                close_fd(&h->io.fd); /* it ends */
+                return r;
+        }
+        h->loop = h->home = l;
+        h->started_ms = clock_mono_ms();
+        return 0;
 }
 
 static int enqueue(struct helper *h, const void *p, size_t n, const int *fds, size_t nfds)

@@ -8,6 +8,8 @@
 
 #include "io/loop.h"
 
+struct err;
+
 #define HELPER_MESSAGE_MAX 512u
 #define HELPER_FDS_MAX 12u
 #define HELPER_QUEUE_MAX 65536u
@@ -18,17 +20,26 @@ struct helper {
         struct list out; /* messages the socket did not take */
         size_t queued;
         void (*on_message)(struct helper *h, const void *p, size_t n, int *fds, size_t nfds); /* fds are the callee's */
-        void (*on_gone)(struct helper *h); /* it died; the helper is stopped already */
+        void (*on_gone)(struct helper *h); /* it died; the helper is stopped already; NULL: nobody cares */
+        /* NULL: its owner sees to a successor.  Else called after on_gone, later each time that fails: fork another, take it
+         * into the loop with helper_start(), and tell it again what the dead one was told and did not do. */
+        int (*again)(struct helper *h, struct err *err);
+        const char *name; /* for the log; with `again` */
+        struct timer retry;
+        struct loop *home; /* where the successor is started */
+        uint64_t started_ms;
+        unsigned failures; /* in a row */
 };
 
 /* Fork: 0 in the child (with *ret_sock its end), its pid in the parent.  In the child only 0-2, `keep` and the socket are
  * open, signals are as at start, children are reaped by themselves. */
 pid_t helper_fork(const char *name, const int *keep, size_t nkeep, int *ret_sock);
 
-/* Take sock (the parent's end) into the loop; set on_message and on_gone before. */
+/* Take sock (the parent's end, closed on failure) into the loop; set on_message before, and on_gone, again, name if wanted. */
 int helper_start(struct helper *h, struct loop *l, int sock);
-void helper_stop(struct helper *h); /* closes the socket: the child ends */
-/* The same, but wait until it has done what it was told and ended; what it says on the way is dropped.  Blocks. */
+void helper_stop(struct helper *h); /* closes the socket: the child ends, and gets no successor */
+void helper_end(struct helper *h);  /* the same, as if it had died */
+/* Close it, but wait until it has done what it was told and ended; what it says on the way is dropped.  Blocks. */
 void helper_finish(struct helper *h, int timeout_ms);
 static inline bool helper_is_running(const struct helper *h)
 {

@@ -26,7 +26,7 @@ struct janitor_done { /* janitor -> engine, for jobs with a slot */
 int janitor_fork(const struct cgroups *cg, const struct instance *in, int *ret_sock, struct err *err);
 /* Removes everything below the trash directory now, and again each time it gets a message. */
 int sweeper_fork(int trash_dir, int *ret_sock, struct err *err);
-/* There is something.  No sweeper: the next start sweeps. */
+/* There is something.  No sweeper: the next one begins with everything that is there. */
 static inline void sweeper_call(struct helper *sweeper)
 {
         (void)helper_send(sweeper, "s", 1, NULL, 0);

@@ -129,12 +129,6 @@ static int drop_privileges(struct err *err)
         return r < 0 ? err_sys(err, r, "drop capabilities") : 0;
 }
 
-static void on_sweeper_gone(struct helper *h)
-{
-        (void)h;
-        log_error("sweeper.died", "trash stays until the engine starts again");
-}
-
 static void on_sweeper_message(struct helper *h, const void *p, size_t n, int *fds, size_t nfds)
 {
         (void)h, (void)p, (void)n;
@@ -152,37 +146,45 @@ static int find_criu(struct engine *e, struct err *err)
 static void on_marked(struct helper *h, const void *p, size_t n, int *fds, size_t nfds)
 {
         struct engine *e = CONTAINER_OF(h, struct engine, marker);
-        const struct woken_order *o = p;
+        const struct marker_order *o = p;
         struct guest *s = n == sizeof(*o) ? guest_find(e, o->id) : NULL;
 
         (void)fds, (void)nfds;
-        if (s && s->rousing && strcmp(s->still.checkpoint, o->checkpoint) == 0)
-                wake_roused(s, o->result);
+        sweeper_call(&e->sweeper); /* it may have thrown something away */
+        if (s)
+                wake_marked(s, o);
 }
 
-static void on_marker_gone(struct helper *h)
+/* Orders that the last marker did not carry out are given again: a mark may be written twice. */
+static int start_marker(struct helper *h, struct err *err)
 {
         struct engine *e = CONTAINER_OF(h, struct engine, marker);
+        int sock, r = marker_fork(&e->vault.conf, &sock, err);
 
-        log_error("marker.died", "waiting for the disk without it until the engine starts again");
+        if (r < 0)
+                return r;
+        r = helper_start(h, e->loop, sock);
+        if (r < 0)
+                return err_sys(err, r, "watch marker");
         MAP_EACH (slot, &e->sandboxes) {
                 struct guest *s = slot->value;
 
                 if (s->rousing)
-                        wake_roused(s, woken_mark(e->woken, e->woken_turn++, s->still.checkpoint, e->boot_id, NULL));
+                        (void)wake_mark(s); /* an empty queue takes it */
         }
+        return 0;
 }
 
-static int start_marker(struct engine *e, const struct worker_conf *c, struct err *err)
+/* It begins with all that is there. */
+static int start_sweeper(struct helper *h, struct err *err)
 {
-        int sock, r = woken_fork(c, &sock, err);
+        struct engine *e = CONTAINER_OF(h, struct engine, sweeper);
+        int sock, r = sweeper_fork(e->trash_dir, &sock, err);
 
         if (r < 0)
                 return r;
-        e->marker.on_message = on_marked;
-        e->marker.on_gone = on_marker_gone;
-        r = helper_start(&e->marker, e->loop, sock);
-        return r < 0 ? err_sys(err, r, "watch marker") : 0;
+        r = helper_start(h, e->loop, sock);
+        return r < 0 ? err_sys(err, r, "watch sweeper") : 0;
 }
 
 static int start_vault(struct engine *e, struct err *err)
@@ -212,8 +214,13 @@ static int start_vault(struct engine *e, struct err *err)
         c.tool = criu_place_tool(&e->criu);
         memcpy(c.envd, e->envd_hash, sizeof(c.envd));
         memcpy(c.boot_id, e->boot_id, sizeof(c.boot_id));
-        r = start_marker(e, &c, err);
-        return r < 0 ? r : vault_start(&e->vault, e->loop, &c, err);
+        r = vault_start(&e->vault, e->loop, &c, err);
+        if (r < 0)
+                return r;
+        e->marker.name = "marker";
+        e->marker.on_message = on_marked;
+        e->marker.again = start_marker;
+        return start_marker(&e->marker, err);
 }
 
 static int start_helpers(struct engine *e, struct err *err)
@@ -225,20 +232,18 @@ static int start_helpers(struct engine *e, struct err *err)
                 .has_link = e->filter != NULL,
                 .envd_binary = e->envd_binary,
         };
-        int sock, r;
+        int r;
 
         r = pool_start(&e->pool, &nursery, err);
         if (r < 0)
                 return r;
-        r = sweeper_fork(e->trash_dir, &sock, err);
+        e->sweeper.name = "sweeper";
+        e->sweeper.on_message = on_sweeper_message;
+        e->sweeper.again = start_sweeper;
+        r = start_sweeper(&e->sweeper, err);
         if (r < 0)
                 return r;
-        e->sweeper.on_gone = on_sweeper_gone;
-        e->sweeper.on_message = on_sweeper_message;
-        r = helper_start(&e->sweeper, e->loop, sock);
-        if (r < 0)
-                return err_sys(err, r, "watch sweeper");
-        r = flattener_start(&e->flattener, e->loop, e->data_dir, err);
+        r = flattener_start(&e->flattener, e->loop, e->sealed_dir, err);
         return r < 0 ? r : start_vault(e, err);
 }
 

@@ -8,11 +8,9 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "engine/remaps.h"
 #include "engine/rest.h"
 #include "engine/warm.h"
 #include "engine/work.h"
-#include "engine/woken.h"
 #include "sys/fs.h"
 
 /* ------------------------------------------------------------- how it ends */
@@ -150,62 +148,85 @@ bool wake_can_thaw(const struct guest *s, const struct plan_create *plan)
         return plan->is_upper_kept && strcmp(plan->checkpoint, s->still.checkpoint) == 0;
 }
 
-/* Nothing of it has moved: it is at rest as before, but for its processes, which are ended. */
-static void rest_again(struct guest *s, const struct err *err)
+static int tell_marker(struct guest *s, enum marker_what what)
 {
-        AUTO_CLOSE int dir = sys_open_dir(s->engine->sandboxes_dir, s->record.id);
-        struct err why = {0};
+        struct marker_order o = {.turn = s->rouse_turn, .pid = s->record.pid, .what = what, .still = s->still};
 
-        log_warn("sandbox.failed", "sandbox=%s error=\"%s\"", s->record.id, err->msg);
-        if (dir < 0 || still_write(dir, s->record.id, &s->still, true, &why) < 0 ||
-            (s->engine->woken >= 0 && woken_unmark(s->engine->woken, s->still.checkpoint, &why) < 0))
-                log_error("sandbox.lost", "sandbox=%s error=\"%s\"", s->record.id, why.msg);
-        guest_answer_at_end(s, TAKE_PTR(s->rousing), err);
+        memcpy(o.id, s->record.id, sizeof(o.id));
+        return helper_send(&s->engine->marker, &o, sizeof(o), NULL, 0);
+}
+
+/* A marker that is dead is being replaced, and hears all of it then. */
+int wake_mark(struct guest *s)
+{
+        int r = tell_marker(s, s->unroused.kind == ERR_NONE ? MARK_WAKES : MARK_RESTS);
+
+        return r == -EPIPE ? 0 : r;
+}
+
+static void lie_down_again(struct guest *s)
+{
+        guest_answer_at_end(s, TAKE_PTR(s->rousing), &s->unroused);
         guest_leave(s);
 }
 
-/* That it moves is on disk: now it may.  The order is that of woken.h, and a crash at any point of it leaves it at rest, or
- * running. */
-void wake_roused(struct guest *s, int result)
+/* Nothing of it has moved: it is at rest as before, but for its processes, which are ended. */
+static void rest_again(struct guest *s)
 {
-        struct engine *e = s->engine;
-        AUTO_CLOSE int dir = sys_open_dir(e->sandboxes_dir, s->record.id);
-        struct err err = {0};
+        log_warn("sandbox.failed", "sandbox=%s error=\"%s\"", s->record.id, s->unroused.msg);
+        if (wake_mark(s) == 0)
+                return;
+        log_error("sandbox.lost", "sandbox=%s, it cannot be written down that it rests", s->record.id);
+        lie_down_again(s);
+}
 
+static void on_rests(struct guest *s, int result)
+{
+        if (result < 0)
+                log_error("sandbox.lost", "sandbox=%s error=\"%s\"", s->record.id, strerror(-result));
+        lie_down_again(s);
+}
+
+/* That it moves is on disk: now it may.  A crash at any point leaves it at rest, or running (marker.c). */
+static void on_wakes(struct guest *s, int result)
+{
         if (result == 0)
-                result = s->is_dead ? -ESRCH : dir < 0 ? dir : still_remove(dir);
-        if (result == 0 && e->woken < 0)
-                result = woken_flush(dir, NULL);
-        if (result == 0)
-                result = cgroups_freeze(&e->cgroups, s->record.slot, false);
+                result = s->is_dead ? -ESRCH : cgroups_freeze(&s->engine->cgroups, s->record.slot, false);
         if (result < 0) {
-                (void)err_sys(&err, result, "thaw sandbox %s", s->record.id);
-                rest_again(s, &err);
+                (void)err_sys(&s->unroused, result, "thaw sandbox %s", s->record.id);
+                rest_again(s);
                 return;
         }
+        (void)tell_marker(s, MARK_RUNS); /* else what it throws away goes with the next pause */
         is_running(s, TAKE_PTR(s->rousing), s->roused_us, "warm", NULL);
-        (void)rest_drop(e, dir, REMAPS_DIR);
+}
+
+void wake_marked(struct guest *s, const struct marker_order *o)
+{
+        if (!s->rousing || s->rouse_turn != o->turn)
+                return; /* it was killed meanwhile */
+        if (o->what == MARK_WAKES && s->unroused.kind == ERR_NONE)
+                on_wakes(s, o->result);
+        else if (o->what == MARK_RESTS && s->unroused.kind != ERR_NONE)
+                on_rests(s, o->result);
 }
 
 /* Nobody inside has to be told: it never was anything else, and its connections of before were closed by their other ends.
  * An engine that dies on the way leaves a frozen one, which the next thaws (adopt.c). */
 static int thaw(struct guest *s, struct plan_create *plan, struct ask *a, struct err *err)
 {
-        struct engine *e = s->engine;
-        struct woken_order o = {.turn = e->woken_turn++};
         int r = guest_set_net(s, &plan->net, err);
 
         if (r < 0)
                 return r;
         warm_forget(s);
+        s->unroused = (struct err){0};
+        s->rouse_turn = s->engine->woken_turn++;
+        r = wake_mark(s);
+        if (r < 0)
+                return err_sys(err, r, "thaw sandbox %s", s->record.id);
         s->rousing = a;
         s->roused_us = clock_mono_us();
-        memcpy(o.id, s->record.id, sizeof(o.id));
-        memcpy(o.checkpoint, s->still.checkpoint, sizeof(o.checkpoint));
-        if (e->woken < 0)
-                wake_roused(s, 0);
-        else if (helper_send(&e->marker, &o, sizeof(o), NULL, 0) < 0) /* no marker: wait for the disk ourselves */
-                wake_roused(s, woken_mark(e->woken, o.turn, o.checkpoint, e->boot_id, NULL));
         return 0;
 }
 

@@ -4,15 +4,12 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "engine/helper.h"
-#include "engine/worker.h"
 
 #define NAME "woken"
 #define BLOCK 512u /* written whole or not at all */
@@ -154,35 +151,4 @@ int woken_unmark(int fd, const char *checkpoint, struct err *err)
 int woken_flush(int dir, struct err *err)
 {
         return fsync(dir) < 0 ? err_sys(err, -errno, "flush its directory") : 0;
-}
-
-/* ------------------------------------------------------------- for those who must not block */
-
-static _Noreturn void run_marker(const struct worker_conf *c, int sock)
-{
-        struct woken_order o;
-
-        while (recv(sock, &o, sizeof(o), 0) == (ssize_t)sizeof(o)) {
-                struct err err = {0};
-
-                o.result = woken_mark(c->woken, o.turn, o.checkpoint, c->boot_id, &err);
-                worker_point(c, "roused");
-                if (send(sock, &o, sizeof(o), MSG_NOSIGNAL) < 0)
-                        break;
-        }
-        _exit(0);
-}
-
-int woken_fork(const struct worker_conf *c, int *ret_sock, struct err *err)
-{
-        const int keep[] = {c->woken, c->data_dir};
-        int sock = -1;
-        pid_t pid = helper_fork("sg-marker", keep, ARRAY_LEN(keep), &sock);
-
-        if (pid < 0)
-                return err_sys(err, pid, "fork marker");
-        if (pid == 0)
-                run_marker(c, sock);
-        *ret_sock = sock;
-        return 0;
 }

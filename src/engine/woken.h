@@ -28,13 +28,3 @@ enum woken {
         WOKEN_BEFORE, /* yes: in an earlier boot */
 };
 enum woken woken_find(int fd, const char *checkpoint, const char *boot_id);
-
-/* A helper (helper.h) that does so, one order after the other, and sends each back with its result. */
-struct worker_conf;
-struct woken_order {
-        char id[SANDBOX_ID_MAX]; /* whose it is: for the sender */
-        uint64_t turn;
-        char checkpoint[CHECKPOINT_ID_MAX];
-        int result; /* 0, or a negative errno */
-};
-int woken_fork(const struct worker_conf *c, int *ret_sock, struct err *err);

@@ -436,18 +436,6 @@ static void what_a_killed_merge_left_is_removed(void)
         CHECK(!data_has("sealed/.flatten-" U("e")));
 }
 
-static void a_dead_flattener_is_said_to_be(void)
-{
-        pid_t helper = rig_helper(&g, "sg-flattener");
-
-        CHECK(helper > 0);
-        (void)kill(helper, SIGKILL);
-        CHECK(answers(ask((const char *const[]){U("a")}, 1, U("g")), "unavailable"));
-        rig_crash(&g);
-        CHECK(rig_start(&g));
-        CHECK(answers(ask((const char *const[]){U("a")}, 1, U("g")), NULL));
-}
-
 int main(void)
 {
         if (rig_reason_to_skip()) {
@@ -459,7 +447,6 @@ int main(void)
                 RUN(the_engine_merges_sealed_layers);
                 RUN(the_engine_refuses_what_is_no_layer);
                 RUN(what_a_killed_merge_left_is_removed);
-                RUN(a_dead_flattener_is_said_to_be);
         }
         rig_close(&g);
         if (!lab_open(&lab)) {

@@ -93,6 +93,7 @@ async function finish({ held, ask, clients, report, before }) {
   await lookAtLists(ask, clients, report)
   const left = await ask(null, { name: 'listSandboxes' })
   for (const { id, state } of left.list ?? []) report.find('left', `sandbox ${id} is still listed: ${state}`)
+  for (const name of fs.existsSync(held.server.file('lost')) ? fs.readdirSync(held.server.file('lost')) : []) report.find('left', `lost/${name}`)
   const idle = 12 + 3 * clients.length // connections that are kept for the next request
   const kept = { edge: idle, control: idle, engine: 4 }
   let found = []

@@ -52,6 +52,22 @@ static void a_resume_lost_with_the_engine_is_settled(void)
         }
 }
 
+/* To be started from its files: the engine gives up the memory before it begins. */
+static void memory_given_up_by_a_lost_resume_is_not_asked_for_again(void)
+{
+        char id[SANDBOX_ID_MAX];
+
+        CHECK(create(BASE, id) && pause_it(id) == 204);
+        (void)json_object_del(json_object_get(engine.alive, id), "checkpoint");
+        engine.dies_before = "create";
+        CHECK_INT(connect_to(id, "{\"memory\":false}"), ==, 503);
+        CHECK_INT(state_of(id), ==, SANDBOX_PAUSED);
+        CHECK_INT(connect_to(id, "{}"), ==, 201);
+        CHECK(!json_object_get(engine.plan, "checkpoint"));
+        CHECK_INT(ask("DELETE", path_of(id, ""), NULL), ==, 204);
+        CHECK(run_until(nothing_is_left, NULL));
+}
+
 /* No answer in time: the engine is asked anew what it has, instead of guessing. */
 static void what_is_not_answered_is_asked_anew(void)
 {
@@ -409,6 +425,7 @@ int main(void)
         RUN_IN_RIG(a_paused_one_survives_a_restart_of_control);
         RUN_IN_RIG(a_pause_lost_with_the_engine_is_settled);
         RUN_IN_RIG(a_resume_lost_with_the_engine_is_settled);
+        RUN_IN_RIG(memory_given_up_by_a_lost_resume_is_not_asked_for_again);
         RUN_IN_RIG(what_is_not_answered_is_asked_anew);
         RUN_IN_RIG(a_pause_that_cannot_be_recorded_is_an_error);
         RUN_IN_RIG(control_lost_while_pausing_goes_by_the_engine);

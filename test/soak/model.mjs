@@ -93,6 +93,7 @@ export function closure(worlds, traits) {
     for (const [i, operation] of world.pending.entries()) {
       const later = { ...world, pending: world.pending.filter((_, j) => j !== i) }
       for (const step of steps(later, operation, traits)) queue.push(step.world, ...halfDone(step.world, operation))
+      if (givesUpMemory(world, operation)) queue.push(paused(world, false), paused(later, false)) // given up, and then not started
       if (isInside(operation) && isResumable(world, traits)) queue.push(running(world), running(later)) // resumed, and then cut
     }
   }
@@ -103,6 +104,8 @@ export function closure(worlds, traits) {
  *  has that part.  `world` is a world or a copy. */
 const halfDone = (world, { name, file, content }, isCopy = false) =>
   name === 'write' && (isCopy || world.files[file] === content) ? [{ ...world, files: { ...world.files, [file]: part } }] : []
+
+const givesUpMemory = (world, { name, memory }) => name === 'connect' && !memory && world.state === 'paused' && world.memory
 
 const matches = (step, answer) => step.kind === answer.kind && (step.value === undefined || answer.value === undefined || step.value === answer.value)
 

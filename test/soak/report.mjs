@@ -13,6 +13,7 @@ export class Report {
   findings = [] // {kind, text}
   slowest = { ms: 0 }
   quiet = 0
+  asideCopies = 0 // layers and checkpoints in lost/ of copies that nobody was told of
   windows = [] // {from, to, what}: when a role was down; to: Infinity while it is
 
   constructor({ file = null, now = () => performance.now() } = {}) {
@@ -84,7 +85,7 @@ export class Report {
       `answers: ${sorted(this.answers)}`,
       `kill -9: ${this.sum(this.kills)}: ${sorted(this.kills)}`,
       `without a clear answer: ${sorted(this.faults)}`,
-      `slowest: ${this.slowest.operation} ${this.slowest.ms} ms; looked at ${this.quiet} times with nothing going on`,
+      `slowest: ${this.slowest.operation} ${this.slowest.ms} ms; looked at ${this.quiet} times with nothing going on; ${this.asideCopies} unfinished copies in lost/`,
     ]
     for (const { kind, text } of this.findings.slice(0, 20)) lines.push(`FINDING ${kind}: ${text}`)
     lines.push(`losses: ${lost === 0 ? 'zero' : lost}; other findings: ${this.findings.length - lost || 'none'}`)

@@ -87,13 +87,23 @@ async function hammer({ seconds, seed, held, ask, clients, report, gate, kinds }
   await Promise.all(running)
 }
 
+/** A copy that nobody was told of may end there as a layer or a checkpoint, when an engine is killed while it is taken.  A
+ *  sandbox never may: each of them was acknowledged, or has no files worth keeping. */
+function lookIntoLost(server, report) {
+  const names = fs.existsSync(server.file('lost')) ? fs.readdirSync(server.file('lost')).filter((name) => !name.endsWith('.json')) : []
+  for (const name of names) {
+    if (/^(u-|c)/.test(name)) report.asideCopies++
+    else report.find('left', `lost/${name}`)
+  }
+}
+
 /** Everything is looked at once more, ended, and must leave nothing. */
 async function finish({ held, ask, clients, report, before }) {
   await Promise.all(clients.map((client) => client.finish().catch((e) => report.find('broken', e.stack))))
   await lookAtLists(ask, clients, report)
   const left = await ask(null, { name: 'listSandboxes' })
   for (const { id, state } of left.list ?? []) report.find('left', `sandbox ${id} is still listed: ${state}`)
-  for (const name of fs.existsSync(held.server.file('lost')) ? fs.readdirSync(held.server.file('lost')) : []) report.find('left', `lost/${name}`)
+  lookIntoLost(held.server, report)
   const idle = 12 + 3 * clients.length // connections that are kept for the next request
   const kept = { edge: idle, control: idle, engine: 4 }
   let found = []

@@ -33,7 +33,9 @@ export class Chooser {
     const all = [...ledger.sandboxes.values()].filter((sandbox) => sandbox.worlds.every((world) => world.pending.length < pendingMax))
     const snapshots = [...ledger.snapshots.values()].filter((snapshot) => snapshot.exists !== false)
     if (all.length === 0 || (ledger.sandboxes.size < sandboxesMax && random.chance(0.08))) return { create: this.#create(snapshots) }
-    if (snapshots.length && (snapshots.length > snapshotsMax || random.chance(0.02))) return { deleteSnapshot: random.pick(snapshots) }
+    // Those in use cannot be deleted, so this is never all that a client does.
+    if (snapshots.length && random.chance(snapshots.length > snapshotsMax ? 0.15 : 0.02))
+      return { deleteSnapshot: random.pick(snapshots) }
     if (ledger.dead.size && random.chance(0.01)) return { dead: random.pick([...ledger.dead]) }
     if (random.chance(0.02)) return { list: true }
     const sandbox = random.pick(all)
@@ -51,6 +53,8 @@ export class Chooser {
     const isPaused = ledger.states(sandbox)[0] === 'paused'
     const weights = { ...(isPaused ? weightsPaused : weightsRunning) }
     if (ledger.sandboxes.size >= sandboxesMax) Object.assign(weights, { fork: 0, kill: weights.kill * 2 })
+    const kept = [...ledger.snapshots.values()].filter((snapshot) => snapshot.exists !== false).length
+    if (kept > snapshotsMax) Object.assign(weights, { snapshot: 0, kill: weights.kill * 2 })
     if (sandbox.worlds.some((world) => world.counter)) weights.start = 0.3
     else weights.count = 0.3 // a port that nobody listens on is waited for
     const name = random.weighted(weights)

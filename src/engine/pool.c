@@ -261,6 +261,8 @@ static bool ask_for_cell(struct pool *p)
                 return true;
         }
         slots_return(&p->slots, ask.slot, TAKE_FD(netns));
+        if (r == -EPIPE)
+                return false; /* it died a moment ago, which we are about to hear: on_nursery_gone() */
         if (err.kind == ERR_NONE)
                 (void)err_sys(&err, r, "ask for a cell");
         log_error("cell.failed", "slot=%u error=\"%s\"", ask.slot, err.msg);

@@ -53,10 +53,18 @@ void life_names_are(struct life *l, const char *checkpoint, json_t *layers)
 
 static void take_over(struct life *l, const struct sandbox *s)
 {
-        life_names_are(l, s->checkpoint, s->layers);
         json_incref(s->layers);
         json_decref(l->sandbox.layers);
         l->sandbox = *s;
+}
+
+/* Memory follows although there is none for the names: the row and they are written together, later. */
+static void take_over_unwritten(struct life *l, struct sandbox *s, enum sandbox_state now)
+{
+        s->state = now;
+        take_over(l, s);
+        l->is_unwritten = l->lives->has_unwritten = true;
+        lives_tidy_later(l->lives);
 }
 
 static int record(struct life *l, const struct life_row *row, bool is_fact, struct err *err)
@@ -72,6 +80,8 @@ static int record(struct life *l, const struct life_row *row, bool is_fact, stru
         if (refs_take(refs, &change, s.checkpoint, s.layers) < 0 ||
             refs_leave(refs, &change, l->held_checkpoint, l->held_layers) < 0) {
                 refs_cancel(refs, &change);
+                if (is_fact)
+                        take_over_unwritten(l, &s, now);
                 return err_sys(err, -ENOMEM, "sandbox %s", s.id);
         }
         r = refs_begin(refs, &change, false, err);
@@ -81,6 +91,7 @@ static int record(struct life *l, const struct life_row *row, bool is_fact, stru
         lives_tidy_later(l->lives);
         s.state = now;
         if (r == 0 || is_fact) {
+                life_names_are(l, s.checkpoint, s.layers);
                 take_over(l, &s);
                 l->is_unwritten = r < 0;
         }

@@ -194,6 +194,19 @@ static void look_at_rest(struct guest *s, int dir)
                 log_error("woken.stale", "sandbox=%s error=\"%s\"", s->record.id, err.msg);
 }
 
+/* It may be at rest, and with its memory: to say so without would have that deleted.  Its processes, frozen if there are any, are
+ * ended with it. */
+static int is_unknown(struct guest *s, int dir, int r, const struct err *why, struct err *err)
+{
+        struct err none = {0};
+
+        log_error("still.unreadable", "sandbox=%s error=\"%s\"", s->record.id, why->msg);
+        if (s->death.fd < 0)
+                (void)find_and_take(s, dir, &none);
+        *err = *why;
+        return r;
+}
+
 /* BUSY -> what the disk says: at rest, or running, or (negative) nothing that could be kept. */
 static int settle(struct guest *s, struct err *err)
 {
@@ -202,12 +215,15 @@ static int settle(struct guest *s, struct err *err)
         struct still half = s->still; /* what a worker was at */
         struct err why = {0};
         bool is_at_rest;
-        int r = 0;
+        int r = 0, read;
 
         if (dir < 0)
                 return err_sys(err, dir, "open");
         s->still = (struct still){0};
-        is_at_rest = still_read(dir, s->record.id, &s->still, &why) == 0;
+        read = still_read(dir, s->record.id, &s->still, &why);
+        is_at_rest = read == 0;
+        if (!is_at_rest && why.kind != ERR_NOT_FOUND)
+                return is_unknown(s, dir, read, &why, err);
         if (is_at_rest && s->still.boot_id[0] && strcmp(s->still.boot_id, e->boot_id) != 0) {
                 (void)err_set(&why, ERR_NOT_FOUND, "it was being copied when the machine stopped");
                 is_at_rest = false;
@@ -216,10 +232,6 @@ static int settle(struct guest *s, struct err *err)
                 look_at_rest(s, dir);
         if (half.checkpoint[0] && !shelf_has(e, half.checkpoint))
                 (void)rest_drop(e, e->checkpoints_dir, half.checkpoint);
-        if (!is_at_rest && why.kind != ERR_NOT_FOUND) { /* its files are there, that much is sure */
-                log_error("still.unreadable", "sandbox=%s error=\"%s\"", s->record.id, why.msg);
-                is_at_rest = true;
-        }
         (void)rest_drop(e, dir, WORKER_COPY);
         if (!is_at_rest)
                 (void)rest_drop(e, dir, REMAPS_DIR);
@@ -259,6 +271,13 @@ static bool was_rebooted(const struct guest *s)
         return !is_this;
 }
 
+static bool has_still(const struct guest *s)
+{
+        AUTO_CLOSE int dir = sys_open_dir(s->engine->sandboxes_dir, s->record.id);
+
+        return dir >= 0 && faccessat(dir, STILL_FILE, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 /* Nothing of it could be taken over.  -ENOENT, and only that: because it is known to be dead, or never began.  Whatever else
  * was in the way may pass, and then its files are all there is of it. */
 static void part_with(struct guest *s, int r, const struct err *err)
@@ -267,7 +286,7 @@ static void part_with(struct guest *s, int r, const struct err *err)
 
         if (n) {
                 n->lost_ns = clock_real_ns();
-                (void)snprintf(n->was, sizeof(n->was), "running");
+                (void)snprintf(n->was, sizeof(n->was), "%s", has_still(s) ? "at rest" : "running");
                 (void)snprintf(n->why, sizeof(n->why), "%.*s", (int)sizeof(n->why) - 1, err->msg);
                 s->lost = n;
         }

@@ -218,18 +218,24 @@ static int bring_back_names(const struct engine *e, const json_t *list, int home
         return r;
 }
 
-/* Before it is moved: one whose processes were ended is at rest with its files. */
+/* Before it is moved: one whose processes were ended is at rest with its files; and so is one of which nothing more can be
+ * learned, since somebody wants it back. */
 static int lay_down(const struct engine *e, const char *id, struct err *err)
 {
         AUTO_CLOSE int dir = sys_open_dir(e->lost_dir, id);
         const struct still files_only = {0};
-        struct stat st;
+        struct err why = {0};
+        struct still now;
 
         if (dir < 0)
                 return err_set(err, ERR_NOT_FOUND, "'%s' is not among what was lost", id);
         (void)work_note_remove(dir); /* nobody is at what lies there */
-        if (fstatat(dir, STILL_FILE, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        if (still_read(dir, id, &now, &why) == 0)
                 return 0;
+        if (why.kind != ERR_NOT_FOUND && why.kind != ERR_INVALID) { /* a disk that fails may pass */
+                *err = why;
+                return -EIO;
+        }
         return still_write(dir, id, &files_only, true, err);
 }
 

@@ -274,6 +274,9 @@ static void down_keeps_what_may_be_at_rest(void)
         CHECK_INT(engine_destroy_all(data, &err), ==, 0);
         CHECK(is_there("sandboxes/" A "/u"));
         CHECK(rig_start(&g));
+        CHECK(!rig_state(&g, A)); /* as "paused" it would be so without memory, and that would be deleted */
+        CHECK_STARTS(listed(A), "sandbox at rest still.json:");
+        CHECK_NONE(restore(A, NULL, NULL)); /* somebody wants it as it is */
         CHECK_STR(rig_state(&g, A), "paused");
         CHECK_NONE(rig_create(&g, kept(A)));
         CHECK_STR(rig_run(&g, A, "read /tmp/x"), "hello");

@@ -4,7 +4,7 @@
  *   RUNNING       -                          it is paused                 it has ended
  *   PAUSING       it runs on, 503            it is paused                 it has ended
  *   PAUSED        (strange) it runs          -, or another's: moved aside -, or its files are missing: it is not shown
- *   RESUMING      it runs                    it is paused, 503            paused if on a new upper directory, else ended
+ *   RESUMING      it runs                    it is paused, 503            it is paused, 503, as PAUSED
  *   COPYING       it runs on                 it is paused                 it has ended
  *   SNAPSHOTTING  it runs on                 it is begun again            it has ended
  *   ROLLING_BACK  ended and begun again, whatever there is
@@ -232,6 +232,13 @@ static void on_running(struct life *l)
         }
 }
 
+/* RESUMING. */
+static void rests_again(struct life *l)
+{
+        life_now_paused(l, l->was_started_ns ? l->was_started_ns : l->sandbox.started_ns,
+                        l->was_end_ns ? l->was_end_ns : lives_now(l->lives), &restarted);
+}
+
 static void on_paused(struct life *l, const json_t *entry)
 {
         l->sandbox.is_missing = false;
@@ -253,10 +260,9 @@ static void on_paused(struct life *l, const json_t *entry)
                 break;
         case SANDBOX_PAUSED: compare_rest(l, entry); break;
         case SANDBOX_RESUMING:
-                if (entry && l->sandbox.upper_kept && !same_checkpoint(l, entry))
+                if (l->sandbox.upper_kept && !same_checkpoint(l, entry))
                         take_rest(l, entry); /* its memory is used up */
-                life_now_paused(l, l->was_started_ns ? l->was_started_ns : l->sandbox.started_ns,
-                                l->was_end_ns ? l->was_end_ns : lives_now(l->lives), &restarted);
+                rests_again(l);
                 break;
         case SANDBOX_SNAPSHOTTING:
                 take_rest(l, entry);
@@ -276,9 +282,8 @@ static void on_nothing(struct life *l)
         case SANDBOX_SNAPSHOTTING: life_exited(l); break;
         case SANDBOX_RESUMING:
                 if (l->sandbox.upper_kept)
-                        life_exited(l);
-                else
-                        on_paused(l, NULL);
+                        life_missing(l);
+                rests_again(l);
                 break;
         case SANDBOX_PAUSED:
                 if (l->sandbox.upper_kept)

@@ -44,6 +44,26 @@ static void one_that_ran_is_gone_with_a_reason_whatever_its_row_says(void)
         }
 }
 
+/* One that ended is listed so.  Of one that is not listed the files are not there: that ends nothing. */
+static void one_whose_files_are_missing_in_the_middle_of_a_resume_is_kept(void)
+{
+        char id[SANDBOX_ID_MAX], sql[64];
+        json_t *files;
+
+        CHECK(create(BASE, id) && pause_it(id) == 204);
+        (void)snprintf(sql, sizeof(sql), "UPDATE sandbox SET state = %d", (int)SANDBOX_RESUMING);
+        CHECK(set_row(sql));
+        files = json_incref(json_object_get(engine.alive, id));
+        (void)json_object_del(engine.alive, id);
+        CHECK(boot_again());
+        CHECK_INT(connect_to(id, "{}"), ==, 404);
+        CHECK_INT(row_state(id), ==, SANDBOX_PAUSED);
+        CHECK(!strstr(engine.log, "drop"));
+        (void)json_object_set_new(engine.alive, id, files);
+        CHECK(boot_again());
+        CHECK_INT(connect_to(id, "{}"), ==, 201);
+}
+
 static void one_that_ended_by_itself_has_no_such_reason(void)
 {
         char id[SANDBOX_ID_MAX];
@@ -153,6 +173,7 @@ static void files_of_one_that_was_paused_go_after_its_row(void)
 int main(void)
 {
         RUN_IN_RIG(one_that_ran_is_gone_with_a_reason_whatever_its_row_says);
+        RUN_IN_RIG(one_whose_files_are_missing_in_the_middle_of_a_resume_is_kept);
         RUN_IN_RIG(one_that_ended_by_itself_has_no_such_reason);
         RUN_IN_RIG(what_ended_and_nobody_knows_is_dropped);
         RUN_IN_RIG(the_files_of_one_that_ends_are_dropped_when_its_row_is_gone);

@@ -2,7 +2,8 @@
  * knew it (engine/lost.h).
  *
  *   restore   engine: what is noted of it → engine: put it back, with the checkpoint and the layers it needs → row PAUSED → on
- *             disk → the answer.  The files go first: what a crash leaves without a row is moved aside again.
+ *             disk → the answer.  The files go first: what a crash leaves without a row is moved aside again.  Where there is
+ *             a row, and only its files were missing, they are put back.
  *
  * For the server's first team only: what lies there may be anybody's. */
 #include "control/handlers.h"
@@ -286,10 +287,19 @@ static int fill(struct restore *r, const json_t *answer, struct err *err)
         return is_sandbox ? take_sealed(s, sealed && sealed_id_is_valid(str_of(sealed)) ? sealed : NULL, err) : 0;
 }
 
+static void ask_back(struct restore *r, const struct sandbox *s)
+{
+        engine_call(&r->control->engine, &r->call,
+                    json_pack("{s:s,s:s*,s:o,s:o}", "op", "restore", "id",
+                              sandbox_id_is_valid(str_of(r->id)) ? r->id : NULL, "checkpoints",
+                              s->checkpoint[0] ? json_pack("[s]", s->checkpoint) : json_array(), "layers",
+                              sealed_in(s->layers)),
+                    RESTORE_TIMEOUT_MS);
+}
+
 static void on_described(struct engine_call *call, const json_t *answer, const struct err *err)
 {
         struct restore *r = CONTAINER_OF(call, struct restore, call);
-        const struct sandbox *s = &r->sandbox;
         struct err why = {0};
 
         if (!r->x) { /* nothing has happened yet, and nobody wants it any more */
@@ -301,21 +311,44 @@ static void on_described(struct engine_call *call, const json_t *answer, const s
                 return;
         }
         r->call.on = on_restored;
-        engine_call(&r->control->engine, &r->call,
-                    json_pack("{s:s,s:s*,s:o,s:o}", "op", "restore", "id",
-                              sandbox_id_is_valid(str_of(r->id)) ? r->id : NULL, "checkpoints",
-                              s->checkpoint[0] ? json_pack("[s]", s->checkpoint) : json_array(), "layers",
-                              sealed_in(s->layers)),
-                    RESTORE_TIMEOUT_MS);
+        ask_back(r, &r->sandbox);
+}
+
+/* ---- the same where there is a row, and its files were missing ---- */
+
+static void on_found(struct engine_call *call, const json_t *answer, const struct err *err)
+{
+        struct restore *r = CONTAINER_OF(call, struct restore, call);
+        struct life *l = lives_find(&r->control->lives, r->id);
+        struct exchange *x = r->x;
+
+        (void)answer;
+        if (err) {
+                restore_fail(r, err);
+                return;
+        }
+        log_info("lost.restored", "id=%s, which was missing", r->id);
+        restore_free(r);
+        if (l) {
+                l->sandbox.is_missing = false;
+                life_show(l);
+        }
+        if (x && l) /* another team's: its token is not for the one who asked */
+                answer_json(x, 201,
+                            l->team == x->team ? show_detail(x->control, &l->sandbox) : show_listed(&l->sandbox));
+        else if (x)
+                answer_no_sandbox(x); /* killed meanwhile */
 }
 
 void handle_restore_lost(struct exchange *x)
 {
         struct restore *r;
+        struct life *l;
 
         if (!is_first_team(x) || !take_lost_id(x))
                 return;
-        if (lives_find(&x->control->lives, x->id)) {
+        l = lives_find(&x->control->lives, x->id);
+        if (l && !(l->sandbox.is_missing && l->sandbox.state == SANDBOX_PAUSED)) {
                 answer_error(x, 409, NULL, "there is a sandbox '%s'", x->id);
                 return;
         }
@@ -328,9 +361,13 @@ void handle_restore_lost(struct exchange *x)
         r->x = x;
         memcpy(r->id, x->id, sizeof(r->id));
         r->synced.on = on_synced;
-        r->call.on = on_described;
+        r->call.on = l ? on_found : on_described;
         list_push_back(&x->control->restores, &r->node);
         x->job = r;
         x->on_over = on_over;
+        if (l) {
+                ask_back(r, &l->sandbox);
+                return;
+        }
         engine_call(&x->control->engine, &r->call, json_pack("{s:s,s:s}", "op", "lost", "id", r->id), LOOK_TIMEOUT_MS);
 }

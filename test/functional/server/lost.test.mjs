@@ -149,6 +149,45 @@ test('an older copy of the records is put back', withServer({ warm_mb: 0 }, asyn
   assert.deepEqual(namesIn(server, 'lost'), [])
 }))
 
+test('the records are away for one start, and come back', withServer({ warm_mb: 0 }, async (held) => {
+  const one = await counting()
+  await one.sandbox.pause()
+  await held.server.stop()
+  for (const name of ['store', 'env']) fs.renameSync(held.server.file(name), held.server.file(`${name}.away`))
+  await held.again()
+  await until('moved aside', () => listed(held.server).length === 2)
+  await held.server.stop()
+  fs.rmSync(held.server.file('store'), { recursive: true })
+  for (const name of ['store', 'env']) fs.renameSync(held.server.file(`${name}.away`), held.server.file(name))
+  await held.again()
+
+  const { server } = held
+  assert.match((await api(server, 'POST', `/v2/sandboxes/${one.id}/connect`, { body: {} })).json.message, /files are not on this server's disk/)
+  assert.equal(lost(server, 'restore', one.id), `${one.id}\n`)
+  await one.ask(await Sandbox.connect(one.id))
+  assert.deepEqual(namesIn(server, 'lost'), [])
+}))
+
+test('what cannot be known to be at rest keeps its memory', withServer({ warm_mb: 0 }, async (held) => {
+  const [one, other] = [await counting(), await counting()]
+  for (const { sandbox } of [one, other]) await sandbox.pause()
+  await held.server.stop()
+  const still = held.server.file(`sandboxes/${one.id}/still.json`)
+  const kept = fs.readFileSync(still)
+  fs.writeFileSync(still, '')
+  await held.again()
+
+  const { server } = held
+  await until('moved aside', () => listed(server).length === 1)
+  assert.deepEqual(whatIsLost(server), ['sandbox at rest'])
+  await Sandbox.kill(other.id) // after the flush and the drop that this takes, the other one's memory would be gone, too
+  await until('dropped', () => namesIn(server, 'checkpoints').length < 2)
+  assert.equal(namesIn(server, 'checkpoints').length, 1)
+  fs.writeFileSync(server.file(`lost/${one.id}/still.json`), kept)
+  lost(server, 'restore', one.id)
+  await one.ask(await Sandbox.connect(one.id))
+}))
+
 test('what is kept for ever stays', withServer({ lost_days: 0 }, async ({ server }) => {
   const name = 'caaaaaaaaaaaaaaaaaaaa'
   fs.mkdirSync(server.file(`lost/${name}`))

@@ -217,6 +217,8 @@ static int settle(struct guest *s, struct err *err)
         bool is_at_rest;
         int r = 0, read;
 
+        if (dir == -ENOENT)
+                return err_set(err, ERR_NOT_FOUND, "its directory is gone");
         if (dir < 0)
                 return err_sys(err, dir, "open");
         s->still = (struct still){0};
@@ -278,11 +280,12 @@ static bool has_still(const struct guest *s)
         return dir >= 0 && faccessat(dir, STILL_FILE, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Nothing of it could be taken over.  -ENOENT, and only that: because it is known to be dead, or never began.  Whatever else
- * was in the way may pass, and then its files are all there is of it. */
-static void part_with(struct guest *s, int r, const struct err *err)
+/* Nothing of it could be taken over.  ERR_NOT_FOUND, and only that: because it is known to be dead, or never began.
+ * Whatever else was in the way may pass, and then its files are all there is of it. */
+static void part_with(struct guest *s, const struct err *err)
 {
-        struct lost_note *n = r == -ENOENT || s->record.is_stranger ? NULL : calloc(1, sizeof(*n));
+        bool is_dead = err->kind == ERR_NOT_FOUND || s->record.is_stranger;
+        struct lost_note *n = is_dead ? NULL : calloc(1, sizeof(*n));
 
         if (n) {
                 n->lost_ns = clock_real_ns();
@@ -316,7 +319,7 @@ void adopt_settle(struct guest *s)
         r = settle(s, &err);
         if (r < 0) {
                 log_warn("sandbox.lost", "sandbox=%s error=\"%s\"", s->record.id, err.msg);
-                part_with(s, r, &err);
+                part_with(s, &err);
                 return;
         }
         log_info("sandbox.settled", "sandbox=%s state=%s", s->record.id,
@@ -366,7 +369,7 @@ int adopt_one(struct engine *e, const char *id, struct err *err)
                 return 0;
         r = settle(s, err);
         if (r < 0)
-                part_with(s, r, err);
+                part_with(s, err);
         return r;
 }
 

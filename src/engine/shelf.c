@@ -34,7 +34,7 @@ bool shelf_has(const struct engine *e, const char *checkpoint)
         char path[64];
 
         (void)snprintf(path, sizeof(path), "%.32s/manifest.json", checkpoint);
-        return faccessat(e->checkpoints_dir, path, F_OK, 0) == 0;
+        return faccessat(e->checkpoints_dir, path, F_OK, 0) == 0 || errno != ENOENT;
 }
 
 static void add_checkpoint(const char *name, void *arg)

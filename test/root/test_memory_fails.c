@@ -78,6 +78,25 @@ static void a_damaged_image_is_told_and_the_files_are_there(void)
         CHECK_NONE(end());
 }
 
+/* Whether it is complete cannot be seen now: that is not to say that it is not. */
+static void a_manifest_that_cannot_be_looked_at_costs_nothing(void)
+{
+        char path[200], away[200];
+
+        CHECK(begin());
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        (void)snprintf(path, sizeof(path), "%s/data/checkpoints/" IMAGE "/manifest.json", g.dir);
+        (void)snprintf(away, sizeof(away), "%s/data/checkpoints/" IMAGE "/away", g.dir);
+        CHECK_INT(rename(path, away), ==, 0);
+        CHECK_INT(symlink("manifest.json", path), ==, 0); /* a loop */
+        rig_crash(&g);
+        CHECK(rig_start(&g));
+        CHECK_INT(rename(away, path), ==, 0);
+        CHECK_NONE(rig_create(&g, woken(A)));
+        CHECK_STR(rig_state(&g, A), "running");
+        CHECK_NONE(end());
+}
+
 static off_t size_of(const char *file) /* of its upper directory */
 {
         char path[160];
@@ -469,6 +488,7 @@ int main(void)
                 return 0;
         if (!rig_open(&g, 2) || !rig_start(&g))
                 return 1;
+        RUN_CLEAN(a_manifest_that_cannot_be_looked_at_costs_nothing);
         RUN_CLEAN(a_damaged_image_is_told_and_the_files_are_there);
         RUN_CLEAN(nothing_runs_from_a_damaged_image);
         RUN_CLEAN(one_whose_envd_does_not_answer_rests_as_it_is_then);

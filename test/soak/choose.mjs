@@ -9,7 +9,7 @@ const manyBytes = 17 << 20
 
 const weightsRunning = {
   write: 14, read: 10, remove: 2, list: 4, append: 10, count: 16, start: 4, get: 4, metrics: 2,
-  pause: 12, connect: 3, resume: 1, timeout: 3, fork: 4, snapshot: 5, rollback: 4, kill: 3, race: 14,
+  pause: 12, connect: 3, resume: 1, timeout: 3, fork: 4, snapshot: 5, rollback: 6, kill: 3, race: 14,
 }
 const weightsPaused = { get: 3, connect: 16, resume: 4, pause: 1, fork: 2, rollback: 3, kill: 2, metrics: 1, timeout: 1, read: 6, count: 8, race: 6 }
 const weightsRace = { write: 4, read: 2, append: 3, count: 6, get: 1, pause: 6, connect: 6, fork: 1, snapshot: 2, rollback: 1, kill: 1, timeout: 1, metrics: 1 }

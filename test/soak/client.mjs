@@ -12,6 +12,10 @@ export const isMarkOf = (number, mark) => new RegExp(`^(t|s|end)${number}(-|$)`)
 const lateNewsMs = 2000 // an edge that hears late of a pause that is over cuts who has come since
 const cuts = new Set(['pause', 'kill', 'rollback', 'fork', 'snapshot', 'timeout'])
 
+/** How often everything in a sandbox is looked at after what puts it back together: what is lost then may be killed or rolled
+ *  back again before anybody else looks. */
+const lookAfter = { rollback: 1, connect: 0.25, resume: 0.25 }
+
 export class Client {
   /** perform(sandbox, operation) -> answer.  report: counts and findings.  gate: where clients wait for quiet moments. */
   constructor(number, { random, perform, report, gate, now = () => performance.now(), staggerMs = 30, pollMs = 50 }) {
@@ -83,7 +87,8 @@ export class Client {
     else this.ledger.done(sandbox, group)
     if (answers.some(({ kind }) => kind === 'refused')) await later(this.pollMs)
     if (group.length === 1 && operations[0].name === 'timeout' && operations[0].now && answers[0].kind === 'ok') await this.#awaitEnd(sandbox)
-    if (answers.some(({ kind }) => kind === 'lost')) await this.look(sandbox)
+    const isDoubtful = answers.some(({ kind }) => kind === 'lost')
+    if (isDoubtful || group.some(({ operation, answer }) => answer.kind === 'ok' && this.random.chance(lookAfter[operation.name] ?? 0))) await this.look(sandbox)
   }
 
   /** Its time is over: it must not run for ever. */
@@ -94,6 +99,7 @@ export class Client {
       const answer = await this.#do(sandbox, operation)
       this.ledger.done(sandbox, [{ operation, answer }])
       if (answer.kind === 'ok' && answer.value === 'paused') return
+      if (sandbox.worlds.some((world) => world.pending.length)) return // a request of before may have set another end
       if (this.now() > end) this.report.find('hanging', `client ${this.number}: ${sandbox.id} runs ${boundMs} ms after its time`)
       if (this.now() > end) return
       await later(this.pollMs)

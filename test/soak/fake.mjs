@@ -154,8 +154,8 @@ export class Fake {
   on_rollback(box, { snapshot }) {
     const from = this.snapshots.get(snapshot)
     if (!from) return { kind: 'gone' }
-    if (!this.#lies('rolls back memory only')) box.files = { ...from.files }
-    if (!this.#lies('rolls back files only')) box.counter = from.counter && { ...from.counter }
+    if (!this.#lies('rolls back memory only', 0.7)) box.files = { ...from.files }
+    if (!this.#lies('rolls back files only', 0.7)) box.counter = from.counter && { ...from.counter }
     box.memory = box.state === 'paused'
     return { kind: 'ok' }
   }

@@ -144,11 +144,13 @@ export class Ledger {
     return sandbox.worlds.every((world) => world.pending.length === 0 && world.ends === null)
   }
 
-  /** A sandbox nobody was told of: the request that may have made it, or null. */
+  /** A sandbox nobody was told of: what is known of it, or null.  Copies have the tag of their original, so it may be of any
+   *  request with that tag that had no answer. */
   explainStray({ tag }) {
-    const loss = this.losses.find((one) => one.tag === tag && one.left > 0)
-    if (loss) loss.left--
-    return loss ?? null
+    const all = this.losses.filter((one) => one.tag === tag && one.left > 0)
+    if (all.length === 0) return null
+    all[0].left--
+    return { ...all[0], copies: all.flatMap(({ copies }) => copies ?? [{ files: {}, counter: null }]) }
   }
 
   /** listed: [{id, names}]. */

@@ -93,8 +93,8 @@ export function closure(worlds, traits) {
     for (const [i, operation] of world.pending.entries()) {
       const later = { ...world, pending: world.pending.filter((_, j) => j !== i) }
       for (const step of steps(later, operation, traits)) queue.push(step.world, ...halfDone(step.world, operation))
-      if (givesUpMemory(world, operation)) queue.push(paused(world, false), paused(later, false)) // given up, and then not started
-      if (isInside(operation) && isResumable(world, traits)) queue.push(running(world), running(later)) // resumed, and then cut
+      if (givesUpMemory(world, operation)) queue.push(paused(later, false)) // given up, and then not started
+      if (isInside(operation) && isResumable(world, traits)) queue.push(running(later)) // resumed, and then cut
     }
   }
   return [...found.values()]
@@ -139,6 +139,17 @@ function joined(world, traits) {
   return found.map((later) => ({ world: later }))
 }
 
+/** Whoever only looks changes nothing, unless that resumes the sandbox. */
+const onlyLooks = ({ name }) => ['get', 'metrics', 'read', 'list'].includes(name)
+const mayMatterLater = (operation, traits) => !onlyLooks(operation) || (isInside(operation) && traits.autoResume)
+
+/** Of those that only look one is as good as many; worlds grow with each that is pending. */
+function withLost(pending, lost) {
+  const found = [...pending]
+  for (const operation of lost) if (!onlyLooks(operation) || !found.some(onlyLooks)) found.push(operation)
+  return found
+}
+
 const isDefinite = ({ answer }) => answer.kind !== 'lost' && answer.kind !== 'refused'
 
 /** Operations that were under way at the same time, with their answers {kind, value}: in some order each answer must be
@@ -146,9 +157,9 @@ const isDefinite = ({ answer }) => answer.kind !== 'lost' && answer.kind !== 're
  *  -> {worlds: those that explain all of it, none when nothing does; copies: for each operation what it may have taken;
  *  passed: everything that it may have held meanwhile, for requests that have no answer yet}. */
 export function explain(worlds, group, traits) {
-  const lost = group.filter(({ answer }) => answer.kind === 'lost').map(({ operation }) => operation)
+  const lost = group.filter(({ operation, answer }) => answer.kind === 'lost' && mayMatterLater(operation, traits)).map(({ operation }) => operation)
   const definite = group.filter(isDefinite)
-  const begin = worlds.map((world) => (world.state === 'gone' ? world : { ...world, pending: [...world.pending, ...lost] }))
+  const begin = worlds.map((world) => (world.state === 'gone' ? world : { ...world, pending: withLost(world.pending, lost) }))
   const copies = new Map(group.map(({ operation }) => [operation, new Map()]))
   const seen = new Map()
   const others = (operation) => group.map((one) => one.operation).filter((other) => other !== operation)

@@ -43,8 +43,13 @@ void deferred_run(struct guest *s)
         while ((node = list_pop_front(&all))) {
                 struct deferred *d = LIST_ENTRY(node, struct deferred, node);
                 struct err err = {0};
-                int r = d->run(e, d->msg, d->ask, &err);
+                int r = -ECONNRESET;
 
+                if (!d->ask || d->ask->client)
+                        r = d->run(e, d->msg, d->ask, &err);
+                else
+                        (void)err_set(&err, ERR_CONFLICT,
+                                      "who asked for it is gone"); /* nobody would know what it began */
                 finish(d, r < 0 ? &err : NULL);
         }
 }

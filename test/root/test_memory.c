@@ -187,6 +187,8 @@ static void a_warm_one_can_be_sealed_killed_and_started_cold(void)
         plan = copied(A, IMAGE2);
         (void)json_object_del(plan, "checkpoint");
         (void)json_object_set_new(plan, "upper", json_string("kept"));
+        rig_send(&g, json_pack("{s:s,s:o}", "op", "create", "plan", json_deep_copy(plan)));
+        rig_reconnect(&g); /* while its processes go: nobody would know what that began, so it is not done */
         CHECK_NONE(rig_create(&g, plan));
         CHECK_STARTS(rig_dial_refusal(&g, A, 4000), "unavailable"); /* its processes are new */
         CHECK_NONE(rig_drop(&g, IMAGE2, NULL));

@@ -76,6 +76,8 @@ int worker_measure(const struct worker_conf *c, const json_t *job, struct worker
         AUTO_CLOSE int dir = sys_open_dir(c->sandboxes_dir, id);
         struct count n = {0};
 
+        if (dir == -ENOENT) /* to control that is no sample, as for any other that does not run */
+                return err_set(err, ERR_CONFLICT, "sandbox %s is being ended", id);
         if (dir < 0)
                 return err_sys(err, dir, "open directory of sandbox %s", id);
         worker_point(c, "measuring");

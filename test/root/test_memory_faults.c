@@ -211,6 +211,23 @@ static void those_who_look_are_few_at_a_time(void)
         CHECK_NONE(rig_kill(&g, A));
 }
 
+/* It was killed between the question and the look. */
+static void what_is_not_there_any_more_has_no_size(void)
+{
+        char path[160], away[160];
+        json_t *answer;
+
+        CHECK_NONE(rig_create(&g, rig_plan(A)));
+        (void)snprintf(path, sizeof(path), "%s/data/sandboxes/" A, g.dir);
+        (void)snprintf(away, sizeof(away), "%s/data/away", g.dir);
+        CHECK_INT(rename(path, away), ==, 0);
+        answer = rig_call(&g, json_pack("{s:s,s:s}", "op", "stats", "id", A));
+        CHECK_STR(json_string_value(json_object_get(json_object_get(answer, "error"), "kind")), "conflict");
+        json_decref(answer);
+        CHECK_INT(rename(away, path), ==, 0);
+        CHECK_NONE(rig_kill(&g, A));
+}
+
 /* CRIU was given more: nobody may keep that. */
 static void limits_are_put_right_whoever_died(void)
 {
@@ -446,6 +463,7 @@ int main(void)
         RUN_CLEAN(waking_whose_worker_dies_can_be_tried_again);
         RUN_CLEAN(waking_whose_worker_dies_late_is_done);
         RUN_CLEAN(those_who_look_are_few_at_a_time);
+        RUN_CLEAN(what_is_not_there_any_more_has_no_size);
         RUN_CLEAN(limits_are_put_right_whoever_died);
         RUN_CLEAN(a_copy_that_does_not_know_itself_is_ended);
         RUN_CLEAN(everything_dies);

@@ -103,6 +103,7 @@ static void remove_awake(int dir, const char *name, void *arg)
 static int end_sandboxes(int data, struct err *err)
 {
         AUTO_CLOSE int sandboxes = sys_open_dir(data, "sandboxes"), trash = sys_open_dir(data, "trash");
+        AUTO_CLOSE int ahead = sys_open_dir(data, "ahead");
         AUTO_CLOSE int proc_dir = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
         struct ending e = {.proc_dir = proc_dir};
         int r = adopt_boot_id(data, e.boot_id);
@@ -117,6 +118,8 @@ static int end_sandboxes(int data, struct err *err)
                 each_entry(sandboxes, end_entry, &e);
                 each_entry(sandboxes, remove_awake, NULL);
         }
+        if (ahead >= 0)
+                each_entry(ahead, remove_entry, NULL);
         if (trash >= 0)
                 each_entry(trash, remove_entry, NULL);
         return 0;

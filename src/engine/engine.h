@@ -3,6 +3,7 @@
 #include "base/map.h"
 #include "engine/cgroups.h"
 #include "engine/criu_find.h"
+#include "engine/disk.h"
 #include "engine/fresh.h"
 #include "engine/filter.h"
 #include "engine/flattener.h"
@@ -21,7 +22,7 @@ struct engine {
         const struct conf *conf;
         struct loop *loop;
         struct io supervisor; /* its pidfd */
-        int data_dir, sandboxes_dir, trash_dir, layers_dir, proc_dir, host_netns, envd_binary;
+        int data_dir, sandboxes_dir, trash_dir, ahead_dir, layers_dir, proc_dir, host_netns, envd_binary;
         int woken;           /* woken.h */
         uint64_t woken_turn; /* of the next mark */
         int checkpoints_dir, sealed_dir, envd_dir, lost_dir;
@@ -37,6 +38,7 @@ struct engine {
         struct io table_events; /* guard.h */
         struct plan_limits default_limits;
         struct pool pool;
+        struct disk disk;
         struct helper sweeper;
         struct trash trash;
         struct helper marker; /* marker.h */

@@ -1,6 +1,7 @@
 #include "engine/errand.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "engine/ask.h"
@@ -11,7 +12,10 @@ struct errand {
         struct vault_job job;
         struct engine *engine;
         struct ask *ask;
-        json_t *base; /* owned */
+        json_t *base; /* owned; NULL: it is answered */
+        int (*complete)(struct engine *e, json_t *base, const json_t *said, const int *fds, size_t nfds,
+                        struct err *err);
+        struct timer patience;
         struct task free_task;
 };
 
@@ -20,48 +24,92 @@ static void free_errand(struct task *t)
         free(CONTAINER_OF(t, struct errand, free_task));
 }
 
+static void end(struct errand *er)
+{
+        timer_clear(&er->patience);
+        er->free_task.run = free_errand;
+        loop_post(er->engine->loop, &er->free_task);
+}
+
+static void answer_fail(struct errand *er, const struct err *err)
+{
+        json_decref(TAKE_PTR(er->base));
+        ask_fail(TAKE_PTR(er->ask), err);
+}
+
+static void answer_ok(struct errand *er, const json_t *said, const int *fds, size_t nfds)
+{
+        struct err err = {0};
+
+        if (said)
+                (void)json_object_update(er->base, (json_t *)(size_t)said); /* changes only the first */
+        if (er->complete && er->complete(er->engine, er->base, said, fds, nfds, &err) < 0)
+                answer_fail(er, &err);
+        else
+                ask_ok(TAKE_PTR(er->ask), TAKE_PTR(er->base), -1);
+}
+
+void errand_join(int fd, json_t *to)
+{
+        json_t *large = lseek(fd, 0, SEEK_SET) < 0 ? NULL : json_loadfd(fd, 0, NULL);
+
+        if (large)
+                (void)json_object_update(to, large);
+        json_decref(large);
+}
+
 static void on_done(struct vault_job *j, const json_t *answer, int *fds, size_t nfds)
 {
         struct errand *er = CONTAINER_OF(j, struct errand, job);
         const json_t *e = json_object_get(answer, "error");
         struct err err = {0};
 
-        (void)fds, (void)nfds;
         if (!answer)
                 (void)err_set(&err, ERR_INTERNAL, "the process that was at it died");
         else if (e)
                 (void)err_set(&err, err_kind_from_name(json_string_value(json_object_get(e, "kind"))), "%s",
                               json_string_value(json_object_get(e, "message")));
-        if (err.kind == ERR_NONE) {
-                (void)json_object_update_missing(er->base, (json_t *)answer); /* changes only the first */
-                ask_ok(er->ask, er->base, -1);
-        } else {
-                json_decref(er->base);
-                ask_fail(er->ask, &err);
-        }
-        er->free_task.run = free_errand;
-        loop_post(er->engine->loop, &er->free_task);
+        if (er->base && err.kind == ERR_NONE)
+                answer_ok(er, answer, fds, nfds);
+        else if (er->base)
+                answer_fail(er, &err);
+        while (nfds > 0)
+                close_fd(&fds[--nfds]);
+        end(er);
 }
 
-void errand_run(struct engine *e, json_t *what, json_t *base, bool is_long, struct ask *a)
+/* What it would have learned is not worth the wait for a disk that stalls. */
+static void on_late(struct timer *t)
+{
+        struct errand *er = CONTAINER_OF(t, struct errand, patience);
+
+        answer_ok(er, NULL, NULL, 0);
+        if (vault_cancel(&er->job))
+                end(er);
+}
+
+void errand_run(struct engine *e, const struct errand_how *how, struct ask *a)
 {
         struct errand *er = calloc(1, sizeof(*er));
 
-        if (!er || !what) {
+        if (!er || !how->what) {
                 free(er);
-                json_decref(what);
-                json_decref(base);
+                json_decref(how->what);
+                json_decref(how->base);
                 ask_fail(a, &(struct err){.kind = ERR_INTERNAL, .msg = "out of memory"});
                 return;
         }
-        *er = (struct errand){.job = {.what = what,
-                                      .lock = -1,
-                                      .is_brief = !is_long,
-                                      .is_long = is_long,
+        *er = (struct errand){.job = {.what = how->what,
+                                      .is_brief = !how->is_long,
+                                      .is_long = how->is_long,
                                       .on_done = on_done,
                                       .is_repeatable = true},
                               .engine = e,
                               .ask = a,
-                              .base = base ? base : json_object()};
+                              .base = how->base ? how->base : json_object(),
+                              .complete = how->complete,
+                              .patience.on = on_late};
+        if (how->patience_ms)
+                timer_set(e->loop, &er->patience, how->patience_ms);
         vault_run(&e->vault, &er->job);
 }

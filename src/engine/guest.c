@@ -11,7 +11,8 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "engine/deferred.h"
-#include "engine/lost.h"
+#include "engine/janitor.h"
+#include "engine/lost_note.h"
 #include "engine/start.h"
 #include "engine/trash.h"
 #include "engine/wake.h"
@@ -21,7 +22,7 @@
 
 #define TO(s) (1u << (s))
 static const unsigned guest_may[] = {
-        [GUEST_WAITING] = TO(GUEST_STARTING) | TO(GUEST_WAKING) | TO(GUEST_RESTING) | TO(GUEST_BUSY) | TO(GUEST_ENDING),
+        [GUEST_WAITING] = TO(GUEST_STARTING) | TO(GUEST_WAKING) | TO(GUEST_LEAVING) | TO(GUEST_BUSY) | TO(GUEST_ENDING),
         [GUEST_STARTING] = TO(GUEST_RUNNING) | TO(GUEST_LEAVING) | TO(GUEST_ENDING),
         [GUEST_RUNNING] = TO(GUEST_PAUSING) | TO(GUEST_COPYING) | TO(GUEST_ENDED) | TO(GUEST_ENDING),
         [GUEST_COPYING] = TO(GUEST_RUNNING) | TO(GUEST_BUSY) | TO(GUEST_ENDING),
@@ -151,15 +152,6 @@ int guest_set_net(struct guest *s, struct plan_net *net, struct err *err)
         return 0;
 }
 
-int guest_save(struct guest *s, struct err *err)
-{
-        AUTO_CLOSE int dir = sys_open_dir(s->engine->sandboxes_dir, s->record.id);
-
-        if (dir < 0)
-                return err_sys(err, dir, "open directory of sandbox %s", s->record.id);
-        return record_write(dir, &s->record, err);
-}
-
 /* ------------------------------------------------------------- the end */
 
 static void answer_one(struct ask *a, const struct err *err)
@@ -195,17 +187,6 @@ void guest_answer_at_end(struct guest *s, struct ask *a, const struct err *err)
         w->ask = a;
         w->err = *err;
         list_push_back(&s->waiting, &w->node);
-}
-
-/* Where its directory goes at its end: away, unless nobody asked for that. */
-static void clear_away(struct guest *s)
-{
-        struct engine *e = s->engine;
-
-        if (s->lost)
-                (void)lost_keep(e, e->sandboxes_dir, s->record.id, s->lost);
-        else
-                (void)trash_throw(e, e->sandboxes_dir, s->record.id);
 }
 
 static json_t *fact(const struct guest *s, const char *event)
@@ -255,22 +236,50 @@ static void let_go(struct guest *s)
         s->record.slot = 0;
 }
 
-/* Its process is dead, or it never had one: undo everything. */
-static void bury(struct guest *s)
+/* Whoever wants to begin something under its id had to wait for this. */
+static void buried(void *arg, const struct err *err)
 {
+        struct guest *s = arg;
         struct engine *e = s->engine;
-        struct err err = {0};
 
-        clear_away(s);
-        let_go(s);
+        s->files = NULL;
+        if (err->kind != ERR_NONE)
+                log_error("sandbox.left", "sandbox=%s error=\"%s\"", s->record.id, err->msg);
+        sweeper_call(&e->sweeper);
         (void)map_remove(&e->sandboxes, str_of(s->record.id));
+        if (err->kind == ERR_NO_SPACE && !s->lost)
+                trash_left(e, DISK_SANDBOXES, s->record.id);
         answer_waiting(s);
-        (void)err_set(&err, ERR_GONE, "sandbox %s has ended", s->record.id);
-        deferred_fail(s, &err);
+        deferred_run(s);
         record_done(&s->record);
         free(s->lost);
         s->free_task.run = free_guest;
         loop_post(e->loop, &s->free_task);
+}
+
+/* Where its directory goes at its end: away, unless nobody asked for that. */
+static struct disk_request *clear_away(struct guest *s)
+{
+        struct disk *d = &s->engine->disk;
+
+        return s->lost ? disk_lose(d, DISK_SANDBOXES, s->record.id, s->lost, buried, s)
+                       : disk_throw(d, DISK_SANDBOXES, s->record.id, buried, s);
+}
+
+/* Its process is dead, or it never had one: undo everything. */
+static void bury(struct guest *s)
+{
+        struct err err = {0};
+
+        let_go(s);
+        disk_forget(s->files);
+        s->files = clear_away(s);
+        if (s->is_spent)
+                answer_waiting(s);
+        if (s->files)
+                return;
+        (void)err_sys(&err, -ENOMEM, "move its files away");
+        buried(s, &err);
 }
 
 /* Of its record only the name remains. */
@@ -301,20 +310,35 @@ void guest_exited(struct guest *s)
         deferred_fail(s, &err);
 }
 
-/* The same, but what is at rest of it stays. */
-static void lie_down(struct guest *s)
+/* What is at rest of it is all there is. */
+static void rests(void *arg, const struct err *err)
 {
-        struct engine *e = s->engine;
-        AUTO_CLOSE int dir = sys_open_dir(e->sandboxes_dir, s->record.id);
+        struct guest *s = arg;
 
-        let_go(s);
-        if (dir >= 0)
-                (void)record_remove(dir); /* with still.json beside it, it would say nothing */
+        s->files = NULL;
+        if (err->kind != ERR_NONE) /* with still.json beside it, cell.json says nothing */
+                log_warn("record.left", "sandbox=%s error=\"%s\"", s->record.id, err->msg);
         forget_record(s);
         guest_go(s, GUEST_RESTING);
         log_info("sandbox.rests", "sandbox=%s", s->record.id);
         answer_waiting(s);
+        if (s->is_news)
+                guest_tell(s, "settled");
+        s->is_news = false;
         deferred_run(s);
+}
+
+/* The same as bury(), but what is at rest of it stays. */
+static void lie_down(struct guest *s)
+{
+        struct err err = {0};
+
+        let_go(s);
+        s->files = disk_rest(&s->engine->disk, s->record.id, rests, s);
+        if (s->files)
+                return;
+        (void)err_sys(&err, -ENOMEM, "remove its record");
+        rests(s, &err);
 }
 
 static void on_death(struct io *io, uint32_t events)
@@ -382,13 +406,25 @@ void guest_leave(struct guest *s)
                 lie_down(s); /* dead already, or never alive */
 }
 
+/* There is no still.json that counts: a crash of ours leaves nothing but one that has ended. */
+static bool is_awake(const struct guest *s)
+{
+        return s->state == GUEST_RUNNING || s->state == GUEST_COPYING || s->state == GUEST_ENDED ||
+               ((s->state == GUEST_WAITING || s->state == GUEST_STARTING) && !s->was_resting);
+}
+
 void guest_end(struct guest *s)
 {
+        struct err err = {0};
+
         if (s->state == GUEST_ENDING)
                 return;
         if (s->state == GUEST_RUNNING || s->state == GUEST_COPYING)
                 s->engine->alive--;
+        s->is_spent = is_awake(s) && !s->lost;
         warm_forget(s);
+        (void)err_set(&err, ERR_GONE, "sandbox %s has ended", s->record.id);
+        deferred_fail(s, &err); /* who comes from here on means another one */
         guest_go(s, GUEST_ENDING);
         if (s->death.fd >= 0)
                 end_process(s);
@@ -402,8 +438,6 @@ void guest_fail(struct guest *s, const struct err *err)
         fail_maker(s, err);
         if (!s->was_resting)
                 guest_end(s);
-        else if (s->state == GUEST_WAITING)
-                lie_down(s);
         else
                 guest_leave(s);
 }
@@ -414,6 +448,8 @@ void guest_kill(struct guest *s, struct ask *a)
 
         (void)err_set(&killed, ERR_CONFLICT, "sandbox %s was killed while it was being made", s->record.id);
         fail_maker(s, &killed);
+        if (s->state == GUEST_ENDING)
+                deferred_fail(s, &killed); /* the next one of that name */
         guest_answer_at_end(s, a, &none);
         if (s->state == GUEST_BUSY || (s->work && !work_give_up(s)))
                 s->is_doomed = true; /* not before the worker is done, and what it leaves is known */

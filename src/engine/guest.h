@@ -1,6 +1,6 @@
 /* guest.h - one sandbox in the engine, from its plan to its end.
  *
- *     WAITING --cell--> STARTING --envd is ready--> RUNNING --kill or death--> ENDING --process dead--> freed
+ *     WAITING --cell--> STARTING --envd is ready--> RUNNING --kill or death--> ENDING --process dead, files moved--> freed
  *
  * Any step of the making that fails leads to ENDING, or back to RESTING where the sandbox comes from there.  At rest:
  *
@@ -55,20 +55,24 @@ struct guest {
         struct still still;   /* what of it is at rest: RESTING, WARM, LEAVING; and until it runs again */
         struct io death;      /* pidfd: readable once every process in it is gone */
         int netns;
-        bool has_rules;      /* in the packet filter */
-        bool is_dead;        /* died while a worker was at it */
-        bool is_doomed;      /* to be ended as soon as the worker at it is done */
-        bool was_rebooted;   /* ENDED: it was running when the machine stopped */
-        bool was_resting;    /* being made from what is at rest: a failure leads back there */
-        struct start *start; /* owned; while WAITING or STARTING */
-        struct work *work;   /* owned; the job a worker has */
-        struct ask *rousing; /* owned; WAKING, and frozen until it is on disk that it does: who asked for it */
-        uint64_t roused_us;  /* and when */
-        uint64_t rouse_turn; /* of its mark: woken.h */
+        bool has_rules;    /* in the packet filter */
+        bool is_dead;      /* died while a worker was at it */
+        bool is_doomed;    /* to be ended as soon as the worker at it is done */
+        bool was_rebooted; /* ENDED: it was running when the machine stopped */
+        bool was_resting;  /* being made from what is at rest: a failure leads back there */
+        bool is_news;      /* LEAVING: that it rests, or how, is to be told as a fact, after the answers */
+        bool is_spent;     /* ENDING: it was not at rest, so that its files are nothing to anybody once it is dead */
+        struct disk_request *files; /* LEAVING, ENDING: its processes are gone, and that is being written down */
+        struct start *start;        /* owned; while WAITING or STARTING */
+        struct work *work;          /* owned; the job a worker has */
+        struct ask *rousing;        /* owned; WAKING, and frozen until it is on disk that it does: who asked for it */
+        uint64_t roused_us;         /* and when */
+        uint64_t rouse_turn;        /* of its mark: woken.h */
         struct err
                 unroused; /* then: why it cannot be thawed and is being put to rest again; ERR_NONE: it is being woken */
         struct list waiting;  /* struct end_wait: who is answered at its end */
         struct list deferred; /* struct deferred: requests that wait for it to rest */
+        uint64_t disk_bytes;  /* its files, when they were counted the last time */
         struct list warm;     /* in the engine's list, least recently used first */
         uint64_t warm_bytes;  /* then: what it was counted with */
         /* Owned; at its end its directory is moved aside with this note.  NULL: it is removed. */
@@ -84,12 +88,11 @@ int guest_watch(struct guest *s, int pidfd); /* takes it */
 
 /* Carry out the plan (taken) and answer a. */
 void guest_create(struct engine *e, struct plan_create *plan, struct ask *a);
-/* End it; a is answered once its processes are gone. */
+/* End it; a is answered once its processes are gone; of one at rest, once its files are. */
 void guest_kill(struct guest *s, struct ask *a);
 /* Making it failed: undo, then answer with err whoever asked for it. */
 void guest_fail(struct guest *s, const struct err *err);
 int guest_set_net(struct guest *s, struct plan_net *net /* taken on success */, struct err *err);
-int guest_save(struct guest *s, struct err *err);          /* its record, after a change */
 void guest_leave(struct guest *s);                         /* it is at rest: end its processes, if there are any */
 void guest_end(struct guest *s);                           /* without an answer */
 void guest_exited(struct guest *s);                        /* its processes are gone and nobody asked for that: told */

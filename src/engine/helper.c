@@ -242,7 +242,7 @@ int helper_send(struct helper *h, const void *p, size_t n, const int *fds, size_
 
         if (!h->loop)
                 return -EPIPE;
-        if (n > HELPER_MESSAGE_MAX || nfds > HELPER_FDS_MAX)
+        if (n > HELPER_SEND_MAX || nfds > HELPER_FDS_MAX)
                 return -EINVAL;
         if (!list_is_empty(&h->out))
                 return enqueue(h, p, n, fds, nfds);

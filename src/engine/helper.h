@@ -10,7 +10,8 @@
 
 struct err;
 
-#define HELPER_MESSAGE_MAX 512u
+#define HELPER_MESSAGE_MAX 512u      /* of a helper's */
+#define HELPER_SEND_MAX (100u << 10) /* to a helper; what a socket takes as one packet on any host */
 #define HELPER_FDS_MAX 12u
 #define HELPER_QUEUE_MAX 65536u
 

@@ -1,51 +1,29 @@
 #include "engine/lost.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/log.h"
 #include "engine/adopt.h"
 #include "engine/errand.h"
 #include "engine/guest.h"
-#include "engine/origin.h"
-#include "engine/rest.h"
-#include "engine/shelf.h"
-#include "engine/work_note.h"
-#include "sys/fs.h"
+#include "engine/janitor.h"
 
 #define LOOK_MS (3600u * 1000u)
-#define NS_PER_DAY (INT64_C(86400) * 1000000000)
-
-static bool is_there(int dir, const char *name)
-{
-        return faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-}
 
 /* ------------------------------------------------------------- moving aside */
 
-int lost_keep(struct engine *e, int dir, const char *name, const struct lost_note *note)
+static void answer_written(void *arg, const struct err *err)
 {
-        int r = lost_note_write(e->lost_dir, name, note);
+        struct ask *a = arg;
 
-        if (r < 0) /* a full disk: moving needs no room */
-                log_warn("lost.unnoted", "name=%s error=\"%s\"", name, strerror(-r));
-        if (renameat2(dir, name, e->lost_dir, name, RENAME_NOREPLACE) == 0) {
-                log_warn("lost.kept", "name=%s was=\"%s\" why=\"%s\", in %s/", name, note->was, note->why, LOST_DIR);
-                return 0;
-        }
-        r = -errno;
-        if (r == -ENOENT)
-                lost_note_remove(e->lost_dir, name);
+        if (err->kind == ERR_NONE)
+                ask_ok(a, NULL, -1);
         else
-                log_error("lost.left", "name=%s error=\"%s\"", name, strerror(-r));
-        return r == -ENOENT ? 0 : r;
+                ask_fail(a, err);
 }
 
 static void fill_note(struct lost_note *n, const json_t *msg, const char *was)
@@ -86,7 +64,7 @@ static int check_lists(const json_t *msg, struct err *err)
         return r < 0 ? r : check_names(json_object_get(msg, "layers"), sealed_id_is_valid, err);
 }
 
-static void lose_names(struct engine *e, const json_t *msg, const char *key, int dir)
+static void lose_names(struct engine *e, const json_t *msg, const char *key, enum disk_place place)
 {
         struct lost_note note;
         json_t *v;
@@ -94,8 +72,7 @@ static void lose_names(struct engine *e, const json_t *msg, const char *key, int
 
         fill_note(&note, msg, "complete");
         json_array_foreach (json_object_get(msg, key), i, v)
-                if (is_there(dir, json_string_value(v)))
-                        (void)lost_keep(e, dir, json_string_value(v), &note);
+                (void)disk_lose(&e->disk, place, json_string_value(v), &note, NULL, NULL); /* else the next time */
 }
 
 /* Its processes are ended first, or a worker that is at it comes to its end. */
@@ -132,128 +109,52 @@ int lost_op_lose(struct engine *e, const json_t *msg, struct ask *a, struct err 
         r = check_lists(msg, err);
         if (r < 0)
                 return r;
-        lose_names(e, msg, "checkpoints", e->checkpoints_dir);
-        lose_names(e, msg, "layers", e->sealed_dir);
-        ask_ok(a, NULL, -1);
-        return 0;
+        lose_names(e, msg, "checkpoints", DISK_CHECKPOINTS);
+        lose_names(e, msg, "layers", DISK_SEALED);
+        return disk_sync(&e->disk, answer_written, a) ? 0 : err_sys(err, -ENOMEM, "lose");
 }
 
 /* ------------------------------------------------------------- looking */
 
-/* What control needs to know about one of them before it asks for it back. */
-static int describe_one(struct engine *e, const char *name, enum lost_kind kind, struct ask *a, struct err *err)
+static int on_described(struct engine *e, json_t *base, const json_t *said, const int *fds, size_t nfds,
+                        struct err *err)
 {
-        AUTO_CLOSE int dir = sys_open_dir(e->lost_dir, name);
-        const char *checkpoint = kind == LOST_CHECKPOINT ? name : NULL;
-        struct still still = {0};
-        struct err none = {0};
-        json_t *origin;
-
-        if (dir < 0)
-                return err_set(err, ERR_NOT_FOUND, "'%s' is not among what was lost", name);
-        if (kind == LOST_LAYER)
-                return err_set(err, ERR_INVALID, "'%s' is a layer: it comes back with the sandbox that needs it", name);
-        origin = origin_read(dir, err);
-        if (!origin)
-                return err_set(err, ERR_CONFLICT, "what '%s' was is not noted with it (%.100s): it cannot be restored",
-                               name, err->msg);
-        if (kind == LOST_SANDBOX && still_read(dir, name, &still, &none) == 0 && still.checkpoint[0] &&
-            (shelf_has(e, still.checkpoint) || is_there(e->lost_dir, still.checkpoint)))
-                checkpoint = still.checkpoint;
-        ask_ok(a,
-               json_pack("{s:s,s:o,s:s*,s:s*}", "kind", lost_kind_name(kind), "origin", origin, "checkpoint",
-                         checkpoint, "sealed", still.sealed[0] ? still.sealed : NULL),
-               -1);
+        (void)e, (void)said, (void)err;
+        if (nfds > 0)
+                errand_join(fds[0], base);
         return 0;
 }
 
-int lost_op_list(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
+static int run_list(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
 {
         const json_t *after = json_object_get(msg, "after"), *id = json_object_get(msg, "id");
         enum lost_kind kind;
 
-        if (id)
-                return get_name(id, &kind, err) < 0 ? -EINVAL : describe_one(e, json_string_value(id), kind, a, err);
-        if (after && get_name(after, &kind, err) < 0)
+        if ((id && get_name(id, &kind, err) < 0) || (after && get_name(after, &kind, err) < 0))
                 return -EINVAL;
-        errand_run(e, json_pack("{s:s,s:s*}", "op", "lost", "after", json_string_value(after)), NULL, true, a);
+        errand_run(e,
+                   &(struct errand_how){.what = json_pack("{s:s,s:s*,s:s*}", "op", "lost", "id", json_string_value(id),
+                                                          "after", json_string_value(after)),
+                                        .is_long = true,
+                                        .complete = on_described},
+                   a);
         return 0;
 }
 
 /* ------------------------------------------------------------- bringing back */
 
-/* In its place, or lost: can it be had? */
-static int find_names(const struct engine *e, const json_t *list, int home, struct err *err)
+/* Its directory is where it was: it is at rest. */
+static int on_restored(struct engine *e, json_t *base, const json_t *said, const int *fds, size_t nfds, struct err *err)
 {
-        json_t *v;
-        size_t i;
+        const char *id = json_string_value(json_object_get(base, "id"));
 
-        json_array_foreach (list, i, v) {
-                const char *name = json_string_value(v);
-
-                if (!is_there(home, name) && !is_there(e->lost_dir, name))
-                        return err_set(err, ERR_CONFLICT, "'%s' belongs to it, and is neither here nor lost", name);
-        }
-        return 0;
+        (void)said, (void)fds, (void)nfds;
+        return id ? adopt_one(e, id, err) : 0;
 }
 
-static int bring_back(const struct engine *e, const char *name, int home, struct err *err)
+static int run_restore(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
 {
-        if (renameat2(e->lost_dir, name, home, name, RENAME_NOREPLACE) < 0)
-                return err_sys(err, -errno, "bring back '%s'", name);
-        lost_note_remove(e->lost_dir, name);
-        log_info("lost.restored", "name=%s", name);
-        return 0;
-}
-
-static int bring_back_names(const struct engine *e, const json_t *list, int home, struct err *err)
-{
-        json_t *v;
-        size_t i;
-        int r = 0;
-
-        json_array_foreach (list, i, v)
-                if (r == 0 && !is_there(home, json_string_value(v)))
-                        r = bring_back(e, json_string_value(v), home, err);
-        return r;
-}
-
-/* Before it is moved: one whose processes were ended is at rest with its files; and so is one of which nothing more can be
- * learned, since somebody wants it back. */
-static int lay_down(const struct engine *e, const char *id, struct err *err)
-{
-        AUTO_CLOSE int dir = sys_open_dir(e->lost_dir, id);
-        const struct still files_only = {0};
-        struct err why = {0};
-        struct still now;
-
-        if (dir < 0)
-                return err_set(err, ERR_NOT_FOUND, "'%s' is not among what was lost", id);
-        (void)work_note_remove(dir); /* nobody is at what lies there */
-        if (still_read(dir, id, &now, &why) == 0)
-                return 0;
-        if (why.kind != ERR_NOT_FOUND && why.kind != ERR_INVALID) { /* a disk that fails may pass */
-                *err = why;
-                return -EIO;
-        }
-        return still_write(dir, id, &files_only, true, err);
-}
-
-static int restore_sandbox(struct engine *e, const char *id, struct err *err)
-{
-        int r;
-
-        if (guest_find(e, id) || is_there(e->sandboxes_dir, id))
-                return err_set(err, ERR_CONFLICT, "sandbox %s exists", id);
-        r = lay_down(e, id, err);
-        if (r == 0)
-                r = bring_back(e, id, e->sandboxes_dir, err);
-        return r < 0 ? r : adopt_one(e, id, err);
-}
-
-int lost_op_restore(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
-{
-        const json_t *checkpoints = json_object_get(msg, "checkpoints"), *layers = json_object_get(msg, "layers");
+        json_t *checkpoints = json_object_get(msg, "checkpoints"), *layers = json_object_get(msg, "layers");
         const json_t *id = json_object_get(msg, "id");
         enum lost_kind kind;
         int r = check_lists(msg, err);
@@ -262,91 +163,104 @@ int lost_op_restore(struct engine *e, const json_t *msg, struct ask *a, struct e
                 return r;
         if (id && (get_name(id, &kind, err) < 0 || kind != LOST_SANDBOX))
                 return err_set(err, ERR_INVALID, "id: not a sandbox id");
-        if ((r = find_names(e, checkpoints, e->checkpoints_dir, err)) < 0 ||
-            (r = find_names(e, layers, e->sealed_dir, err)) < 0 ||
-            (r = bring_back_names(e, layers, e->sealed_dir, err)) < 0 ||
-            (r = bring_back_names(e, checkpoints, e->checkpoints_dir, err)) < 0)
-                return r;
-        if (id)
-                r = restore_sandbox(e, json_string_value(id), err);
-        if (r == 0)
-                ask_ok(a, NULL, -1);
-        return r;
+        if (id && guest_find(e, json_string_value(id)))
+                return err_set(err, ERR_CONFLICT, "sandbox %s exists", json_string_value(id));
+        errand_run(e,
+                   &(struct errand_how){.what = json_pack("{s:s,s:s*,s:O*,s:O*}", "op", "restore", "id",
+                                                          json_string_value(id), "checkpoints", checkpoints, "layers",
+                                                          layers),
+                                        .base = json_pack("{s:s*}", "id", json_string_value(id)),
+                                        .is_long = true,
+                                        .complete = on_restored},
+                   a);
+        return 0;
+}
+
+/* ------------------------------------------------------------- after what is being moved aside */
+
+struct later {
+        struct engine *engine;
+        request_op *run;
+        json_t *msg; /* owned */
+        struct ask *ask;
+};
+
+static void on_moved(void *arg, const struct err *none)
+{
+        struct later *l = arg;
+        struct err err = {0};
+
+        (void)none;
+        if (!l->ask->client) { /* nobody would know what it began */
+                (void)err_set(&err, ERR_CONFLICT, "who asked for it is gone");
+                ask_fail(l->ask, &err);
+        } else if (l->run(l->engine, l->msg, l->ask, &err) < 0)
+                ask_fail(l->ask, &err);
+        json_decref(l->msg);
+        free(l);
+}
+
+/* Whoever looks into lost/ sees what was to be moved there before he asked. */
+static int run_later(struct engine *e, request_op *run, const json_t *msg, struct ask *a, struct err *err)
+{
+        struct later *l = calloc(1, sizeof(*l));
+
+        if (l) {
+                *l = (struct later){.engine = e, .run = run, .msg = json_incref((json_t *)(size_t)msg), .ask = a};
+                if (disk_sync(&e->disk, on_moved, l))
+                        return 0;
+                json_decref(l->msg);
+        }
+        free(l);
+        return err_sys(err, -ENOMEM, "wait for the disk");
+}
+
+int lost_op_list(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
+{
+        return run_later(e, run_list, msg, a, err);
+}
+
+int lost_op_restore(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
+{
+        return run_later(e, run_restore, msg, a, err);
 }
 
 /* ------------------------------------------------------------- removing */
 
-static int remove_one(struct engine *e, const char *name)
+static void on_removed(void *arg, const struct err *err)
 {
-        int r = rest_drop(e, e->lost_dir, name);
+        struct ask *a = arg;
+        struct engine *e = a->arg;
 
-        if (r == 0)
-                lost_note_remove(e->lost_dir, name);
-        return r;
+        sweeper_call(&e->sweeper);
+        answer_written(a, err);
 }
 
 int lost_op_remove(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
 {
         const json_t *id = json_object_get(msg, "id");
         enum lost_kind kind;
-        int r;
 
         if (get_name(id, &kind, err) < 0)
                 return -EINVAL;
-        if (!is_there(e->lost_dir, json_string_value(id)))
-                return err_set(err, ERR_NOT_FOUND, "'%s' is not among what was lost", json_string_value(id));
-        r = remove_one(e, json_string_value(id));
-        if (r < 0)
-                return err_sys(err, r, "remove '%s'", json_string_value(id));
-        log_info("lost.removed", "name=%s", json_string_value(id));
-        ask_ok(a, NULL, -1);
-        return 0;
+        a->arg = e;
+        return disk_throw(&e->disk, DISK_LOST, json_string_value(id), on_removed, a) ? 0
+                                                                                     : err_sys(err, -ENOMEM, "remove");
 }
 
-static bool is_overdue(const struct engine *e, const char *name, int64_t now_ns)
+static void on_tidied(void *arg, const struct err *err)
 {
-        struct lost_note n;
+        struct engine *e = arg;
 
-        lost_note_read(e->lost_dir, name, &n);
-        return n.lost_ns > 0 && now_ns - n.lost_ns > e->conf->lost_days * NS_PER_DAY;
-}
-
-/* "<name>.json", and nothing of that name. */
-static bool is_stale_note(const struct engine *e, const char *file)
-{
-        const char *dot = strchr(file, '.');
-        char name[SEALED_ID_MAX];
-        enum lost_kind kind;
-
-        if (!dot || strcmp(dot, ".json") != 0 || (size_t)(dot - file) >= sizeof(name))
-                return false;
-        (void)snprintf(name, sizeof(name), "%.*s", (int)(dot - file), file);
-        return lost_kind_of(name, &kind) && !is_there(e->lost_dir, name);
-}
-
-static void look(struct engine *e)
-{
-        AUTO_DIR DIR *d = sys_list(e->lost_dir);
-        int64_t now_ns = clock_real_ns();
-        const struct dirent *entry;
-        enum lost_kind kind;
-
-        while (d && (entry = sys_list_next(d))) {
-                if (is_stale_note(e, entry->d_name)) {
-                        (void)unlinkat(e->lost_dir, entry->d_name, 0);
-                } else if (e->conf->lost_days && lost_kind_of(entry->d_name, &kind) &&
-                           is_overdue(e, entry->d_name, now_ns) && remove_one(e, entry->d_name) == 0) {
-                        log_warn("lost.expired", "name=%s lay there for more than %u days", entry->d_name,
-                                 e->conf->lost_days);
-                }
-        }
+        (void)err;
+        sweeper_call(&e->sweeper);
 }
 
 static void on_look(struct timer *t)
 {
         struct engine *e = CONTAINER_OF(t, struct engine, lost_timer);
 
-        look(e);
+        (void)disk_tidy_lost(&e->disk, e->conf->lost_days, on_tidied, e); /* else in an hour */
         timer_set(e->loop, t, LOOK_MS);
 }
 

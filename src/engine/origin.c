@@ -13,11 +13,17 @@
 void origin_write(int dir, const char *whose, const json_t *origin)
 {
         AUTO_FREE char *text = origin ? json_dumps(origin, JSON_COMPACT) : NULL;
-        int r;
 
-        if (!origin)
-                return;
-        r = text ? sys_replace_at(dir, ORIGIN_FILE, text, strlen(text), 0600) : -ENOMEM;
+        if (text)
+                origin_put(dir, whose, text, strlen(text));
+        else if (origin)
+                log_warn("origin.unwritten", "of=%s error=\"out of memory\", going on without", whose);
+}
+
+void origin_put(int dir, const char *whose, const char *text, size_t len)
+{
+        int r = sys_replace_at(dir, ORIGIN_FILE, text, len, 0600);
+
         if (r < 0)
                 log_warn("origin.unwritten", "of=%s error=\"%s\", going on without", whose, strerror(-r));
 }

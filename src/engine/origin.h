@@ -11,4 +11,5 @@ struct err;
 #define ORIGIN_FILE "origin.json"
 
 void origin_write(int dir, const char *whose /* for the log */, const json_t *origin /* NULL: what is there stays */);
+void origin_put(int dir, const char *whose, const char *text, size_t len); /* the same, as it was encoded */
 json_t *origin_read(int dir, struct err *err); /* new reference; NULL: there is none, or it is damaged: *err */

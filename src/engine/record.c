@@ -12,23 +12,33 @@
 #define NAME "cell.json"
 #define TEXT_MAX (64u << 10)
 
-int record_write(int dir, const struct record *r, struct err *err)
+char *record_encode(const struct record *r)
 {
-        AUTO_FREE char *text = NULL;
+        char *text;
         json_t *obj = json_pack(
                 "{s:s,s:i,s:I,s:i,s:I,s:s,s:I,s:o,s:b,s:b,s:s,s:{s:I,s:i,s:i}}", "id", r->id, "slot", (int)r->slot,
                 "uid_base", (json_int_t)r->uid_base, "pid", (int)r->pid, "start_time", (json_int_t)r->start_time,
                 "boot_id", r->boot_id, "started_ns", (json_int_t)r->started_ns, "net", plan_net_encode(&r->net),
                 "restored", r->is_restored, "stranger", r->is_stranger, "envd", r->envd, "limits", "memory_bytes",
                 (json_int_t)r->limits.memory_bytes, "cpu_count", (int)r->limits.cpu_count, "pids", (int)r->limits.pids);
-        int e;
 
         text = json_dumps(obj, JSON_COMPACT);
         json_decref(obj);
-        if (!text)
-                return err_sys(err, -ENOMEM, "write " NAME);
-        e = sys_replace_at(dir, NAME, text, strlen(text), 0600);
-        return e < 0 ? err_sys(err, e, "write " NAME) : 0;
+        return text;
+}
+
+int record_put(int dir, const char *text, size_t len, struct err *err)
+{
+        int r = sys_replace_at(dir, NAME, text, len, 0600);
+
+        return r < 0 ? err_sys(err, r, "write " NAME) : 0;
+}
+
+int record_write(int dir, const struct record *r, struct err *err)
+{
+        AUTO_FREE char *text = record_encode(r);
+
+        return text ? record_put(dir, text, strlen(text), err) : err_sys(err, -ENOMEM, "write " NAME);
 }
 
 static int decode(const json_t *obj, struct record *r, struct err *err)

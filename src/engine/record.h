@@ -25,7 +25,9 @@ struct record {
         char envd[RECORD_HASH_MAX]; /* sha256 of the envd it runs, hex; "": not noted */
 };
 
-int record_write(int dir /* sandboxes/<id> */, const struct record *r, struct err *err);
+char *record_encode(const struct record *r); /* as text, the caller's; NULL out of memory */
+int record_put(int dir /* sandboxes/<id> */, const char *text, size_t len, struct err *err); /* what was encoded */
+int record_write(int dir /* the same */, const struct record *r, struct err *err);
 int record_remove(int dir); /* fine when there is none */
 /* *ret is the caller's: record_done().  ERR_NOT_FOUND: there is none, or an empty one. */
 int record_read(int dir, struct record *ret, struct err *err);

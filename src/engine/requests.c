@@ -10,12 +10,13 @@
 #include "engine/dial.h"
 #include "engine/errand.h"
 #include "engine/guest.h"
+#include "engine/drop.h"
 #include "engine/lost.h"
-#include "engine/origin.h"
 #include "engine/rest.h"
 #include "engine/shelf.h"
 #include "engine/wake.h"
-#include "sys/fs.h"
+
+#define PATIENCE_MS 1000u /* with a disk, of those who only want to know */
 
 /* ------------------------------------------------------------- what control may ask */
 
@@ -55,7 +56,7 @@ static int op_create(struct engine *e, const json_t *msg, struct ask *a, struct 
         s = guest_find(e, plan.id);
         if (s && s->state == GUEST_WARM && !wake_can_thaw(s, &plan))
                 guest_leave(s);
-        if (s && s->state == GUEST_LEAVING) {
+        if (s && (s->state == GUEST_LEAVING || s->state == GUEST_ENDING)) {
                 plan_done(&plan);
                 return deferred_add(s, op_create, msg, a, err);
         }
@@ -63,12 +64,18 @@ static int op_create(struct engine *e, const json_t *msg, struct ask *a, struct 
         return 0;
 }
 
+/* It ended, and whoever cares was told; its files are on their way to the trash. */
+static bool is_over(const struct guest *s)
+{
+        return s->state == GUEST_ENDING && s->is_spent && s->files && list_is_empty(&s->deferred);
+}
+
 static int op_kill(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
 {
         const json_t *id = json_object_get(msg, "id");
         struct guest *s = json_is_string(id) ? guest_find(e, json_string_value(id)) : NULL;
 
-        if (!s) /* in any other state it can be killed */
+        if (!s || is_over(s)) /* in any other state it can be killed */
                 return err_set(err, ERR_GONE, "no such sandbox");
         guest_kill(s, a);
         return 0;
@@ -111,21 +118,34 @@ static json_t *describe(const struct guest *s)
                          s->still.sealed[0] ? s->still.sealed : NULL);
 }
 
-static int op_list(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
+/* As they are at this moment; names of a moment before do not hurt: whoever no row knows is no news. */
+static int add_sandboxes(struct engine *e, json_t *base, const json_t *said, const int *fds, size_t nfds,
+                         struct err *err)
 {
         json_t *list = json_array(), *one;
 
-        (void)msg;
         (void)err;
+        if (said && nfds > 0)
+                errand_join(fds[0], base);
         MAP_EACH (slot, &e->sandboxes) {
                 one = describe(slot->value);
                 if (one)
                         (void)json_array_append_new(list, one);
         }
-        ask_ok(a,
-               json_pack("{s:o,s:o,s:o}", "sandboxes", list, "checkpoints", shelf_checkpoints(e), "layers",
-                         shelf_layers(e)),
-               -1);
+        (void)json_object_set_new(base, "sandboxes", list);
+        return 0;
+}
+
+/* On a disk that stalls there are no names in it: what nobody needs is then found the next time. */
+static int op_list(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
+{
+        (void)msg;
+        (void)err;
+        errand_run(e,
+                   &(struct errand_how){.what = json_pack("{s:s}", "op", "names"),
+                                        .patience_ms = PATIENCE_MS,
+                                        .complete = add_sandboxes},
+                   a);
         return 0;
 }
 
@@ -238,66 +258,14 @@ static int op_flush(struct engine *e, const json_t *msg, struct ask *a, struct e
         return 0;
 }
 
-/* left: NULL, nothing is done yet; else those that are still there afterwards are put into it. */
-static int drop_listed(struct engine *e, int dir, const json_t *list, bool (*is_valid)(struct str), json_t *left)
+static void answer_written(void *arg, const struct err *err)
 {
-        for (size_t i = 0; i < json_array_size(list); i++) {
-                const json_t *v = json_array_get(list, i);
-                struct str id = {json_string_value(v), json_string_length(v)};
+        struct ask *a = arg;
 
-                if (!json_is_string(v) || !is_valid(id))
-                        return -EINVAL;
-                if (left && (flattener_is_making(&e->flattener, id.p) || rest_drop(e, dir, id.p) < 0))
-                        (void)json_array_append_new(left, json_string(id.p));
-        }
-        return list && !json_is_array(list) ? -EINVAL : 0;
-}
-
-/* Sandboxes that ended by themselves and are in nobody's store any more, on disk. */
-static int drop_ended(struct engine *e, const json_t *list, bool do_it)
-{
-        for (size_t i = 0; i < json_array_size(list); i++) {
-                const json_t *v = json_array_get(list, i);
-                struct guest *s;
-
-                if (!json_is_string(v) ||
-                    !sandbox_id_is_valid((struct str){json_string_value(v), json_string_length(v)}))
-                        return -EINVAL;
-                s = do_it ? guest_find(e, json_string_value(v)) : NULL;
-                if (s && s->state == GUEST_ENDED)
-                        guest_end(s);
-        }
-        return list && !json_is_array(list) ? -EINVAL : 0;
-}
-
-static int op_drop(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
-{
-        const json_t *checkpoints = json_object_get(msg, "checkpoints"), *layers = json_object_get(msg, "layers");
-
-        json_t *left = json_array();
-
-        if (!left)
-                return err_sys(err, -ENOMEM, "drop");
-        for (int do_it = 0; do_it < 2; do_it++) /* all is checked before anything goes */
-                if (drop_listed(e, e->checkpoints_dir, checkpoints, checkpoint_id_is_valid, do_it ? left : NULL) < 0 ||
-                    drop_listed(e, e->sealed_dir, layers, sealed_id_is_valid, do_it ? left : NULL) < 0 ||
-                    drop_ended(e, json_object_get(msg, "sandboxes"), do_it) < 0) {
-                        json_decref(left);
-                        return err_set(err, ERR_INVALID, "checkpoints, layers, sandboxes: not lists of ids");
-                }
-        ask_ok(a, json_pack("{s:o}", "left", left), -1);
-        return 0;
-}
-
-static void change_origin(int at, const char *name, const json_t *changes)
-{
-        AUTO_CLOSE int dir = sys_open_dir(at, name);
-        struct err none = {0};
-        json_t *origin = dir < 0 ? NULL : origin_read(dir, &none);
-
-        if (origin && json_object_update(origin, (json_t *)(size_t)changes) == 0) /* changes only the first */
-                origin_write(dir, name, origin);
-        json_decref(origin);
+        if (err->kind == ERR_NONE)
+                ask_ok(a, NULL, -1);
+        else
+                ask_fail(a, err);
 }
 
 /* Of one at rest, or of a checkpoint: they stay as they are, but control would describe them otherwise now. */
@@ -310,11 +278,10 @@ static int op_origin(struct engine *e, const json_t *msg, struct ask *a, struct 
             get_id(msg, "checkpoint", checkpoint_id_is_valid, &checkpoint, err) < 0 ||
             plan_origin_decode(json_object_get(msg, "changes"), &changes, err) < 0)
                 return -EINVAL;
-        if (id)
-                change_origin(e->sandboxes_dir, id, changes);
-        if (checkpoint)
-                change_origin(e->checkpoints_dir, checkpoint, changes);
-        ask_ok(a, NULL, -1);
+        if ((id && !disk_origin(&e->disk, DISK_SANDBOXES, id, changes, NULL, NULL)) ||
+            (checkpoint && !disk_origin(&e->disk, DISK_CHECKPOINTS, checkpoint, changes, NULL, NULL)) ||
+            !disk_sync(&e->disk, answer_written, a))
+                return err_sys(err, -ENOMEM, "note its origin");
         return 0;
 }
 
@@ -333,11 +300,22 @@ static int op_net(struct engine *e, const json_t *msg, struct ask *a, struct err
                 return r;
         r = guest_set_net(s, &net, err);
         plan_net_done(&net); /* what was not taken */
-        if (r == 0)
-                r = guest_save(s, err);
-        if (r == 0)
-                ask_ok(a, NULL, -1);
-        return r;
+        if (r < 0)
+                return r;
+        /* The rules hold from now on; who asked is told when the next engine will know them, too. */
+        return disk_save(&e->disk, &s->record, answer_written, a) ? 0 : err_sys(err, -ENOMEM, "save rules");
+}
+
+/* For the next time, when the disk may not say so. */
+static int remember_size(struct engine *e, json_t *base, const json_t *said, const int *fds, size_t nfds,
+                         struct err *err)
+{
+        struct guest *s = guest_find(e, json_string_value(json_object_get(base, "id")));
+
+        (void)fds, (void)nfds, (void)err;
+        if (s && said)
+                s->disk_bytes = (uint64_t)json_integer_value(json_object_get(said, "disk_bytes"));
+        return 0;
 }
 
 static int op_stats(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
@@ -351,11 +329,16 @@ static int op_stats(struct engine *e, const json_t *msg, struct ask *a, struct e
         r = cgroups_usage(&e->cgroups, s->record.slot, &u, err);
         if (r < 0)
                 return r;
-        errand_run(e, json_pack("{s:s,s:s}", "op", "measure", "id", s->record.id),
-                   json_pack("{s:I,s:I,s:I,s:I,s:I}", "memory_bytes", (json_int_t)u.memory_bytes, "memory_cache",
-                             (json_int_t)u.memory_cache, "memory_limit", (json_int_t)u.memory_limit, "cpu_us",
-                             (json_int_t)u.cpu_us, "pids", (json_int_t)u.pids),
-                   false, a);
+        errand_run(e,
+                   &(struct errand_how){
+                           .what = json_pack("{s:s,s:s}", "op", "measure", "id", s->record.id),
+                           .base = json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:I}", "id", s->record.id, "memory_bytes",
+                                             (json_int_t)u.memory_bytes, "memory_cache", (json_int_t)u.memory_cache,
+                                             "memory_limit", (json_int_t)u.memory_limit, "cpu_us", (json_int_t)u.cpu_us,
+                                             "pids", (json_int_t)u.pids, "disk_bytes", (json_int_t)s->disk_bytes),
+                           .patience_ms = PATIENCE_MS,
+                           .complete = remember_size},
+                   a);
         return 0;
 }
 
@@ -403,7 +386,7 @@ static int op_dial(struct engine *e, const json_t *msg, struct ask *a, struct er
 const struct request_op control_ops[] = {
         {"create", op_create},      {"kill", op_kill},      {"list", op_list},      {"net", op_net},
         {"stats", op_stats},        {"info", op_info},      {"pause", op_pause},    {"copy", op_copy},
-        {"seal", op_seal},          {"flush", op_flush},    {"drop", op_drop},      {"flatten", op_flatten},
+        {"seal", op_seal},          {"flush", op_flush},    {"drop", drop_op},      {"flatten", op_flatten},
         {"origin", op_origin},      {"lose", lost_op_lose}, {"lost", lost_op_list}, {"restore", lost_op_restore},
         {"remove", lost_op_remove}, {NULL, NULL},
 };

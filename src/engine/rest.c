@@ -183,7 +183,10 @@ void rest_flush(struct engine *e, const char *checkpoint, const char *layer, str
 {
         if (checkpoint)
                 fresh_forget(&e->fresh, checkpoint);
-        errand_run(e, json_pack("{s:s,s:s*,s:s*}", "op", "flush", "checkpoint", checkpoint, "layer", layer), NULL, true,
+        errand_run(e,
+                   &(struct errand_how){.what = json_pack("{s:s,s:s*,s:s*}", "op", "flush", "checkpoint", checkpoint,
+                                                          "layer", layer),
+                                        .is_long = true},
                    a);
 }
 

@@ -80,6 +80,7 @@ static int open_dirs(struct engine *e, struct err *err)
                 return err_sys(err, r, "read boot id");
         if ((r = open_or_make(e->data_dir, "sandboxes", 0700, &e->sandboxes_dir, err)) < 0 ||
             (r = open_or_make(e->data_dir, "trash", 0700, &e->trash_dir, err)) < 0 ||
+            (r = open_or_make(e->data_dir, "ahead", 0700, &e->ahead_dir, err)) < 0 ||
             (r = open_or_make(e->data_dir, "checkpoints", 0700, &e->checkpoints_dir, err)) < 0 ||
             (r = open_or_make(e->data_dir, "sealed", 0700, &e->sealed_dir, err)) < 0 ||
             (r = open_or_make(e->data_dir, LOST_DIR, 0700, &e->lost_dir, err)) < 0 ||
@@ -88,6 +89,7 @@ static int open_dirs(struct engine *e, struct err *err)
         if (woken_open(e->data_dir, &e->woken, &e->woken_turn, &why) < 0)
                 log_warn("woken.missing", "error=\"%s\", waiting for the journal instead", why.msg);
         (void)sys_spread_dirs(e->sandboxes_dir); /* where that is no wish one can have, it needs no granting */
+        (void)sys_spread_dirs(e->ahead_dir);
         return open_layers(e, err);
 }
 
@@ -223,6 +225,19 @@ static int start_vault(struct engine *e, struct err *err)
         return start_marker(&e->marker, err);
 }
 
+static int start_disk(struct engine *e, struct err *err)
+{
+        const struct disk_dirs dirs = {.sandboxes = e->sandboxes_dir,
+                                       .layers = e->layers_dir,
+                                       .sealed = e->sealed_dir,
+                                       .checkpoints = e->checkpoints_dir,
+                                       .trash = e->trash_dir,
+                                       .lost = e->lost_dir,
+                                       .ahead = e->ahead_dir};
+
+        return disk_open(&e->disk, e->loop, &dirs, &e->pool.slots, err);
+}
+
 static int start_helpers(struct engine *e, struct err *err)
 {
         struct nursery_conf nursery = {
@@ -235,6 +250,9 @@ static int start_helpers(struct engine *e, struct err *err)
         int r;
 
         r = pool_start(&e->pool, &nursery, err);
+        if (r < 0)
+                return r;
+        r = start_disk(e, err);
         if (r < 0)
                 return r;
         e->sweeper.name = "sweeper";
@@ -334,6 +352,7 @@ static void stop(struct engine *e)
         trash_done(&e->trash);
         vault_stop(&e->vault);
         helper_stop(&e->marker);
+        disk_close(&e->disk);
         helper_stop(&e->sweeper);
         pool_done(&e->pool);
         leftovers_remove(e);
@@ -346,6 +365,7 @@ int engine_main(const struct conf *conf)
                            .data_dir = -1,
                            .sandboxes_dir = -1,
                            .trash_dir = -1,
+                           .ahead_dir = -1,
                            .layers_dir = -1,
                            .proc_dir = -1,
                            .woken = -1,
@@ -365,6 +385,7 @@ int engine_main(const struct conf *conf)
         list_init(&e.edges);
         list_init(&e.warm);
         trash_init(&e.trash);
+        list_init(&e.disk.requests); /* adopting makes some, before there is anybody to do them */
         (void)signal(SIGPIPE, SIG_IGN);
         r = check_host(&err);
         (void)signal(SIGCHLD, SIG_IGN); /* helpers tell of their end by their sockets */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -35,7 +36,7 @@ void rootfs_init(struct rootfs *r)
         r->later_count = 0;
 }
 
-static void rootfs_done(struct rootfs *r)
+void rootfs_done(struct rootfs *r)
 {
         close_fd(&r->mount);
         while (r->later_count > 0)
@@ -90,11 +91,20 @@ static int drop_leftovers(const struct rootfs_dirs *d, bool is_kept)
         return r == 0 && !is_kept ? drop(d, "u") : r;
 }
 
+int rootfs_make_ahead(int dir)
+{
+        int r = sys_make_dir(dir, "u", 0755);
+
+        return r < 0 ? r : sys_make_dir(dir, "w", 0700);
+}
+
 static int make_upper(const struct rootfs_dirs *d, bool is_kept, struct err *err)
 {
         struct stat st;
         int e;
 
+        if (d->is_ahead)
+                return 0;
         if (is_kept && fstatat(d->sandbox, "u", &st, AT_SYMLINK_NOFOLLOW) < 0)
                 return err_sys(err, -errno, "its files");
         if ((e = drop_leftovers(d, is_kept)) < 0 || (!is_kept && (e = sys_make_dir(d->sandbox, "u", 0755)) < 0) ||
@@ -151,6 +161,21 @@ static int create_overlay(struct rootfs *r, int fs, uint32_t uid_base, struct er
         return 0;
 }
 
+/* Where the kernel could not make a directory of its own in the work directory, the mount is silently read-only: for want of
+ * room, most likely, which a directory of ours tells. */
+static int check_writable(const struct rootfs *r, const struct rootfs_dirs *d, struct err *err)
+{
+        struct statvfs st;
+        int e;
+
+        if (fstatvfs(r->mount, &st) < 0 || !(st.f_flag & ST_RDONLY))
+                return 0;
+        e = sys_make_dir(d->sandbox, "probe", 0700);
+        if (e == 0)
+                (void)unlinkat(d->sandbox, "probe", AT_REMOVEDIR);
+        return err_sys(err, e < 0 ? e : -EROFS, "make upper directory");
+}
+
 static int hang_cell_mounts(struct rootfs *r, const struct cell *c, struct err *err)
 {
         for (size_t i = 0; i < ARRAY_LEN(cell_mounts); i++) {
@@ -181,7 +206,7 @@ int rootfs_overlay(struct rootfs *r, const struct rootfs_dirs *d, const struct p
                 return err_sys(err, fs, "open overlay");
         if ((e = add_layers(r, fs, d, p, userns, err)) < 0 ||
             (e = add_upper(r, fs, d, p->is_upper_kept, userns, err)) < 0 || (e = set_options(fs, err)) < 0 ||
-            (e = create_overlay(r, fs, uid_base, err)) < 0)
+            (e = create_overlay(r, fs, uid_base, err)) < 0 || (e = check_writable(r, d, err)) < 0)
                 rootfs_done(r);
         return e;
 }

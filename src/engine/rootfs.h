@@ -17,12 +17,16 @@ struct rootfs {
 };
 
 void rootfs_init(struct rootfs *r);
+void rootfs_done(struct rootfs *r); /* closes all of it: waits */
 
 struct rootfs_dirs {
         int layers, sealed; /* where layers are */
         int sandbox;        /* the sandbox's own, where u/ and w/ are made; a u/ that is there is used again */
         int trash;
+        bool is_ahead; /* u/ and w/ were made ahead, and nobody used them */
 };
+
+int rootfs_make_ahead(int dir); /* u/ and w/ in a new directory */
 
 /* The overlay alone, mapped with userns. */
 int rootfs_overlay(struct rootfs *r, const struct rootfs_dirs *d, const struct plan_create *p, int userns,

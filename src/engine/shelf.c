@@ -11,6 +11,7 @@
 #include "engine/checkpoint.h"
 #include "engine/guest.h"
 #include "engine/rest.h"
+#include "engine/worker.h"
 #include "sys/fs.h"
 
 static void each_name(int dir, void (*fn)(const char *name, void *arg), void *arg)
@@ -23,25 +24,30 @@ static void each_name(int dir, void (*fn)(const char *name, void *arg), void *ar
 }
 
 struct listing {
-        const struct engine *engine;
+        int checkpoints_dir;
         json_t *names;
-        int dir;         /* note_need(): of the checkpoints; -1: not used */
-        bool is_unknown; /* one of them could not be read: what it needs is not known */
 };
 
-bool shelf_has(const struct engine *e, const char *checkpoint)
+static bool is_complete(int checkpoints_dir, const char *checkpoint)
 {
         char path[64];
 
         (void)snprintf(path, sizeof(path), "%.32s/manifest.json", checkpoint);
-        return faccessat(e->checkpoints_dir, path, F_OK, 0) == 0 || errno != ENOENT;
+        return faccessat(checkpoints_dir, path, F_OK, 0) == 0 || errno != ENOENT;
 }
+
+bool shelf_has(const struct engine *e, const char *checkpoint)
+{
+        return is_complete(e->checkpoints_dir, checkpoint);
+}
+
+/* ------------------------------------------------------------- in a worker: their names */
 
 static void add_checkpoint(const char *name, void *arg)
 {
         struct listing *l = arg;
 
-        if (checkpoint_id_is_valid(str_of(name)) && shelf_has(l->engine, name))
+        if (checkpoint_id_is_valid(str_of(name)) && is_complete(l->checkpoints_dir, name))
                 (void)json_array_append_new(l->names, json_string(name));
 }
 
@@ -53,20 +59,15 @@ static void add_layer(const char *name, void *arg)
                 (void)json_array_append_new(l->names, json_string(name));
 }
 
-json_t *shelf_checkpoints(const struct engine *e)
+int worker_names(const struct worker_conf *c, const json_t *job, struct worker_result *ret, struct err *err)
 {
-        struct listing l = {.engine = e, .names = json_array(), .dir = -1};
+        struct listing checkpoints = {c->checkpoints_dir, json_array()}, layers = {c->checkpoints_dir, json_array()};
 
-        each_name(e->checkpoints_dir, add_checkpoint, &l);
-        return l.names;
-}
-
-json_t *shelf_layers(const struct engine *e)
-{
-        struct listing l = {.engine = e, .names = json_array(), .dir = -1};
-
-        each_name(e->sealed_dir, add_layer, &l);
-        return l.names;
+        (void)job;
+        each_name(c->checkpoints_dir, add_checkpoint, &checkpoints);
+        each_name(c->sealed_dir, add_layer, &layers);
+        return worker_answer_large(
+                ret, json_pack("{s:o,s:o}", "checkpoints", checkpoints.names, "layers", layers.names), err);
 }
 
 /* ------------------------------------------------------------- tidying */
@@ -114,9 +115,16 @@ static bool is_needed(const json_t *needed, const char *hash)
         return json_object_get(needed, hash) != NULL;
 }
 
+struct needs {
+        const struct engine *engine;
+        json_t *names;
+        int dir;         /* of checkpoints */
+        bool is_unknown; /* one of them could not be read: what it needs is not known */
+};
+
 static void note_need(const char *name, void *arg)
 {
-        struct listing *l = arg;
+        struct needs *l = arg;
         AUTO_CLOSE int dir = -1;
         struct checkpoint *c = NULL;
         struct err err = {0};
@@ -134,7 +142,7 @@ static void note_need(const char *name, void *arg)
 
 static void tidy_envd(const char *name, void *arg)
 {
-        struct listing *l = arg;
+        struct needs *l = arg;
 
         if (!is_needed(l->names, name))
                 (void)unlinkat(l->engine->envd_dir, name, 0);
@@ -143,7 +151,7 @@ static void tidy_envd(const char *name, void *arg)
 /* A worker that outlived an engine may be about to refer to one. */
 static void tidy_envds(struct engine *e)
 {
-        struct listing l = {.engine = e, .names = json_object(), .dir = -1};
+        struct needs l = {.engine = e, .names = json_object(), .dir = -1};
 
         MAP_EACH (slot, &e->sandboxes) {
                 const struct guest *s = slot->value;

@@ -4,8 +4,6 @@
 
 #include "engine/engine.h"
 
-json_t *shelf_checkpoints(const struct engine *e);              /* ids of complete ones; new reference */
-json_t *shelf_layers(const struct engine *e);                   /* of sealed layers */
 bool shelf_has(const struct engine *e, const char *checkpoint); /* complete; true also where the disk cannot tell */
 /* At the start: what is incomplete, and what no worker is at, goes to the trash; so do copies of envd nobody needs. */
 void shelf_tidy(struct engine *e);

@@ -4,19 +4,17 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "engine/disk.h"
 #include "engine/janitor.h"
-#include "engine/origin.h"
 #include "model/envd_init.h"
-#include "sys/fs.h"
 #include "sys/scm.h"
 
 #define READY_MS 15000u /* for envd to take its root and answer */
+#define DISK_MS 25000u  /* for all of it, on a disk that stalls: before control gives it up */
 
 static void free_memory(struct task *t)
 {
@@ -33,12 +31,13 @@ struct start *start_free(struct start *st)
         e = st->guest->engine;
         p = &e->pool;
         pool_cancel(p, &st->waiter);
-        timer_clear(&st->deadline);
+        disk_forget(st->files);
+        timer_clear(&st->disk_deadline);
+        timer_clear(&st->envd_deadline);
         loop_del(&st->sock);
         close_fd(&st->rootfs.mount);
         slots_close_later(&p->slots, st->rootfs.later, st->rootfs.later_count);
         slots_close_later(&p->slots, st->cell.fd, CELL_FDS);
-        close_fd(&st->dir);
         buf_done(&st->out);
         plan_done(&st->plan);
         st->free_task.run = free_memory; /* we may be inside one of its callbacks */
@@ -55,8 +54,6 @@ static void start_done(struct start *st)
 
         guest_go(s, GUEST_RUNNING);
         s->engine->alive++;
-        if (s->was_resting)
-                (void)still_remove(st->dir); /* with it, a crash would end its processes: no more than that */
         s->was_resting = false;
         s->still = (struct still){0};
         ask_ok(TAKE_PTR(st->ask),
@@ -67,6 +64,27 @@ static void start_done(struct start *st)
         pool_refill(&s->engine->pool);
 }
 
+static void on_awake(void *arg, const struct err *err)
+{
+        struct start *st = arg;
+
+        (void)err; /* with still.json, a crash would end its processes: no more than that */
+        st->files = NULL;
+        start_done(st);
+}
+
+/* envd is ready, and the record is written. */
+static void finish(struct start *st)
+{
+        struct guest *s = st->guest;
+
+        timer_clear(&st->envd_deadline);
+        if (s->was_resting)
+                st->files = disk_wake(&s->engine->disk, s->record.id, on_awake, st);
+        if (!st->files)
+                start_done(st);
+}
+
 static void on_envd(struct start *st)
 {
         char text[201];
@@ -75,8 +93,11 @@ static void on_envd(struct start *st)
 
         if (n < 0 && errno == EAGAIN)
                 return;
-        if (n >= 1 && text[0] == ENVD_CELL_READY) {
-                start_done(st);
+        if (n >= 1 && text[0] == ENVD_CELL_READY && !st->is_ready) {
+                st->is_ready = true;
+                loop_del(&st->sock); /* it says nothing more; its death is heard of otherwise */
+                if (st->is_recorded)
+                        finish(st);
                 return;
         }
         text[n > 0 ? n : 0] = '\0';
@@ -124,12 +145,28 @@ static void on_sock(struct io *io, uint32_t events)
         }
 }
 
-static void on_deadline(struct timer *t)
+static void on_envd_deadline(struct timer *t)
 {
+        struct start *st = CONTAINER_OF(t, struct start, envd_deadline);
         struct err err = {0};
 
+        if (st->is_ready)
+                return; /* the disk is what it waits for */
         (void)err_set(&err, ERR_TIMEOUT, "envd was not ready in %u ms", READY_MS);
-        guest_fail(CONTAINER_OF(t, struct start, deadline)->guest, &err);
+        guest_fail(st->guest, &err);
+}
+
+/* Answered before it is undone: that needs the disk as well. */
+static void on_disk_deadline(struct timer *t)
+{
+        struct start *st = CONTAINER_OF(t, struct start, disk_deadline);
+        struct err err = {0};
+
+        (void)err_set(&err, ERR_TIMEOUT, "%s in %u s",
+                      list_is_hooked(&st->waiter.node) ? "no cell was made" : "the disk did not answer",
+                      DISK_MS / 1000);
+        ask_fail(TAKE_PTR(st->ask), &err);
+        guest_fail(st->guest, &err);
 }
 
 static int write_init(struct start *st)
@@ -160,8 +197,8 @@ static int step_send(struct start *st, struct err *err)
                 r = send_some(st);
         if (r < 0)
                 return err_sys(err, r, "send to envd");
-        st->deadline.on = on_deadline;
-        timer_set(st->guest->engine->loop, &st->deadline, READY_MS);
+        st->envd_deadline.on = on_envd_deadline;
+        timer_set(st->guest->engine->loop, &st->envd_deadline, READY_MS);
         return 0;
 }
 
@@ -179,66 +216,54 @@ static int step_filter(struct start *st, struct err *err)
         return guest_set_net(st->guest, &st->plan.net, err);
 }
 
-static int step_dir(struct start *st, struct err *err)
+/* The tree is there: envd works with it while its record is written. */
+static void on_tree(void *arg, struct rootfs *tree)
 {
-        struct engine *e = st->guest->engine;
-        int r;
+        struct start *st = arg;
+        struct err err = {0};
 
-        if (!st->guest->was_resting && mkdirat(e->sandboxes_dir, st->plan.id, 0700) < 0)
-                return err_sys(err, -errno, "make directory of sandbox %s", st->plan.id);
-        r = sys_open_dir(e->sandboxes_dir, st->plan.id);
-        if (r < 0)
-                return err_sys(err, r, "open directory of sandbox %s", st->plan.id);
-        st->dir = r;
+        st->rootfs = *tree;
+        rootfs_init(tree);
+        st->guest->still.checkpoint[0] = '\0'; /* given up, on disk as well: disk_serve.c */
+        if (st->plan.is_upper_kept)
+                sweeper_call(&st->guest->engine->sweeper); /* the old work directory */
+        if (step_send(st, &err) < 0)
+                guest_fail(st->guest, &err);
+}
+
+static void on_recorded(void *arg, const struct err *err)
+{
+        struct start *st = arg;
+
+        st->files = NULL;
+        st->is_recorded = true;
+        if (err->kind != ERR_NONE)
+                guest_fail(st->guest, err);
+        else if (st->is_ready)
+                finish(st);
+}
+
+static int step_files(struct start *st, struct err *err)
+{
+        struct guest *s = st->guest;
+        struct disk_make m = {.id = st->plan.id,
+                              .plan = &st->plan,
+                              .cell = &st->cell,
+                              .record = &s->record,
+                              .is_resting = s->was_resting,
+                              .still = s->still,
+                              .on_tree = on_tree};
+
+        s->record.started_ns = clock_real_ns();
+        memcpy(s->record.envd, s->engine->envd_hash, sizeof(s->record.envd));
+        st->files = disk_make(&s->engine->disk, &m, on_recorded, st);
+        if (!st->files)
+                return err_sys(err, -ENOMEM, "make sandbox %s", st->plan.id);
         return 0;
 }
 
-static int step_rootfs(struct start *st, struct err *err)
-{
-        struct engine *e = st->guest->engine;
-        struct rootfs_dirs dirs = {e->layers_dir, e->sealed_dir, st->dir, e->trash_dir};
-
-        int r = rootfs_build(&st->rootfs, &dirs, &st->plan, &st->cell, err);
-
-        if (r == 0 && st->plan.is_upper_kept) {
-                rootfs_renew_boot_id(&st->rootfs, st->cell.uid_base);
-                sweeper_call(&e->sweeper); /* the old work directory */
-        }
-        return r;
-}
-
-/* After the message is on its way, so that envd works meanwhile; before the answer, so that no sandbox that anybody knows
- * of is without a record.  One that a crash leaves without is ended by the next engine. */
-static int step_record(struct start *st, struct err *err)
-{
-        struct guest *s = st->guest;
-
-        origin_write(st->dir, s->record.id, st->plan.origin);
-        s->record.started_ns = clock_real_ns();
-        memcpy(s->record.envd, s->engine->envd_hash, sizeof(s->record.envd));
-        return record_write(st->dir, &s->record, err);
-}
-
-/* Once it runs, memory that is kept of it does not fit its files any more.  That it is at rest stays written until envd
- * is ready: a crash before that leaves it there. */
-static int step_forget_memory(struct start *st, struct err *err)
-{
-        struct guest *s = st->guest;
-        struct still files = s->still;
-        int r;
-
-        if (!s->was_resting || !s->still.checkpoint[0])
-                return 0;
-        files.checkpoint[0] = '\0';
-        r = still_write(st->dir, st->plan.id, &files, true, err);
-        if (r == 0)
-                s->still = files;
-        return r;
-}
-
 typedef int start_step(struct start *st, struct err *err);
-static start_step *const steps[] = {step_limits,        step_filter, step_dir,   step_rootfs,
-                                    step_forget_memory, step_send,   step_record};
+static start_step *const steps[] = {step_limits, step_filter, step_files};
 
 /* The sandbox now has a process: from here on its death is watched, and undoing begins with killing it. */
 static int adopt_cell(struct start *st, struct cell *c, struct err *err)
@@ -301,7 +326,7 @@ void start_begin(struct guest *s, struct plan_create *plan, struct ask *a)
                 guest_fail(s, &err);
                 return;
         }
-        *st = (struct start){.guest = s, .plan = *plan, .ask = a, .began_us = clock_mono_us(), .dir = -1};
+        *st = (struct start){.guest = s, .plan = *plan, .ask = a, .began_us = clock_mono_us()};
         *plan = (struct plan_create){0};
         cell_init(&st->cell);
         rootfs_init(&st->rootfs);
@@ -310,7 +335,11 @@ void start_begin(struct guest *s, struct plan_create *plan, struct ask *a)
         a->on_orphan = on_orphan;
         a->arg = st;
         s->start = st;
-        if (pool_take(&s->engine->pool, &c))
+        st->disk_deadline.on = on_disk_deadline;
+        timer_set(s->engine->loop, &st->disk_deadline, DISK_MS);
+        if (!a->client)
+                on_orphan(a); /* while it waited for its turn */
+        else if (pool_take(&s->engine->pool, &c))
                 start_with(st, &c);
         else if (pool_wait(&s->engine->pool, &st->waiter, &err) < 0)
                 guest_fail(st->guest, &err);

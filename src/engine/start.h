@@ -13,11 +13,13 @@ struct start {
         struct pool_waiter waiter;
         struct cell cell; /* its pidfd and netns move to the sandbox */
         struct rootfs rootfs;
-        struct buf out; /* the init message */
+        struct disk_request *files; /* being made, or written down; NULL: nothing is */
+        struct buf out;             /* the init message */
         bool is_root_sent;
+        bool is_recorded; /* cell.json is there */
+        bool is_ready;    /* envd said so */
         struct io sock;
-        struct timer deadline;
-        int dir; /* sandboxes/<id> */
+        struct timer disk_deadline, envd_deadline;
         struct task free_task;
 };
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "engine/engine.h"
@@ -17,7 +17,7 @@
 
 struct left {
         struct list node;
-        int dir; /* the engine's */
+        enum disk_place place;
         char name[72];
 };
 
@@ -32,88 +32,127 @@ void trash_done(struct trash *t)
         struct list *node;
 
         timer_clear(&t->again);
+        disk_forget(TAKE_PTR(t->request));
         while (t->left.next && (node = list_pop_front(&t->left)))
                 free(LIST_ENTRY(node, struct left, node));
 }
 
-static int move(const struct engine *e, int dir, const char *name)
+int trash_move(int trash, int dir, const char *name)
 {
         char to[96];
 
         (void)snprintf(to, sizeof(to), "%.64s-", name);
         random_id(to + strlen(to), 6);
-        return renameat(dir, name, e->trash_dir, to) < 0 ? -errno : 0;
+        return renameat(dir, name, trash, to) < 0 ? -errno : 0;
+}
+
+/* ------------------------------------------------------------- once more */
+
+static struct left *first_left(struct engine *e)
+{
+        return list_is_empty(&e->trash.left) ? NULL : LIST_ENTRY(e->trash.left.next, struct left, node);
+}
+
+static void forget_first(struct engine *e)
+{
+        struct left *l = first_left(e);
+
+        list_remove(&l->node);
+        free(l);
 }
 
 /* Somebody has begun anew under this name: what lies there is in use. */
 static bool is_used_again(const struct engine *e, const struct left *l)
 {
-        return l->dir == e->sandboxes_dir && guest_find(e, l->name);
+        return l->place == DISK_SANDBOXES && guest_find(e, l->name);
 }
 
-static void forget(struct engine *e, int dir, const char *name)
-{
-        LIST_EACH (node, &e->trash.left) {
-                struct left *l = LIST_ENTRY(node, struct left, node);
+static void move_first(struct engine *e);
 
-                if (l->dir == dir && strcmp(l->name, name) == 0) {
-                        list_remove(&l->node);
-                        free(l);
-                }
+static void on_moved(void *arg, const struct err *err)
+{
+        struct engine *e = arg;
+
+        e->trash.request = NULL;
+        sweeper_call(&e->sweeper);
+        if (err->kind == ERR_NO_SPACE) {
+                timer_set(e->loop, &e->trash.again, AGAIN_MS);
+                return;
         }
+        forget_first(e);
+        move_first(e);
+}
+
+static void move_first(struct engine *e)
+{
+        struct left *l;
+
+        while ((l = first_left(e)) && is_used_again(e, l))
+                forget_first(e);
+        if (!l)
+                return;
+        e->trash.request = disk_throw(&e->disk, l->place, l->name, on_moved, e);
+        if (!e->trash.request)
+                timer_set(e->loop, &e->trash.again, AGAIN_MS);
 }
 
 static void on_again(struct timer *t)
 {
-        struct engine *e = CONTAINER_OF(t, struct engine, trash.again);
-        int r = 0;
-
-        LIST_EACH (node, &e->trash.left) {
-                struct left *l = LIST_ENTRY(node, struct left, node);
-
-                if (!is_used_again(e, l))
-                        r = move(e, l->dir, l->name);
-                if (sys_is_full(r))
-                        break;
-                list_remove(&l->node);
-                free(l);
-        }
-        sweeper_call(&e->sweeper);
-        if (!list_is_empty(&e->trash.left))
-                timer_set(e->loop, &e->trash.again, AGAIN_MS);
+        move_first(CONTAINER_OF(t, struct engine, trash.again));
 }
 
-static void try_later(struct engine *e, int dir, const char *name)
+static bool is_left(const struct engine *e, enum disk_place place, const char *name)
 {
-        struct left *l = calloc(1, sizeof(*l));
+        LIST_EACH (node, &e->trash.left) {
+                const struct left *l = LIST_ENTRY(node, struct left, node);
 
+                if (l->place == place && strcmp(l->name, name) == 0)
+                        return true;
+        }
+        return false;
+}
+
+void trash_left(struct engine *e, enum disk_place place, const char *name)
+{
+        struct left *l;
+
+        log_warn("file.left", "name=%s, the disk is full, trying again", name);
+        sweeper_call(&e->sweeper);
+        if (is_left(e, place, name))
+                return;
+        l = calloc(1, sizeof(*l));
         if (!l || strlen(name) >= sizeof(l->name)) {
                 free(l);
                 return;
         }
-        l->dir = dir;
+        l->place = place;
         memcpy(l->name, name, strlen(name) + 1);
         list_push_back(&e->trash.left, &l->node);
         e->trash.again.on = on_again;
-        if (!timer_is_armed(&e->trash.again))
+        if (!e->trash.request && !timer_is_armed(&e->trash.again))
                 timer_set(e->loop, &e->trash.again, AGAIN_MS);
+}
+
+/* ------------------------------------------------------------- at once */
+
+static bool find_place(const struct engine *e, int dir, enum disk_place *ret)
+{
+        *ret = dir == e->sandboxes_dir ? DISK_SANDBOXES : dir == e->checkpoints_dir ? DISK_CHECKPOINTS : DISK_SEALED;
+        return dir == e->sandboxes_dir || dir == e->checkpoints_dir || dir == e->sealed_dir;
 }
 
 int trash_throw(struct engine *e, int dir, const char *name)
 {
-        bool is_lasting = dir == e->sandboxes_dir || dir == e->checkpoints_dir || dir == e->sealed_dir;
-        int r = move(e, dir, name);
+        int r = trash_move(e->trash_dir, dir, name);
+        enum disk_place place;
 
-        forget(e, dir, name);
         if (r == -ENOENT)
                 return 0;
         if (r == 0)
                 sweeper_call(&e->sweeper);
-        else if (sys_is_full(r) && is_lasting) {
-                log_warn("file.left", "name=%s error=\"%s\", trying again", name, strerror(-r));
-                sweeper_call(&e->sweeper);
-                try_later(e, dir, name);
-        } else
+        else if (sys_is_full(r) && find_place(e, dir, &place))
+                trash_left(e, place, name);
+        else
                 log_error("file.left", "name=%s error=\"%s\"", name, strerror(-r));
         return r;
 }

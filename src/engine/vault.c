@@ -39,7 +39,6 @@ static void forget(struct vault_job *j)
 {
         loop_del(&j->io);
         close_fd(&j->io.fd);
-        close_fd(&j->lock);
         list_remove(&j->node);
         json_decref(j->what);
         j->what = NULL;
@@ -127,7 +126,7 @@ static int write_job(const json_t *what)
 
 static int begin(struct vault *v, struct vault_job *j)
 {
-        int pair[2], fds[3] = {-1, -1, j->lock}, r;
+        int pair[2], fds[2], r;
         AUTO_CLOSE int text = write_job(j->what), theirs = -1;
 
         if (text < 0)
@@ -140,7 +139,7 @@ static int begin(struct vault *v, struct vault_job *j)
         j->tries++;
         r = loop_add(v->loop, &j->io, EPOLLIN);
         if (r == 0)
-                r = helper_send(&v->helper, "j", 1, fds, j->lock >= 0 ? 3 : 2);
+                r = helper_send(&v->helper, "j", 1, fds, 2);
         if (r < 0) {
                 loop_del(&j->io);
                 close_fd(&j->io.fd);

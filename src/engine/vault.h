@@ -1,8 +1,9 @@
 /* vault.h - what takes long and must be finished: pausing and waking sandboxes, in processes of their own.
  *
  * The vault is a helper of the engine (helper.h) that forks a worker for each job.  Workers outlive both: an engine that is
- * killed does not interrupt them, they write down how it ended (worker.h), and the next engine goes by that.  While a job is
- * about one sandbox its worker holds a lock on the sandbox's directory, and work.json in it names the slot it uses.
+ * killed does not interrupt them, they write down how it ended (worker.h), and the next engine goes by that.  A job
+ * that is about one sandbox begins with a lock on the sandbox's directory and work.json in it, which names the slot it uses:
+ * the worker's, since a disk may stall; where the engine is gone by then, nobody has begun.
  *
  * The worker of a job has a socket pair of its own with the engine: WORKER_BEGINS comes back and then the answer, or the end
  * of file when the worker died; without WORKER_BEGINS nobody had begun, and the job is given to another, as is one that may be
@@ -22,7 +23,6 @@ struct vault;
 
 struct vault_job {          /* embedded in its owner, who sets the first members */
         json_t *what;       /* owned: {"op":...}, see worker.h */
-        int lock;           /* owned: the sandbox's directory, locked; -1: none */
         bool only_waits;    /* does not count as work */
         bool is_brief;      /* a moment's work that anybody may ask for at any time: counts among its own kind only */
         bool is_repeatable; /* done twice is as good as done once: when its worker dies, another one does it again */

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -72,7 +71,7 @@ static bool has_lost_memory(struct guest *s)
 static void failed(struct work *w, const struct err *err)
 {
         struct guest *s = w->guest;
-        bool is_orphan = w->ask && !w->ask->client, is_news;
+        bool is_orphan = w->ask && !w->ask->client;
 
         log_warn("sandbox.failed", "sandbox=%s error=\"%s\"", s->record.id, err->msg);
         guest_answer_at_end(s, TAKE_PTR(w->ask), err);
@@ -82,10 +81,8 @@ static void failed(struct work *w, const struct err *err)
                 guest_end(s);
                 return;
         }
-        is_news = has_lost_memory(s) || is_orphan;
+        s->is_news = has_lost_memory(s) || is_orphan;
         guest_leave(s);
-        if (is_news)
-                guest_tell(s, "settled"); /* after the answer */
 }
 
 /* Its worker died half way: what it restored is to be ended, unless it is the same sandbox as before and written down as
@@ -242,25 +239,19 @@ static int take_slot(struct guest *s, struct err *err)
         return instance_uid_base(&e->instance, slot, &s->record.uid_base, err);
 }
 
-static int make_dir(struct guest *s, struct err *err)
-{
-        if (s->was_resting || mkdirat(s->engine->sandboxes_dir, s->record.id, 0700) == 0)
-                return 0;
-        return err_sys(err, -errno, "make directory of sandbox %s", s->record.id);
-}
-
 static int begin(struct guest *s, struct plan_create *plan, struct ask *a, struct err *err)
 {
         struct work_note note = {0};
         struct work *w;
         int r;
 
-        if ((r = take_slot(s, err)) < 0 || (r = make_dir(s, err)) < 0)
+        r = take_slot(s, err);
+        if (r < 0)
                 return r;
         w = work_create(s,
-                        json_pack("{s:s,s:o,s:i,s:I,s:I,s:b}", "op", "wake", "plan", plan_encode(plan), "slot",
-                                  (int)s->record.slot, "uid_base", (json_int_t)s->record.uid_base, "turn",
-                                  (json_int_t)s->engine->woken_turn++, "fresh",
+                        json_pack("{s:s,s:b,s:o,s:i,s:I,s:I,s:b}", "op", "wake", "make", !s->was_resting, "plan",
+                                  plan_encode(plan), "slot", (int)s->record.slot, "uid_base",
+                                  (json_int_t)s->record.uid_base, "turn", (json_int_t)s->engine->woken_turn++, "fresh",
                                   fresh_has(&s->engine->fresh, plan->checkpoint, clock_mono_us())),
                         a);
         if (!w)

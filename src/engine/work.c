@@ -2,13 +2,13 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "engine/adopt.h"
 #include "engine/janitor.h"
-#include "sys/fs.h"
 #include "sys/proc.h"
 
 static void free_memory(struct task *t)
@@ -51,16 +51,10 @@ static void on_done(struct vault_job *j, const json_t *answer, int *fds, size_t 
 {
         struct work *w = CONTAINER_OF(j, struct work, job);
         struct guest *s = w->guest;
-        AUTO_CLOSE int dir = -1;
         struct err err = {0};
 
         read_error(answer, &err);
         s->work = NULL;
-        if (answer) {
-                dir = sys_open_dir(s->engine->sandboxes_dir, s->record.id);
-                if (dir >= 0)
-                        (void)work_note_remove(dir); /* before anybody looks what there is: adopt_settle() */
-        }
         sweeper_call(&s->engine->sweeper); /* workers throw things away, too */
         notice_death(s);
         w->on_done(w, answer, &err, fds, nfds);
@@ -76,13 +70,12 @@ struct work *work_create(struct guest *s, json_t *what, struct ask *a)
                 return NULL;
         }
         *w = (struct work){.guest = s, .ask = a, .began_us = clock_mono_us()};
-        w->job = (struct vault_job){.what = what, .lock = -1, .on_done = on_done};
+        w->job = (struct vault_job){.what = what, .on_done = on_done};
         return w;
 }
 
 void work_discard(struct work *w)
 {
-        close_fd(&w->job.lock);
         json_decref(w->job.what);
         work_free(w);
 }
@@ -91,18 +84,12 @@ int work_start(struct work *w, const struct work_note *note, struct err *err)
 {
         struct guest *s = w->guest;
         struct work_note here = *note; /* borrows its rules */
-        int r = work_lock(s->engine->sandboxes_dir, s->record.id);
 
         memcpy(here.boot_id, s->engine->boot_id, sizeof(here.boot_id));
-        if (r < 0)
-                r = err_sys(err, r, "lock directory of sandbox %s", s->record.id);
-        else {
-                w->job.lock = r;
-                r = work_note_write(w->job.lock, &here, err);
-        }
-        if (r < 0) {
+        if (json_object_set_new(w->job.what, "id", json_string(s->record.id)) < 0 ||
+            json_object_set_new(w->job.what, "note", work_note_encode(&here)) < 0) {
                 work_discard(w);
-                return r;
+                return err_sys(err, -ENOMEM, "work on sandbox %s", s->record.id);
         }
         s->work = w;
         vault_run(&s->engine->vault, &w->job);

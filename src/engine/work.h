@@ -20,7 +20,7 @@ struct work {
 
 /* New, with `what` (used up, also on failure) for the worker; begun by work_start(). */
 struct work *work_create(struct guest *s, json_t *what, struct ask *a);
-/* Lock, note, and off.  On failure the work is freed, its ask is still the caller's. */
+/* Off, with what its worker notes first.  On failure the work is freed, its ask is still the caller's. */
 int work_start(struct work *w, const struct work_note *note, struct err *err);
 void work_discard(struct work *w); /* one that was not started; its ask is still the caller's */
 /* If the worker did not begin yet: true, and who asked is told.  Only for those about to be ended. */

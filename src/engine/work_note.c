@@ -13,19 +13,30 @@
 #define NAME "work.json"
 #define TEXT_MAX (64u << 10)
 
-int work_note_write(int dir, const struct work_note *n, struct err *err)
+json_t *work_note_encode(const struct work_note *n)
 {
-        AUTO_FREE char *text = NULL;
-        json_t *obj = json_pack("{s:i,s:s,s:o,s:s}", "slot", (int)n->slot, "checkpoint", n->checkpoint, "net",
-                                plan_net_encode(&n->net), "boot_id", n->boot_id);
+        return json_pack("{s:i,s:s,s:o,s:s}", "slot", (int)n->slot, "checkpoint", n->checkpoint, "net",
+                         plan_net_encode(&n->net), "boot_id", n->boot_id);
+}
+
+int work_note_put(int dir, const json_t *note, struct err *err)
+{
+        AUTO_FREE char *text = json_dumps(note, JSON_COMPACT);
         int r;
 
-        text = json_dumps(obj, JSON_COMPACT);
-        json_decref(obj);
         if (!text)
                 return err_sys(err, -ENOMEM, "write " NAME);
         r = sys_replace_at(dir, NAME, text, strlen(text), 0600);
         return r < 0 ? err_sys(err, r, "write " NAME) : 0;
+}
+
+int work_note_write(int dir, const struct work_note *n, struct err *err)
+{
+        json_t *note = work_note_encode(n);
+        int r = work_note_put(dir, note, err);
+
+        json_decref(note);
+        return r;
 }
 
 static int decode(const json_t *obj, struct work_note *n, struct err *err)
@@ -68,11 +79,21 @@ int work_note_remove(int dir)
         return unlinkat(dir, NAME, 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-int work_lock(int sandboxes_dir, const char *id)
+static int lock(int sandboxes_dir, const char *id, int how)
 {
         AUTO_CLOSE int dir = sys_open_dir(sandboxes_dir, id);
 
         if (dir < 0)
                 return dir;
-        return flock(dir, LOCK_EX | LOCK_NB) < 0 ? -errno : TAKE_FD(dir);
+        return flock(dir, how) < 0 ? -errno : TAKE_FD(dir);
+}
+
+int work_lock(int sandboxes_dir, const char *id)
+{
+        return lock(sandboxes_dir, id, LOCK_EX | LOCK_NB);
+}
+
+int work_lock_wait(int sandboxes_dir, const char *id)
+{
+        return lock(sandboxes_dir, id, LOCK_EX);
 }

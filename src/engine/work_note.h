@@ -14,9 +14,12 @@ struct work_note {
         char boot_id[SYS_BOOT_ID_MAX];      /* in which the worker lived; in another one there is none */
 };
 
-int work_note_write(int dir /* sandboxes/<id> */, const struct work_note *n, struct err *err);
+json_t *work_note_encode(const struct work_note *n); /* new reference; NULL out of memory */
+int work_note_put(int dir /* sandboxes/<id> */, const json_t *note, struct err *err); /* what was encoded */
+int work_note_write(int dir, const struct work_note *n, struct err *err);
 int work_note_read(int dir, struct work_note *ret,
                    struct err *err); /* *ret is the caller's: plan_net_done(&ret->net) */
 int work_note_remove(int dir);       /* fine when there is none */
 /* Open sandboxes/<id> and lock it.  -EWOULDBLOCK: a worker is at it. */
 int work_lock(int sandboxes_dir, const char *id);
+int work_lock_wait(int sandboxes_dir, const char *id); /* the same, and wait for it */

@@ -2,9 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -14,19 +16,21 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "engine/devfs.h"
+#include "engine/work_note.h"
 #include "sys/scm.h"
 #include "wire/crc32c.h"
 
 #define JOB_MAX (4u << 20)
-#define JOB_FDS 3
+#define JOB_FDS 2
 #define JOB_S 1800u
 
 static const struct {
         const char *name;
         worker_op *run;
 } ops[] = {
-        {"pause", worker_pause}, {"copy", worker_copy},       {"wake", worker_wake},     {"seal", worker_seal},
-        {"flush", worker_flush}, {"measure", worker_measure}, {"settle", worker_settle}, {"lost", worker_lost},
+        {"pause", worker_pause}, {"copy", worker_copy},       {"wake", worker_wake},   {"seal", worker_seal},
+        {"flush", worker_flush}, {"measure", worker_measure}, {"names", worker_names}, {"settle", worker_settle},
+        {"lost", worker_lost},   {"restore", worker_restore},
 };
 
 void worker_point(const struct worker_conf *c, const char *point)
@@ -79,6 +83,20 @@ static void answer(int sock, struct worker_result *r, const struct err *err)
                 (void)scm_send(sock, text, strlen(text), r->fds, err->kind == ERR_NONE ? r->nfds : 0);
 }
 
+int worker_answer_large(struct worker_result *ret, json_t *body, struct err *err)
+{
+        AUTO_CLOSE int fd = memfd_create("answer", MFD_CLOEXEC);
+        AUTO_FREE char *text = json_dumps(body, JSON_COMPACT);
+        size_t n = text ? strlen(text) : 0;
+
+        json_decref(body);
+        if (fd < 0 || !text || write(fd, text, n) != (ssize_t)n)
+                return err_sys(err, -ENOMEM, "answer");
+        ret->fds[0] = TAKE_FD(fd);
+        ret->nfds = 1;
+        return 0;
+}
+
 static int run(const struct worker_conf *c, const json_t *job, struct worker_result *ret, struct err *err)
 {
         const char *op = json_string_value(json_object_get(job, "op"));
@@ -89,12 +107,39 @@ static int run(const struct worker_conf *c, const json_t *job, struct worker_res
         return err_set(err, ERR_INTERNAL, "no such job");
 }
 
+/* The directory of the sandbox that it is about, locked, with a note in it of what is in use: an engine that comes after ours
+ * leaves both alone.  Not begun if ours is gone by then, since the next may have looked before there was a lock. */
+static int take_sandbox(const struct worker_conf *c, const json_t *job, int sock, int *ret, struct err *err)
+{
+        const char *id = json_string_value(json_object_get(job, "id"));
+        struct pollfd engine = {.fd = sock};
+        AUTO_CLOSE int dir = -1;
+        int r;
+
+        if (json_is_true(json_object_get(job, "make")) && mkdirat(c->sandboxes_dir, id, 0700) < 0)
+                return err_sys(err, -errno, "make directory of sandbox %s", id);
+        dir = work_lock_wait(c->sandboxes_dir, id);
+        if (dir < 0)
+                return err_sys(err, dir, "lock directory of sandbox %s", id);
+        r = work_note_put(dir, json_object_get(job, "note"), err);
+        if (r < 0)
+                return r;
+        if (poll(&engine, 1, 0) == 1) {
+                (void)work_note_remove(dir);
+                _exit(1);
+        }
+        *ret = TAKE_FD(dir);
+        return 0;
+}
+
 /* From here on nothing but the job decides when we end: not the engine, not the vault, no terminal. */
-static _Noreturn void work(const struct worker_conf *c, int job_fd, int sock, int lock)
+static _Noreturn void work(const struct worker_conf *c, int job_fd, int sock)
 {
         struct worker_result result = {.sock = sock};
         struct err err = {0};
         json_t *job = read_job(job_fd);
+        bool is_of_sandbox = json_object_get(job, "note");
+        int lock = -1, r = 0;
 
         (void)prctl(PR_SET_NAME, "sg-worker");
         (void)send(sock, &(char){WORKER_BEGINS}, 1, MSG_NOSIGNAL);
@@ -102,12 +147,19 @@ static _Noreturn void work(const struct worker_conf *c, int job_fd, int sock, in
         (void)signal(SIGTERM, SIG_IGN);
         (void)signal(SIGHUP, SIG_IGN);
         (void)signal(SIGCHLD, SIG_DFL);
-        (void)alarm(lock >= 0 ? JOB_S : 0); /* a job that hangs ends as if it had been killed: the sandbox is thawed */
-        if (run(c, job, &result, &err) < 0 && err.kind == ERR_NONE)
+        (void)alarm(is_of_sandbox ? JOB_S
+                                  : 0); /* one that hangs ends as if it had been killed: the sandbox is thawed */
+        if (is_of_sandbox)
+                r = take_sandbox(c, job, sock, &lock, &err);
+        if (r == 0)
+                r = run(c, job, &result, &err);
+        if (r < 0 && err.kind == ERR_NONE)
                 (void)err_set(&err, ERR_INTERNAL, "no reason was given");
         (void)prctl(PR_SET_NAME, "sg-worked"); /* what follows may take a moment: watches to be closed */
-        if (lock >= 0)
+        if (lock >= 0) {
+                (void)work_note_remove(lock);
                 (void)flock(lock, LOCK_UN); /* the engine may go on with the sandbox as soon as it hears */
+        }
         answer(sock, &result, &err);
         _exit(err.kind == ERR_NONE ? 0 : 1);
 }
@@ -141,7 +193,7 @@ static void stretch(void)
 /* The next worker: waits for its job, so that nobody waits for its birth. */
 static _Noreturn void wait_for_job(const struct worker_conf *c, pid_t vault, int sock, int taken)
 {
-        int fds[JOB_FDS] = {-1, -1, -1};
+        int fds[JOB_FDS] = {-1, -1};
         size_t nfds = 0;
         char word;
 
@@ -156,7 +208,7 @@ static _Noreturn void wait_for_job(const struct worker_conf *c, pid_t vault, int
         (void)close(sock);
         if (nfds < 2)
                 _exit(1);
-        work(c, fds[0], fds[1], nfds > 2 ? fds[2] : -1); /* fds: the job, the socket, and the lock */
+        work(c, fds[0], fds[1]); /* the job, and the socket */
 }
 
 /* Until it has a job: 1.  0: there will be none any more. */

@@ -1,7 +1,8 @@
 /* worker.h - a process for one job of the vault: pauses or wakes one sandbox, from beginning to end, and writes down how it
  * ended, whether or not anybody is left to tell.
  *
- * A job is a JSON object with "op"; ids in it were checked by the engine.
+ * A job is a JSON object with "op"; ids in it were checked by the engine.  With "note" (work_note.h) it is about the sandbox
+ * "id", whose directory ("make": a new one) is locked and holds the note for as long as it takes.
  *   pause   {id, checkpoint?, durable, origin?, slot, pid, uid_base, address, envd}   -> {bytes, frozen_us}
  *           Processes are frozen; afterwards, with still.json in place, they are nobody's any more; or all is as before.
  *   copy    {id, checkpoint, layer, origin?, slot, pid, uid_base, address, envd}       -> {bytes, layer_bytes, frozen_us}
@@ -12,7 +13,10 @@
  *   seal    {id, layer, origin?}                                                       -> {bytes}
  *   flush   {checkpoint?, layer?}                                             -> {}
  *   measure {id}                                                              -> {disk_bytes}
+ *   names   {}                                       -> {}, fd: {checkpoints, layers}, ids of what is complete
  *   lost    {after?}  what lies in lost/, a page of it (lost_note.h)         -> {lost, more}
+ *   lost    {id}      one of them                    -> {}, fd: {kind, origin, checkpoint?, sealed?}
+ *   restore {id?, checkpoints, layers}               back from lost/ to where they were, all or nothing  -> {}
  *   settle  {id, slot?, pid?}  wait until no other worker is at it, nor what it started
  * The answer is {"ok":true, ...} or {"error":{"kind","message"}}. */
 #pragma once
@@ -56,7 +60,11 @@ struct worker_result {
 };
 
 typedef int worker_op(const struct worker_conf *c, const json_t *job, struct worker_result *ret, struct err *err);
-worker_op worker_pause, worker_copy, worker_wake, worker_seal, worker_flush, worker_measure, worker_settle, worker_lost;
+worker_op worker_pause, worker_copy, worker_wake, worker_seal, worker_flush, worker_measure, worker_names,
+        worker_settle, worker_lost, worker_restore;
+
+/* What may be more than fits into an answer (body: used up; NULL: there was no memory for it), as the fd of it. */
+int worker_answer_large(struct worker_result *ret, json_t *body, struct err *err);
 
 /* For tests: where <data>/stall/<point> is a pipe, the worker waits there until somebody has opened it for writing and
  * closed it again. */

@@ -14,10 +14,10 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "engine/checkpoint.h"
-#include "engine/lost_note.h"
 #include "engine/origin.h"
 #include "engine/remaps.h"
 #include "engine/still.h"
+#include "engine/work_note.h"
 #include "sys/fs.h"
 
 #define COUNT_MAX 20000u /* entries looked at for a size: it is told while somebody waits */
@@ -189,21 +189,6 @@ int worker_flush(const struct worker_conf *c, const json_t *job, struct worker_r
         return r;
 }
 
-/* ------------------------------------------------------------- what was moved aside */
-
-int worker_lost(const struct worker_conf *c, const json_t *job, struct worker_result *ret, struct err *err)
-{
-        AUTO_CLOSE int lost = sys_open_dir(c->data_dir, LOST_DIR);
-        bool has_more = false;
-        json_t *list;
-
-        if (lost < 0)
-                return err_sys(err, lost, "open directory '" LOST_DIR "'");
-        list = lost_page(lost, json_string_value(json_object_get(job, "after")), &has_more);
-        ret->body = json_pack("{s:o,s:b}", "lost", list, "more", has_more);
-        return ret->body ? 0 : err_sys(err, -ENOMEM, "list what was lost");
-}
-
 /* ------------------------------------------------------------- waiting for another worker */
 
 bool worker_is_traced(const struct worker_conf *c, pid_t pid)
@@ -233,10 +218,11 @@ int worker_settle(const struct worker_conf *c, const json_t *job, struct worker_
         while (flock(dir, LOCK_EX) < 0)
                 if (errno != EINTR)
                         return err_sys(err, -errno, "wait for the worker of sandbox %s", id);
-        if (record_read(dir, &rec, &none) < 0)
-                return 0;
-        for (unsigned i = 0; i < TRACED_ROUNDS && worker_is_traced(c, rec.pid); i++)
-                (void)nanosleep(&pause, NULL);
-        record_done(&rec);
+        if (record_read(dir, &rec, &none) == 0) {
+                for (unsigned i = 0; i < TRACED_ROUNDS && worker_is_traced(c, rec.pid); i++)
+                        (void)nanosleep(&pause, NULL);
+                record_done(&rec);
+        }
+        (void)work_note_remove(dir); /* and the disk answers: the engine is about to look for itself */
         return 0;
 }

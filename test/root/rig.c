@@ -470,6 +470,22 @@ pid_t rig_helper(struct rig *g, const char *name)
         return find_child(g->engine, name);
 }
 
+bool rig_hold(pid_t pid)
+{
+        char path[48], text[512], *at = NULL;
+
+        if (pid <= 1 || kill(pid, SIGSTOP) < 0)
+                return false;
+        (void)snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+        for (int i = 0; i < SETTLE_ROUNDS; i++) {
+                at = sys_read_at(AT_FDCWD, path, text, sizeof(text)) < 0 ? NULL : strrchr(text, ')');
+                if (at && strncmp(at, ") T", 3) == 0)
+                        return true;
+                pause_ms(10);
+        }
+        return false;
+}
+
 static pid_t child_of_vault(struct rig *g, const char *name)
 {
         pid_t vault = rig_helper(g, "sg-vault");
@@ -518,13 +534,18 @@ static long count_lines(const char *path, const char *with)
 /* Which share of the machine the data directory has: others may be at work beside us.  -1: none. */
 static int instance_of(struct rig *g)
 {
-        char path[96];
+        const char *identity;
+        char path[96], holder[64];
         json_t *note;
         int n;
 
         (void)snprintf(path, sizeof(path), "%s/data/engine.json", g->dir);
         note = json_load_file(path, 0, NULL);
         n = note ? (int)json_integer_value(json_object_get(note, "instance")) : -1;
+        identity = json_string_value(json_object_get(note, "identity"));
+        (void)snprintf(path, sizeof(path), "/run/sandglass/instance-%d", n);
+        if (!identity || sys_read_at(AT_FDCWD, path, holder, sizeof(holder)) < 0 || strcmp(holder, identity) != 0)
+                n = -1; /* given up when there was nothing left of us, and another's by now */
         json_decref(note);
         return n;
 }

@@ -1,4 +1,5 @@
 /* What goes wrong is answered, and leaves nothing behind. */
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -7,6 +8,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <tap.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/auto.h"
@@ -212,6 +214,46 @@ static void a_full_disk_is_told_as_such(void)
         CHECK(!rig_kill(&g, B));
 }
 
+static bool has_entries(const char *name)
+{
+        char path[160];
+        unsigned n = 0;
+        DIR *d;
+
+        (void)snprintf(path, sizeof(path), "%s/data/%s", g.dir, name);
+        d = opendir(path);
+        while (d && readdir(d))
+                n++;
+        if (d)
+                (void)closedir(d);
+        return n > 2; /* "." and ".." */
+}
+
+/* The kernel makes a directory of its own in each work directory, and a mount without is read-only: nobody is to run in it. */
+static void directories_made_ahead_do_not_hide_a_full_disk(void)
+{
+        const struct timespec moment = {0, 5000000};
+        char path[160];
+        int n = 0;
+
+        CHECK(rig_stop(&g));
+        (void)snprintf(path, sizeof(path), "%s/data", g.dir);
+        CHECK_INT(mount("few", path, "tmpfs", 0, "size=96m,nr_inodes=6000"), ==, 0);
+        CHECK(rig_start(&g));
+        while (!has_entries("ahead"))
+                (void)nanosleep(&moment, NULL);
+        do {
+                (void)snprintf(path, sizeof(path), "%s/data/filler%d", g.dir, n++);
+        } while (mknod(path, S_IFREG | 0600, 0) == 0);
+        CHECK_STARTS(rig_create(&g, rig_plan(A)), "no_space: ");
+        while (n-- > 0) {
+                (void)snprintf(path, sizeof(path), "%s/data/filler%d", g.dir, n);
+                (void)unlink(path);
+        }
+        CHECK(!rig_create(&g, rig_plan(A)));
+        CHECK(!rig_kill(&g, A));
+}
+
 static void put_the_disk_back(void)
 {
         char path[160];
@@ -278,6 +320,8 @@ int main(void)
         RUN(strangers_may_not_connect);
         RUN(a_broken_layer_does_not_lead_outside);
         RUN(a_full_disk_is_told_as_such);
+        put_the_disk_back();
+        RUN(directories_made_ahead_do_not_hide_a_full_disk);
         put_the_disk_back();
         RUN(an_empty_pool_only_takes_longer);
         rig_close(&g);

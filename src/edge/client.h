@@ -81,7 +81,7 @@ struct exchange { /* one request and its answer */
         bool has_answer;     /* the head of the final answer is on its way */
         bool upstream_persists;
         bool tunnel_up_ended, tunnel_down_ended; /* the end of that direction was passed on */
-        uint64_t started_us, wait_until_ms;
+        uint64_t started_us, wait_until_ms, route_until_ms;
         char method[16]; /* for the log */
 };
 

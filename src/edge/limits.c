@@ -6,6 +6,7 @@ const struct edge_limits edge_limits_default = {
         .head_timeout_ms = 10000,
         .idle_timeout_ms = 620000,
         .wait_timeout_ms = 5000,
+        .route_timeout_ms = 60000,
         .wake_timeout_ms = 90000,
         .dial_timeout_ms = 30000,
         .open_timeout_ms = 1000,

@@ -171,6 +171,22 @@ static bool answer_wait(struct client *c, enum wait_result result, struct str id
         return true;
 }
 
+/* One that is not there is waited for a moment, one that is there longer: in pieces, between which we look. */
+static void wait_for_control(struct client *c)
+{
+        c->x.route_until_ms = clock_mono_ms() + c->edge->limits->route_timeout_ms;
+        wait_for(c, CLIENT_ROUTE, c->edge->limits->wait_timeout_ms);
+}
+
+static bool is_worth_waiting(const struct client *c)
+{
+        const struct sandbox *s = c->x.waits_for;
+
+        if (s && s->asks == ASKS_NOTHING)
+                return false; /* there was no memory to ask */
+        return link_is_live(&c->edge->routes_link) && clock_mono_ms() < c->x.route_until_ms;
+}
+
 /* true: *ret is where it goes, though it may be at rest.  Otherwise it waits or is answered. */
 static bool find_sandbox(struct client *c, struct str id, struct sandbox **ret)
 {
@@ -186,7 +202,7 @@ static bool find_sandbox(struct client *c, struct str id, struct sandbox **ret)
         switch (routes_get(c->edge, id, c, ret)) {
         case ROUTES_FOUND:
         case ROUTES_ASLEEP: return true;
-        case ROUTES_WAIT: wait_for(c, CLIENT_ROUTE, c->edge->limits->wait_timeout_ms); return false;
+        case ROUTES_WAIT: wait_for_control(c); return false;
         case ROUTES_PAUSED: kind = ANSWER_PAUSED; break;
         case ROUTES_NOT_FOUND: kind = ANSWER_NOT_FOUND; break;
         case ROUTES_CROWDED:
@@ -355,7 +371,7 @@ static void send_to_sandbox(struct client *c, const struct http1_head *h, struct
 static void await_owner(struct client *c, enum routes_result asked, const char *too_many)
 {
         switch (asked) {
-        case ROUTES_WAIT: wait_for(c, CLIENT_ROUTE, c->edge->limits->wait_timeout_ms); break;
+        case ROUTES_WAIT: wait_for_control(c); break;
         case ROUTES_CROWDED: answer_api(c, 429, too_many); break;
         default: answer_api(c, 503, "the API is not available, try again"); break;
         }
@@ -497,6 +513,10 @@ void request_on_wait_over(struct client *c)
 
         switch (c->state) {
         case CLIENT_ROUTE:
+                if (is_worth_waiting(c)) {
+                        client_arm_wait(c, c->edge->limits->wait_timeout_ms);
+                        break;
+                }
                 routes_forget(c);
                 owner_forget(c);
                 x->route_wait = WAIT_UNAVAILABLE;

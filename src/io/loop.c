@@ -7,6 +7,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "io/loop_impl.h"
 
 int loop_create(struct loop **ret)
@@ -100,6 +101,7 @@ static int fetch_events(struct loop *l)
 
         wait = list_is_empty(&l->tasks) ? timers_wait_ms(l) : 0;
         n = epoll_wait(l->epfd, l->events, LOOP_EVENTS_MAX, wait);
+        l->fetched_ms = clock_mono_ms();
         if (n < 0)
                 return errno == EINTR ? 0 : -errno;
         for (int i = 0; i < n; i++) {

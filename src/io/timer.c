@@ -91,7 +91,7 @@ void timers_run(struct loop *l)
 {
         if (!l->timers)
                 return;
-        l->timers_run_ms = clock_mono_ms();
+        l->timers_run_ms = l->fetched_ms;
         while (l->timers && l->timers->due_ms <= l->timers_run_ms) {
                 struct timer *t = l->timers;
 

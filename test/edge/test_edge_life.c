@@ -1,4 +1,6 @@
 /* Sandboxes that end, parts of ours that come and go, the edge's own end; TLS. */
+#include <poll.h>
+
 #include "harness.h"
 
 #include <netinet/in.h>
@@ -122,6 +124,27 @@ static void a_sandbox_that_ended_meanwhile_is_cut(void)
         CHECK(accept_routes(&w));
         CHECK(give_no_route(&w, BOX_A));
         CHECK_INT(hear_end(c), ==, END_RESET);
+}
+
+/* It may wait for a disk. */
+static void waits_longer_for_a_control_that_is_there(void)
+{
+        WORLD;
+        AUTO_CLOSE int c = -1, up = -1;
+        struct pollfd p = {.events = POLLIN};
+        char head[4096];
+        const char *body;
+
+        w.limits.wait_timeout_ms = 20;
+        START;
+        c = dial_client(&w);
+        CHECK_INT(say(c, REQUEST("GET", "/", HOST_A("3000"), "")), ==, 0);
+        p.fd = c;
+        CHECK_INT(poll(&p, 1, 200), ==, 0); /* many times that long, and no answer */
+        up = give_both(&w, BOX_A, 3000);
+        CHECK_INT(hear_head(up, head, sizeof(head)), >, 0);
+        CHECK_INT(say(up, OK_EMPTY), ==, 0);
+        CHECK_INT(hear_answer(c, answer, sizeof(answer), &body), ==, 200);
 }
 
 static void gives_up_on_control_after_a_while(void)
@@ -311,6 +334,7 @@ int main(void)
         RUN(gone_while_dialling_is_not_found_or_cut);
         RUN(waits_for_control_and_asks_again);
         RUN(a_sandbox_that_ended_meanwhile_is_cut);
+        RUN(waits_longer_for_a_control_that_is_there);
         RUN(gives_up_on_control_after_a_while);
         RUN(an_api_that_dies_is_tried_again_for_reads_only);
         RUN(waits_for_the_engine_and_asks_again);

@@ -180,7 +180,7 @@ static void control_that_stays_away_is_said(void)
         AUTO_CLOSE int c = -1;
         const char *body;
 
-        w.limits.wait_timeout_ms = 100;
+        w.limits.wait_timeout_ms = w.limits.route_timeout_ms = 100;
         START;
         c = client_saying(&w, GET);
         CHECK_INT(hear_signed(&w, QUERY, "read"), >, 0);

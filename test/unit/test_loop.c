@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "io/loop.h"
@@ -202,6 +203,63 @@ struct counted {
         struct task t;
         unsigned runs;
 };
+/* ---- a callback that takes long ---- */
+
+static char heard[8];
+
+struct slow {
+        struct io io;
+        int other; /* where an answer comes meanwhile */
+        struct timer *due;
+};
+
+static void hear_slowly(struct io *io, uint32_t events)
+{
+        struct slow *s = CONTAINER_OF(io, struct slow, io);
+
+        (void)events;
+        loop_del(io);
+        while (clock_mono_ms() <= s->due->due_ms)
+                continue;
+        (void)!write(s->other, "x", 1);
+}
+
+static void hear_answer(struct io *io, uint32_t events)
+{
+        (void)events;
+        loop_del(io);
+        (void)snprintf(heard + strlen(heard), sizeof(heard) - strlen(heard), "a");
+}
+
+static void hear_timer(struct timer *t)
+{
+        (void)t;
+        (void)snprintf(heard + strlen(heard), sizeof(heard) - strlen(heard), "t");
+        loop_stop(loop);
+}
+
+static void what_came_during_a_long_callback_goes_before_timers(void)
+{
+        struct timer due = {.on = hear_timer};
+        struct io answer = {.on = hear_answer};
+        int first[2], second[2];
+        struct slow slow = {.io.on = hear_slowly, .due = &due};
+
+        CHECK(pipe2(first, O_CLOEXEC | O_NONBLOCK) == 0 && pipe2(second, O_CLOEXEC | O_NONBLOCK) == 0);
+        slow.io.fd = first[0];
+        slow.other = second[1];
+        answer.fd = second[0];
+        CHECK(loop_add(loop, &slow.io, EPOLLIN) == 0 && loop_add(loop, &answer, EPOLLIN) == 0);
+        CHECK_INT(write(first[1], "x", 1), ==, 1);
+        timer_set(loop, &due, 5);
+        (void)loop_run(loop);
+        CHECK_STR(heard, "at");
+        for (int i = 0; i < 2; i++) {
+                (void)close(first[i]);
+                (void)close(second[i]);
+        }
+}
+
 static void count_task(struct task *t)
 {
         CONTAINER_OF(t, struct counted, t)->runs++;
@@ -265,6 +323,7 @@ int main(void)
         RUN(timers_fire_in_order_and_cleared_ones_never);
         RUN(a_timer_is_never_early);
         RUN(a_timer_that_rearms_itself_does_not_keep_the_loop);
+        RUN(what_came_during_a_long_callback_goes_before_timers);
         RUN(tasks_run_once_per_post_and_unposted_ones_never);
         RUN(signals_arrive_as_calls);
         RUN(freeing_the_loop_disarms_what_is_left);

@@ -20,6 +20,7 @@ static const struct {
         [ERR_DENIED] = {"denied", -EACCES},
         [ERR_TIMEOUT] = {"timeout", -ETIMEDOUT},
         [ERR_UNAVAILABLE] = {"unavailable", -EAGAIN},
+        [ERR_INTERRUPTED] = {"interrupted", -EINTR},
         [ERR_INTERNAL] = {"internal", -EIO},
 };
 

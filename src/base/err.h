@@ -17,6 +17,7 @@ enum err_kind {
         ERR_DENIED,      /* not allowed */
         ERR_TIMEOUT,     /* took too long */
         ERR_UNAVAILABLE, /* not now; trying again may help */
+        ERR_INTERRUPTED, /* whoever was at it died: what it is about is as before, and trying again may help */
         ERR_INTERNAL,    /* ours or the kernel's fault */
 };
 

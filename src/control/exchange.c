@@ -151,7 +151,8 @@ void answer_err(struct exchange *x, const struct err *err)
         static const unsigned status[] = {
                 [ERR_NONE] = 500,     [ERR_INVALID] = 400, [ERR_NOT_FOUND] = 404,   [ERR_GONE] = 404,
                 [ERR_CONFLICT] = 409, [ERR_LIMIT] = 503,   [ERR_NO_SPACE] = 507,    [ERR_TOO_LARGE] = 413,
-                [ERR_DENIED] = 403,   [ERR_TIMEOUT] = 504, [ERR_UNAVAILABLE] = 503, [ERR_INTERNAL] = 500,
+                [ERR_DENIED] = 403,   [ERR_TIMEOUT] = 504, [ERR_UNAVAILABLE] = 503, [ERR_INTERRUPTED] = 503,
+                [ERR_INTERNAL] = 500,
         };
 
         answer_error(x, status[err->kind], NULL, "%s", err->msg);

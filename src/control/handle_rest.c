@@ -35,6 +35,7 @@ static void refuse_pause(struct exchange *x, const struct err *err)
                 break;
         case ERR_LIMIT:
         case ERR_NO_SPACE: answer_error(x, 507, NULL, "Error pausing sandbox - %s", err->msg); break;
+        case ERR_INTERRUPTED:
         case ERR_UNAVAILABLE: answer_error(x, 503, NULL, "Error pausing sandbox - %s", err->msg); break;
         default: answer_error(x, 500, NULL, "Error pausing sandbox - %s", err->msg); break;
         }

@@ -295,7 +295,18 @@ static void on_begun(struct life *l, const struct err *err)
                 return;
         }
         life_give_image(l, NULL); /* the copies may fare better */
-        life_now_paused(l, l->sandbox.started_ns, lives_now(l->lives), err);
+        l->regret = *err;
+        life_call(l, STEP_KEEP, json_pack("{s:s,s:s}", "op", "keep", "id", l->sandbox.id), FLUSH_TIMEOUT_MS);
+}
+
+/* It was not meant to stay at rest, so nobody had waited for the disk. */
+static void on_kept(struct life *l, const struct err *err)
+{
+        const struct err regret = l->regret;
+
+        if (err)
+                log_error("sandbox.copy", "sandbox=%s could not be written to disk: \"%s\"", l->sandbox.id, err->msg);
+        life_now_paused(l, l->sandbox.started_ns, lives_now(l->lives), &regret);
 }
 
 void life_on_imaged(struct life *l, const struct err *err)
@@ -305,6 +316,7 @@ void life_on_imaged(struct life *l, const struct err *err)
         switch (l->step) {
         case STEP_PAUSE: on_stopped(l, err); break;
         case STEP_SEAL: on_sealed(l, err); break;
+        case STEP_KEEP: on_kept(l, err); break;
         default: on_begun(l, err); break;
         }
 }

@@ -47,10 +47,11 @@ struct life_waiter { /* embedded in whoever waits for the end of a transition; z
 
 enum life_step { /* what is under way in a transition */
                  STEP_NONE,
-                 STEP_COPY, /* asked of the engine, as the next five */
+                 STEP_COPY, /* asked of the engine, as the next six */
                  STEP_PAUSE,
                  STEP_SEAL,
                  STEP_FLUSH,
+                 STEP_KEEP, /* SNAPSHOTTING: it stays at rest after all */
                  STEP_CREATE,
                  STEP_END,
                  STEP_SYNC,       /* the store is being flushed */
@@ -71,12 +72,12 @@ struct life {
         struct durable_waiter synced;
         struct image_taker *taker;   /* who takes a copy; borrowed; NULL: nobody (any more) */
         char sealing[SEALED_ID_MAX]; /* the layer its upper directory, or a copy of it, is to become; held; "": none */
-        char copying[CHECKPOINT_ID_MAX];    /* STEP_COPY: the checkpoint to be, which is not its own; held; "": none */
-        bool with_memory;                   /* RESUMING: from the checkpoint */
-        bool is_expiring;                   /* PAUSING: because its time was up */
-        bool is_retried;                    /* SNAPSHOTTING, ROLLING_BACK: beginning it again failed once */
-        bool is_busy;                       /* counted in lives.busy */
-        struct err regret;                  /* PAUSING: it is the end of a resume that failed so; ERR_NONE: it is not */
+        char copying[CHECKPOINT_ID_MAX]; /* STEP_COPY: the checkpoint to be, which is not its own; held; "": none */
+        bool with_memory;                /* RESUMING: from the checkpoint */
+        bool is_expiring;                /* PAUSING: because its time was up */
+        bool is_retried;                 /* SNAPSHOTTING, ROLLING_BACK: beginning it again failed once */
+        bool is_busy;                    /* counted in lives.busy */
+        struct err regret; /* PAUSING, or STEP_KEEP: it is the end of something that failed so; ERR_NONE: it is not */
         int64_t was_started_ns, was_end_ns; /* RESUMING: what to show when it fails */
         /* The disk may have a row or files of it by which it is paused: they must not outlive it in a power cut. */
         bool was_paused;

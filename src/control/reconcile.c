@@ -37,6 +37,10 @@
 static const struct err restarted = {
         .kind = ERR_UNAVAILABLE, .msg = "the engine restarted in the middle of it, and nothing has changed: try again"};
 
+static const struct err restarted_without_memory = {
+        .kind = ERR_UNAVAILABLE,
+        .msg = "the engine restarted in the middle of it, and the sandbox is paused without its memory: try again"};
+
 enum found { FOUND_NOTHING, FOUND_RUNNING, FOUND_PAUSED, FOUND_ENDED, FOUND_BUSY };
 
 static enum found found_of(const json_t *entry)
@@ -233,10 +237,10 @@ static void on_running(struct life *l)
 }
 
 /* RESUMING. */
-static void rests_again(struct life *l)
+static void rests_again(struct life *l, const struct err *err)
 {
         life_now_paused(l, l->was_started_ns ? l->was_started_ns : l->sandbox.started_ns,
-                        l->was_end_ns ? l->was_end_ns : lives_now(l->lives), &restarted);
+                        l->was_end_ns ? l->was_end_ns : lives_now(l->lives), err);
 }
 
 static void on_paused(struct life *l, const json_t *entry)
@@ -260,9 +264,11 @@ static void on_paused(struct life *l, const json_t *entry)
                 break;
         case SANDBOX_PAUSED: compare_rest(l, entry); break;
         case SANDBOX_RESUMING:
-                if (l->sandbox.upper_kept && !same_checkpoint(l, entry))
+                if (l->sandbox.upper_kept && !same_checkpoint(l, entry)) {
                         take_rest(l, entry); /* its memory is used up */
-                rests_again(l);
+                        rests_again(l, &restarted_without_memory);
+                } else
+                        rests_again(l, &restarted);
                 break;
         case SANDBOX_SNAPSHOTTING:
                 take_rest(l, entry);
@@ -283,7 +289,7 @@ static void on_nothing(struct life *l)
         case SANDBOX_RESUMING:
                 if (l->sandbox.upper_kept)
                         life_missing(l);
-                rests_again(l);
+                rests_again(l, &restarted);
                 break;
         case SANDBOX_PAUSED:
                 if (l->sandbox.upper_kept)

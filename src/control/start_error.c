@@ -20,6 +20,7 @@ struct start_error start_error_of(const struct err *err)
         switch (err->kind) {
         case ERR_LIMIT:
         case ERR_UNAVAILABLE:
+        case ERR_INTERRUPTED:
                 return (struct start_error){503, "sandbox_capacity_unavailable", "Failed to place sandbox: ", ""};
         case ERR_NO_SPACE:
                 return (struct start_error){507, "sandbox_no_disk_space",

@@ -69,7 +69,7 @@ static enum wait_result result_of(enum err_kind kind)
         case ERR_NO_SPACE: return WAIT_NO_SPACE;
         case ERR_CONFLICT: return WAIT_BUSY;
         case ERR_TIMEOUT:
-        case ERR_INTERNAL: /* the process that resumed it was killed, say: the sandbox is there, and the next try may do it */
+        case ERR_INTERRUPTED:
         case ERR_UNAVAILABLE: return WAIT_UNAVAILABLE;
         default: return WAIT_FAILED; /* it cannot be resumed: the same to whoever asks */
         }

@@ -83,6 +83,8 @@ static int take_over(struct guest *s, struct record *r, int *pidfd, struct err *
         AUTO_CLOSE int netns = sys_ns_open(e->proc_dir, r->pid, "net");
         int x;
 
+        if (netns < 0 && (sys_pidfd_is_dead(*pidfd) || sys_is_ending(e->proc_dir, r->pid)))
+                return err_set(err, ERR_NOT_FOUND, "process %d is ending", r->pid);
         if (netns < 0)
                 return err_sys(err, netns, "open network namespace");
         if (s->record.slot != r->slot && !slots_mark_used(&e->pool.slots, r->slot))
@@ -302,12 +304,42 @@ static void part_with(struct guest *s, const struct err *err)
         guest_exited(s);
 }
 
-void adopt_settle(struct guest *s)
+static bool is_as_wished(const struct guest *s, enum adopt_wish wish)
+{
+        switch (wish) {
+        case ADOPT_NOTHING: break;
+        case ADOPT_RUNNING: return s->state == GUEST_RUNNING;
+        case ADOPT_RESTING: return s->state != GUEST_RUNNING;
+        }
+        return false;
+}
+
+static void fail_interrupted(const struct guest *s, struct ask *a)
+{
+        struct err err = {0};
+
+        (void)err_set(&err, ERR_INTERRUPTED, "the process that worked on sandbox %s died: try again", s->record.id);
+        ask_fail(a, &err);
+}
+
+/* One answer, and then a fact only if that says something else: whoever asked goes by the last word. */
+static void tell(struct guest *s, struct ask *a, enum adopt_wish wish)
+{
+        if (is_as_wished(s, wish) && a && a->client) {
+                ask_ok(a, json_object(), -1);
+                return;
+        }
+        fail_interrupted(s, a);
+        guest_tell(s, "settled");
+}
+
+void adopt_settle(struct guest *s, struct ask *a, enum adopt_wish wish)
 {
         struct err err = {0};
         int r;
 
         if (s->is_doomed) {
+                fail_interrupted(s, a);
                 find_processes(s);
                 guest_end(s);
                 return;
@@ -319,12 +351,13 @@ void adopt_settle(struct guest *s)
         r = settle(s, &err);
         if (r < 0) {
                 log_warn("sandbox.lost", "sandbox=%s error=\"%s\"", s->record.id, err.msg);
+                fail_interrupted(s, a);
                 part_with(s, &err);
                 return;
         }
         log_info("sandbox.settled", "sandbox=%s state=%s", s->record.id,
                  s->state == GUEST_RUNNING ? "running" : "paused");
-        guest_tell(s, "settled");
+        tell(s, a, wish);
         if (s->state == GUEST_RUNNING)
                 deferred_run(s);
 }
@@ -349,6 +382,7 @@ static bool is_worked_on(struct guest *s, int dir)
                 note.net = (struct plan_net){0};
         }
         memcpy(s->still.checkpoint, note.checkpoint, sizeof(note.checkpoint));
+        memcpy(s->still.sealed, note.layer, sizeof(note.layer));
         plan_net_done(&note.net);
         return is_of_this_boot;
 }
@@ -379,7 +413,7 @@ void adopt_busy(struct engine *e)
                 struct guest *s = slot->value;
 
                 if (s->state == GUEST_BUSY && !s->work)
-                        work_settle(s, NULL);
+                        work_settle(s, NULL, ADOPT_NOTHING);
         }
 }
 

@@ -3,7 +3,9 @@
 #include "engine/engine.h"
 #include "engine/record.h"
 
+struct ask;
 struct err;
+struct guest;
 
 /* Which boot of the machine this is.  A test that cuts the power writes another id to <data>/stall/boot_id. */
 int adopt_boot_id(int data_dir, char out[SYS_BOOT_ID_MAX]);
@@ -20,6 +22,9 @@ int adopt_all(struct engine *e, struct err *err);
 void adopt_busy(struct engine *e);
 /* A sandbox that lies in sandboxes/ and is not known yet.  Negative: nothing of it lives or is at rest. */
 int adopt_one(struct engine *e, const char *id, struct err *err);
-struct guest;
-/* BUSY, and nobody works on it any more: what is it now?  Told as a fact. */
-void adopt_settle(struct guest *s);
+
+enum adopt_wish { ADOPT_NOTHING, ADOPT_RUNNING, ADOPT_RESTING }; /* what the worker was to make of it */
+
+/* BUSY, and nobody works on it any more: what is it now?  a (NULL: nobody waits) gets its wish, or ERR_INTERRUPTED.  Where it
+ * is not what a wished for, or nobody waits, it is told as a fact, after the answer. */
+void adopt_settle(struct guest *s, struct ask *a, enum adopt_wish wish);

@@ -52,10 +52,10 @@ static void on_copied(struct work *w, const json_t *answer, const struct err *er
 
         (void)fds, (void)nfds;
         if (!answer) {
-                memcpy(s->still.checkpoint, w->still.checkpoint, sizeof(s->still.checkpoint)); /* half-written */
+                s->still = w->still; /* half-written */
                 s->engine->alive--;
                 guest_go(s, GUEST_BUSY);
-                work_settle(s, TAKE_PTR(w->ask));
+                work_settle(s, TAKE_PTR(w->ask), ADOPT_NOTHING);
                 return;
         }
         if (err->kind == ERR_NONE)
@@ -89,6 +89,8 @@ void copy_begin(struct guest *s, const char *checkpoint, const char *layer, cons
         }
         (void)snprintf(note.checkpoint, sizeof(note.checkpoint), "%s", checkpoint);
         memcpy(w->still.checkpoint, note.checkpoint, sizeof(note.checkpoint));
+        (void)snprintf(note.layer, sizeof(note.layer), "%s", layer);
+        memcpy(w->still.sealed, note.layer, sizeof(note.layer));
         w->on_done = on_copied;
         w->job.is_long = true;
         guest_go(s, GUEST_COPYING);

@@ -298,7 +298,7 @@ static void on_gone(struct helper *h)
         first = LIST_ENTRY(d->requests.next, struct disk_request, node);
         if (first->what != DISK_MAKE)
                 return;
-        (void)err_set(&err, ERR_INTERNAL, "the process that was at it died");
+        (void)err_set(&err, ERR_INTERRUPTED, "the process that was at it died: try again");
         finish(first, &err);
 }
 

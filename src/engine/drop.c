@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "engine/janitor.h"
 #include "engine/trash.h"
+#include "engine/work.h"
 
 struct drop {
         struct engine *engine;
@@ -45,7 +46,7 @@ static void on_dropped(void *arg, const struct err *err)
 
 static void drop_one(struct drop *d, enum disk_place place, const char *name)
 {
-        bool is_being_made = flattener_is_making(&d->engine->flattener, name);
+        bool is_being_made = flattener_is_making(&d->engine->flattener, name) || work_is_making(d->engine, name);
         struct dropping *one = is_being_made ? NULL : calloc(1, sizeof(*one));
 
         if (one) {

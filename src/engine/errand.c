@@ -65,7 +65,7 @@ static void on_done(struct vault_job *j, const json_t *answer, int *fds, size_t 
         struct err err = {0};
 
         if (!answer)
-                (void)err_set(&err, ERR_INTERNAL, "the process that was at it died");
+                (void)err_set(&err, ERR_INTERRUPTED, "the process that was at it died: try again");
         else if (e)
                 (void)err_set(&err, err_kind_from_name(json_string_value(json_object_get(e, "kind"))), "%s",
                               json_string_value(json_object_get(e, "message")));

@@ -56,6 +56,11 @@ static int op_create(struct engine *e, const json_t *msg, struct ask *a, struct 
         s = guest_find(e, plan.id);
         if (s && s->state == GUEST_WARM && !wake_can_thaw(s, &plan))
                 guest_leave(s);
+        if (s && s->state == GUEST_ENDED &&
+            !plan.is_upper_kept) { /* nothing is wanted of what began under this name before */
+                guest_end(s);
+                s = guest_find(e, plan.id);
+        }
         if (s && (s->state == GUEST_LEAVING || s->state == GUEST_ENDING)) {
                 plan_done(&plan);
                 return deferred_add(s, op_create, msg, a, err);
@@ -247,6 +252,24 @@ static int op_seal(struct engine *e, const json_t *msg, struct ask *a, struct er
         return 0;
 }
 
+static int op_keep(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
+{
+        const char *id;
+        struct guest *s;
+
+        if (get_id(msg, "id", sandbox_id_is_valid, &id, err) < 0)
+                return -EINVAL;
+        s = id ? guest_find(e, id) : NULL;
+        if (!s || s->state == GUEST_ENDED)
+                return err_set(err, ERR_GONE, "no such sandbox");
+        if (s->state == GUEST_LEAVING)
+                return deferred_add(s, op_keep, msg, a, err);
+        if (s->state != GUEST_RESTING || s->work)
+                return err_set(err, ERR_CONFLICT, "sandbox %s is not at rest", id);
+        rest_keep(s, a);
+        return 0;
+}
+
 static int op_flush(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
 {
         const char *checkpoint, *layer;
@@ -384,10 +407,24 @@ static int op_dial(struct engine *e, const json_t *msg, struct ask *a, struct er
 /* ------------------------------------------------------------- tables */
 
 const struct request_op control_ops[] = {
-        {"create", op_create},      {"kill", op_kill},      {"list", op_list},      {"net", op_net},
-        {"stats", op_stats},        {"info", op_info},      {"pause", op_pause},    {"copy", op_copy},
-        {"seal", op_seal},          {"flush", op_flush},    {"drop", drop_op},      {"flatten", op_flatten},
-        {"origin", op_origin},      {"lose", lost_op_lose}, {"lost", lost_op_list}, {"restore", lost_op_restore},
-        {"remove", lost_op_remove}, {NULL, NULL},
+        {"create", op_create},
+        {"kill", op_kill},
+        {"list", op_list},
+        {"net", op_net},
+        {"stats", op_stats},
+        {"info", op_info},
+        {"pause", op_pause},
+        {"copy", op_copy},
+        {"seal", op_seal},
+        {"keep", op_keep},
+        {"flush", op_flush},
+        {"drop", drop_op},
+        {"flatten", op_flatten},
+        {"origin", op_origin},
+        {"lose", lost_op_lose},
+        {"lost", lost_op_list},
+        {"restore", lost_op_restore},
+        {"remove", lost_op_remove},
+        {NULL, NULL},
 };
 const struct request_op edge_ops[] = {{"dial", op_dial}, {NULL, NULL}};

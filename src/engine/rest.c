@@ -66,7 +66,7 @@ static void on_paused(struct work *w, const json_t *answer, const struct err *er
         if (!answer) {
                 w->guest->still = w->still; /* what was being written */
                 guest_go(w->guest, GUEST_BUSY);
-                work_settle(w->guest, TAKE_PTR(w->ask));
+                work_settle(w->guest, TAKE_PTR(w->ask), ADOPT_RESTING);
         } else if (err->kind != ERR_NONE)
                 runs_on(w, err);
         else
@@ -174,6 +174,36 @@ void rest_seal(struct guest *s, const char *layer, const json_t *origin, struct 
         w->job.is_repeatable =
                 true; /* a worker may die between moving the files and saying so: they must not be forgotten */
         if (work_start(w, &note, &err) < 0)
+                ask_fail(a, &err);
+}
+
+static void on_kept(struct work *w, const json_t *answer, const struct err *err, int *fds, size_t nfds)
+{
+        struct guest *s = w->guest;
+
+        (void)answer, (void)fds, (void)nfds;
+        if (err->kind == ERR_NONE) {
+                s->still.boot_id[0] = '\0';
+                ask_ok(TAKE_PTR(w->ask), NULL, -1);
+        } else
+                ask_fail(TAKE_PTR(w->ask), err);
+        if (s->is_doomed)
+                guest_end(s);
+}
+
+void rest_keep(struct guest *s, struct ask *a)
+{
+        struct work *w = work_create(s, json_pack("{s:s}", "op", "keep"), a);
+        struct err err = {0};
+
+        if (!w) {
+                (void)err_sys(&err, -ENOMEM, "keep");
+                ask_fail(a, &err);
+                return;
+        }
+        w->on_done = on_kept;
+        w->job.is_long = w->job.is_repeatable = true;
+        if (work_start(w, &(struct work_note){0}, &err) < 0)
                 ask_fail(a, &err);
 }
 

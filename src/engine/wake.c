@@ -112,7 +112,7 @@ static bool is_half_restored(const struct guest *s)
 static void see_what_there_is(struct work *w)
 {
         guest_go(w->guest, GUEST_BUSY);
-        work_settle(w->guest, TAKE_PTR(w->ask));
+        work_settle(w->guest, TAKE_PTR(w->ask), ADOPT_RUNNING);
 }
 
 static void on_woken(struct work *w, const json_t *answer, const struct err *why, int *fds, size_t nfds)

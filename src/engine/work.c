@@ -119,20 +119,27 @@ void work_fail(struct work *w, const struct err *err)
         ask_fail(TAKE_PTR(w->ask), &why);
 }
 
+bool work_is_making(const struct engine *e, const char *name)
+{
+        MAP_EACH (slot, &e->sandboxes) {
+                const struct guest *s = slot->value;
+                const struct still *makes = s->state == GUEST_BUSY ? &s->still : s->work ? &s->work->still : NULL;
+
+                if (makes && (strcmp(makes->checkpoint, name) == 0 || strcmp(makes->sealed, name) == 0))
+                        return true;
+        }
+        return false;
+}
+
 /* ------------------------------------------------------------- after a worker that is not ours to hear */
 
 static void on_settled(struct work *w, const json_t *answer, const struct err *err, int *fds, size_t nfds)
 {
-        struct guest *s = w->guest;
-        struct err lost = {0};
-
         (void)answer, (void)err, (void)fds, (void)nfds;
-        (void)err_set(&lost, ERR_INTERNAL, "the process that worked on sandbox %s died", s->record.id);
-        ask_fail(TAKE_PTR(w->ask), &lost); /* first: what became of it goes out as a fact, and that is the last word */
-        adopt_settle(s);
+        adopt_settle(w->guest, TAKE_PTR(w->ask), w->wish);
 }
 
-void work_settle(struct guest *s, struct ask *a)
+void work_settle(struct guest *s, struct ask *a, enum adopt_wish wish)
 {
         struct work *w = work_create(s, json_pack("{s:s,s:s}", "op", "settle", "id", s->record.id), a);
 
@@ -144,6 +151,7 @@ void work_settle(struct guest *s, struct ask *a)
         }
         w->job.only_waits = true;
         w->on_done = on_settled;
+        w->wish = wish;
         s->work = w;
         vault_run(&s->engine->vault, &w->job);
 }

@@ -1,5 +1,6 @@
 /* work.h - a job of the vault about one guest: its lock, its note on disk, who asked for it, and how it ended. */
 #pragma once
+#include "engine/adopt.h"
 #include "engine/guest.h"
 #include "engine/vault.h"
 #include "engine/work_note.h"
@@ -15,6 +16,7 @@ struct work {
         struct plan_create plan; /* owned; of a sandbox that wakes */
         struct still still;      /* what is to be at rest */
         bool is_durable;
+        enum adopt_wish wish; /* of work_settle() */
         struct task free_task;
 };
 
@@ -27,5 +29,7 @@ void work_discard(struct work *w); /* one that was not started; its ask is still
 bool work_give_up(struct guest *s);
 /* Why a worker could not do it, for who asked: to him "not found" is that the sandbox is gone, not what a worker missed. */
 void work_fail(struct work *w, const struct err *err);
-/* BUSY: when no worker is at it any more, see what there is.  a (may be NULL) is answered then. */
-void work_settle(struct guest *s, struct ask *a);
+bool work_is_making(const struct engine *e, const char *name); /* a checkpoint or a layer: some worker may be at it */
+/* BUSY: when no worker is at it any more, see what there is.  a (may be NULL) is answered then: all is well if the sandbox
+ * is what its worker, which died, was to make of it. */
+void work_settle(struct guest *s, struct ask *a, enum adopt_wish wish);

@@ -15,8 +15,8 @@
 
 json_t *work_note_encode(const struct work_note *n)
 {
-        return json_pack("{s:i,s:s,s:o,s:s}", "slot", (int)n->slot, "checkpoint", n->checkpoint, "net",
-                         plan_net_encode(&n->net), "boot_id", n->boot_id);
+        return json_pack("{s:i,s:s,s:s,s:o,s:s}", "slot", (int)n->slot, "checkpoint", n->checkpoint, "layer", n->layer,
+                         "net", plan_net_encode(&n->net), "boot_id", n->boot_id);
 }
 
 int work_note_put(int dir, const json_t *note, struct err *err)
@@ -42,15 +42,17 @@ int work_note_write(int dir, const struct work_note *n, struct err *err)
 static int decode(const json_t *obj, struct work_note *n, struct err *err)
 {
         const json_t *slot = json_object_get(obj, "slot"), *c = json_object_get(obj, "checkpoint");
-        const json_t *boot = json_object_get(obj, "boot_id");
+        const json_t *boot = json_object_get(obj, "boot_id"), *l = json_object_get(obj, "layer");
         struct str id = {json_string_value(c), json_string_length(c)};
+        struct str layer = {l ? json_string_value(l) : "", json_string_length(l)}; /* none in one of an older version */
 
         if (!json_is_integer(slot) || json_integer_value(slot) < 0 || json_integer_value(slot) >= SLOTS_MAX ||
             !json_is_string(c) || (id.n > 0 && !checkpoint_id_is_valid(id)) || !json_is_string(boot) ||
-            json_string_length(boot) >= sizeof(n->boot_id))
+            json_string_length(boot) >= sizeof(n->boot_id) || !layer.p || (layer.n > 0 && !sealed_id_is_valid(layer)))
                 return err_set(err, ERR_INVALID, NAME ": not what was written");
         n->slot = (unsigned)json_integer_value(slot);
         memcpy(n->checkpoint, id.p, id.n + 1);
+        memcpy(n->layer, layer.p, layer.n + 1);
         memcpy(n->boot_id, json_string_value(boot), json_string_length(boot) + 1);
         return plan_net_decode(json_object_get(obj, "net"), &n->net, err);
 }

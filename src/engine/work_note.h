@@ -10,6 +10,7 @@ struct err;
 struct work_note {
         unsigned slot;                      /* whose cgroups and link are in use; 0: none */
         char checkpoint[CHECKPOINT_ID_MAX]; /* being written or read; "": none */
+        char layer[SEALED_ID_MAX];          /* being made beside it; "": none */
         struct plan_net net;                /* owned: the rules that hold for the slot */
         char boot_id[SYS_BOOT_ID_MAX];      /* in which the worker lived; in another one there is none */
 };

@@ -28,9 +28,9 @@ static const struct {
         const char *name;
         worker_op *run;
 } ops[] = {
-        {"pause", worker_pause}, {"copy", worker_copy},       {"wake", worker_wake},   {"seal", worker_seal},
-        {"flush", worker_flush}, {"measure", worker_measure}, {"names", worker_names}, {"settle", worker_settle},
-        {"lost", worker_lost},   {"restore", worker_restore},
+        {"pause", worker_pause},   {"copy", worker_copy},   {"wake", worker_wake},       {"seal", worker_seal},
+        {"keep", worker_keep},     {"flush", worker_flush}, {"measure", worker_measure}, {"names", worker_names},
+        {"settle", worker_settle}, {"lost", worker_lost},   {"restore", worker_restore},
 };
 
 void worker_point(const struct worker_conf *c, const char *point)

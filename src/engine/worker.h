@@ -60,7 +60,7 @@ struct worker_result {
 };
 
 typedef int worker_op(const struct worker_conf *c, const json_t *job, struct worker_result *ret, struct err *err);
-worker_op worker_pause, worker_copy, worker_wake, worker_seal, worker_flush, worker_measure, worker_names,
+worker_op worker_pause, worker_copy, worker_wake, worker_seal, worker_keep, worker_flush, worker_measure, worker_names,
         worker_settle, worker_lost, worker_restore;
 
 /* What may be more than fits into an answer (body: used up; NULL: there was no memory for it), as the fd of it. */

@@ -23,7 +23,7 @@
  * could not be brought back within SPARE_MEMORY (worker_wake.c). */
 #define PROCESSES_MAX 1000u
 #define DYING_MS 5000
-#define VFORK_ROUNDS 20u /* each lets it run a millisecond longer */
+#define FREEZE_ROUNDS 20u /* each lets it run a millisecond longer */
 
 void worker_dump_init(struct worker_dump *d, const struct worker_conf *c, const json_t *job)
 {
@@ -117,17 +117,30 @@ static int blame(const struct worker_dump *d, pid_t pid, const char *what, struc
                        n > 0 ? (int)criu_log_inner_pid((struct str){status, (size_t)n}) : 0, name, what);
 }
 
+/* Its init is about to say that it may be looked at, which the child it lent its memory to took from it (spawn.c of envd).  Of
+ * one that was restored, CRIU could not open the namespaces. */
+static bool is_hidden(const struct worker_dump *d)
+{
+        char path[24];
+        struct stat st;
+
+        (void)snprintf(path, sizeof(path), "%d/stat", (int)d->pid); /* the directory itself is its own in any case */
+        return fstatat(d->conf->proc_dir, path, &st, 0) == 0 && st.st_uid != d->uid_base;
+}
+
 /* A program that starts another is through with it in a moment, if it is let; nothing tells when. */
 int worker_dump_freeze(const struct worker_dump *d, struct err *err)
 {
         pid_t waiting = 0;
-        int r;
 
-        for (unsigned i = 0; i < VFORK_ROUNDS; i++) {
-                r = freeze(d, err);
-                waiting = r == 0 && d->checkpoint ? find_any_waiting(d) : 0;
-                if (!waiting)
+        for (unsigned i = 0; i < FREEZE_ROUNDS; i++) {
+                int r = freeze(d, err);
+
+                if (r < 0 || !d->checkpoint)
                         return r;
+                waiting = find_any_waiting(d);
+                if (!waiting && (!is_hidden(d) || i + 1 == FREEZE_ROUNDS))
+                        return 0;
                 worker_dump_thaw(d);
                 (void)nanosleep(&(struct timespec){.tv_nsec = (long)(i + 1) * 1000000}, NULL);
         }

@@ -189,6 +189,27 @@ int worker_flush(const struct worker_conf *c, const json_t *job, struct worker_r
         return r;
 }
 
+int worker_keep(const struct worker_conf *c, const json_t *job, struct worker_result *ret, struct err *err)
+{
+        const char *id = json_string_value(json_object_get(job, "id"));
+        AUTO_CLOSE int dir = sys_open_dir(c->sandboxes_dir, id);
+        struct still s;
+        int r;
+
+        (void)ret;
+        if (dir < 0)
+                return err_sys(err, dir, "open directory of sandbox %s", id);
+        r = still_read(dir, id, &s, err);
+        if (r == 0 && s.checkpoint[0])
+                r = flush_checkpoint(c, s.checkpoint, err);
+        if (r == 0 && s.sealed[0])
+                r = flush_layer(c, s.sealed, err);
+        if (r == 0 && syncfs(dir) < 0)
+                r = err_sys(err, -errno, "flush its files");
+        s.boot_id[0] = '\0';
+        return r < 0 ? r : still_write(dir, id, &s, true, err);
+}
+
 /* ------------------------------------------------------------- waiting for another worker */
 
 bool worker_is_traced(const struct worker_conf *c, pid_t pid)

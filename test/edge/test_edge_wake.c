@@ -407,8 +407,9 @@ static void each_refusal_has_its_answer(void)
                  "Sandbox Unavailable"},
                 {"timeout", "x", 503, "The sandbox cannot be reached at the moment. Try again in a moment.",
                  "Sandbox Unavailable"},
-                {"internal", "x", 503, "The sandbox cannot be reached at the moment. Try again in a moment.",
+                {"interrupted", "x", 503, "The sandbox cannot be reached at the moment. Try again in a moment.",
                  "Sandbox Unavailable"},
+                {"internal", "x", 502, "The sandbox was not found", "Sandbox Could Not Be Resumed"},
                 {"invalid", "checkpoint damaged: pages-1.img", 502, "The sandbox was not found",
                  "Sandbox Could Not Be Resumed"},
         };

@@ -292,7 +292,7 @@ static void without_its_worker_it_goes_on(void)
                 fd = reach(points[i]);
                 CHECK_INT(kill(rig_worker(&g), SIGKILL), ==, 0);
                 (void)close(fd);
-                CHECK_STARTS(why_not(rig_receive(&g)), "internal");
+                CHECK_STARTS(why_not(rig_receive(&g)), "interrupted");
                 CHECK_STR(fact(), "settled running");
                 CHECK_STR(rig_state(&g, A), "running");
                 CHECK(is_itself());

@@ -101,6 +101,7 @@ json_t *show_route(const struct control *c, const struct sandbox *s)
         memcpy(r.id, s->id, sizeof(r.id));
         r.traffic_token = (char *)secrets.traffic_shown;
         r.wakes = !r.is_running && may_wait(s);
+        r.at_us = clock_mono_us();
         return route_encode(&r, r.is_running ? "running" : "paused");
 }
 

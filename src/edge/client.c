@@ -92,16 +92,28 @@ void client_resume(struct client *c)
         client_advance(c);
 }
 
-void client_dialled(struct client *c, enum wait_result result, int fd)
+static void take_upstream(struct client *c, int fd, uint64_t made_us)
 {
-        c->x.dial_wait = result;
-        if (result == WAIT_OVER) {
-                c->x.upstream = upstream_create(c->edge, fd, c->x.sandbox, c->x.port);
-                if (c->x.upstream)
-                        c->x.upstream->client = c;
-                else
-                        c->x.dial_wait = WAIT_UNAVAILABLE;
+        struct upstream *u = upstream_create(c->edge, fd, c->x.sandbox, c->x.port);
+
+        if (!u) {
+                c->x.dial_wait = WAIT_UNAVAILABLE;
+                return;
         }
+        u->client = c;
+        u->made_us = made_us;
+        c->x.upstream = u;
+}
+
+void client_dialled(struct client *c, enum wait_result result, int fd, uint64_t made_us)
+{
+        if (result == WAIT_OVER && made_us < c->x.sandbox->stopped_us) { /* it is of what ran before */
+                close_fd(&fd);
+                result = WAIT_NOT_FOUND;
+        }
+        c->x.dial_wait = result;
+        if (result == WAIT_OVER)
+                take_upstream(c, fd, made_us);
         client_resume(c);
 }
 

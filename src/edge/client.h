@@ -122,8 +122,8 @@ void client_setup(struct client *c, struct edge *e, const struct client_kind *ki
 void client_go(struct client *c, enum client_state next); /* the only writer of c->state */
 void client_advance(struct client *c);                    /* run steps until nothing more can be done now */
 void client_resume(struct client *c);                     /* what it waited for (ROUTE, WAKE, DIAL) is there */
-/* The engine's answer: WAIT_OVER with a socket (taken), or why not. */
-void client_dialled(struct client *c, enum wait_result result, int fd);
+/* The engine's answer: WAIT_OVER with a socket (taken) and when it was made in the sandbox, or why not. */
+void client_dialled(struct client *c, enum wait_result result, int fd, uint64_t made_us);
 /* Answer by ourselves.  The request's head, if any, is done with. */
 void client_answer(struct client *c, const struct answer *a);
 void client_finish(struct client *c); /* the answer is out: go on, or end */

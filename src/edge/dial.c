@@ -60,7 +60,8 @@ static void on_message(struct link *k, json_t *msg, int *fds, size_t nfds)
                         continue;
                 result = result_of(msg, nfds);
                 dial_forget(c);
-                client_dialled(c, result, result == WAIT_OVER ? TAKE_FD(fds[0]) : -1);
+                client_dialled(c, result, result == WAIT_OVER ? TAKE_FD(fds[0]) : -1,
+                               (uint64_t)json_integer_value(json_object_get(msg, "at")));
                 return;
         }
         /* Its client left meanwhile; the channel closes the socket. */

@@ -65,12 +65,17 @@ void exchange_done(struct client *c)
         x->up.sent_bytes = x->down.sent_bytes = 0;
 }
 
-/* Upstream broke before there was an answer: say so in its stead. */
+/* Upstream broke before there was an answer: say so in its stead.  If the sandbox is being stopped, that is why, and nobody
+ * knows whether it acted on the request. */
 static void answer_for_upstream(struct client *c)
 {
         struct exchange *x = &c->x;
         struct answer a = {.kind = ANSWER_PORT_CLOSED};
 
+        if (x->sandbox && !x->sandbox->route.is_running) {
+                client_cut(c);
+                return;
+        }
         if (x->is_api)
                 a = (struct answer){.kind = ANSWER_API, .status = 503, .message = "the API is restarting, try again"};
         upstream_close(x->upstream);
@@ -100,6 +105,15 @@ static void repeat(struct client *c)
         x->must_be_fresh = true;
         block_drop(&c->edge->blocks, &x->up.out);
         client_go(c, CLIENT_HEAD);
+}
+
+bool exchange_repeats(struct client *c)
+{
+        if (c->state != CLIENT_EXCHANGE || !c->x.upstream || !may_repeat(c))
+                return false;
+        repeat(c);
+        routes_unhook(c);
+        return true;
 }
 
 static void push_request(struct client *c)

@@ -335,17 +335,27 @@ static bool wait_for_server(struct client *c)
         return true;
 }
 
+/* It stopped while it was being dialled: as if it had not been looked at yet. */
+static void unhook_stopped(struct client *c)
+{
+        if (!c->x.sandbox || c->x.upstream || c->x.sandbox->route.is_running)
+                return;
+        routes_unhook(c);
+        c->x.dial_wait = WAIT_NOTHING;
+}
+
 static void send_to_sandbox(struct client *c, const struct http1_head *h, struct str target,
                             const struct route_target *to)
 {
         struct exchange *x = &c->x;
         struct sandbox *s;
 
+        unhook_stopped(c);
         if (!find_sandbox(c, to->id, &s) || !look_again(c, to->id, &s))
                 return;
         if (!check_token(c, h, s) || !check_count(c, s))
                 return;
-        if (!s->route.is_running) {
+        if (!s->route.is_running && !x->upstream) { /* one that was dialled runs, whatever the news say */
                 wake(c, h, s);
                 return;
         }

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "edge/edge.h"
+#include "edge/exchange.h"
 #include "edge/owner.h"
 #include "edge/token.h"
 #include "edge/upstream.h"
@@ -72,7 +73,37 @@ void routes_resume(struct edge *e, struct sandbox *s, enum wait_result result)
                 client_resume(LIST_ENTRY(node, struct client, x.wait));
 }
 
-/* What runs on it ends now, so that nobody can take it for a proper end. */
+/* One that is being dialled hears from the engine, which knows best. */
+static struct client *find_older(const struct sandbox *s, uint64_t us)
+{
+        LIST_EACH (node, &s->live) {
+                struct client *c = LIST_ENTRY(node, struct client, x.in_sandbox);
+
+                if (c->x.upstream ? c->x.upstream->made_us < us : !c->x.dial_req)
+                        return c;
+        }
+        return NULL;
+}
+
+/* It stopped then.  What runs on connections of before ends now, so that nobody can take it for a proper end; what was only
+ * asked on them, and may be asked again, waits for what is.  News may be late: whoever has come since is with what runs
+ * again. */
+static void cut_older(struct sandbox *s, uint64_t us)
+{
+        struct client *c;
+
+        s->stopped_us = us;
+        upstream_drop_idle(s);
+        while ((c = find_older(s, us))) {
+                if (!exchange_repeats(c)) {
+                        client_cut(c);
+                        continue;
+                }
+                client_go(c, CLIENT_ROUTE);
+                routes_wait(c, s); /* for the end of this */
+        }
+}
+
 static void cut_all(struct sandbox *s)
 {
         while (!list_is_empty(&s->live))
@@ -236,7 +267,9 @@ void routes_learn(struct edge *e, struct sandbox *s, const json_t *msg)
         route_done(&s->route);
         s->route = r;
         s->is_known = true;
-        if (!r.is_running)
+        if (!r.is_running && r.at_us)
+                cut_older(s, r.at_us);
+        else if (!r.is_running)
                 cut_all(s);
         if (s->asks == ASKS_WAKE && r.wakes)
                 return; /* it still sleeps: the answer is to come */

@@ -19,6 +19,7 @@ struct sandbox {
         char id[SANDBOX_ID_MAX];
         bool is_known; /* `route` is what control says; otherwise it is being asked for */
         struct route route;
+        uint64_t stopped_us;    /* when it stopped the last time (route.at_us); 0: not known */
         enum sandbox_asks asks; /* what control is asked just now */
         uint64_t req;           /* of the question, while asking */
         struct list asking;     /* in edge->asking or edge->waking */

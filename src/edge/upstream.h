@@ -21,6 +21,7 @@ struct upstream {
         struct client *client;   /* whose exchange it serves; NULL: idle */
         struct sandbox *sandbox; /* borrowed; NULL: control */
         uint16_t port;
+        uint64_t made_us;      /* in the sandbox, on the machine's monotonic clock; 0: not known */
         bool is_reused;        /* has served a request before */
         bool is_ended;         /* no more bytes will come */
         bool is_broken;        /* ... because the connection failed */

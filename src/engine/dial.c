@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "engine/guest.h"
 #include "io/listener.h"
@@ -17,7 +18,8 @@ struct dialing {
         struct engine *engine;
         struct ask *ask;
         uint16_t port;
-        int second; /* a socket for [::1], made while we were inside; -1: used up */
+        uint64_t began_us; /* the sandbox was running then */
+        int second;        /* a socket for [::1], made while we were inside; -1: used up */
         struct io io;
         struct timer deadline;
         struct task free_task;
@@ -111,7 +113,7 @@ static void advance(struct dialing *d, int r) /* r: how the attempt stands */
                 return;
         }
         loop_del(&d->io);
-        ask_ok(TAKE_PTR(d->ask), NULL, d->io.fd);
+        ask_ok(TAKE_PTR(d->ask), json_pack("{s:I}", "at", (json_int_t)d->began_us), d->io.fd);
         finish(d);
 }
 
@@ -143,7 +145,7 @@ void dial(struct guest *s, uint16_t port, struct ask *a)
                 ask_fail(a, &err);
                 return;
         }
-        *d = (struct dialing){.engine = s->engine, .ask = a, .port = port, .second = -1};
+        *d = (struct dialing){.engine = s->engine, .ask = a, .port = port, .began_us = clock_mono_us(), .second = -1};
         d->io = (struct io){.fd = -1, .on = on_connected};
         d->deadline.on = on_deadline;
         r = make_sockets(s->engine, s->netns, &d->io.fd, &d->second);

@@ -205,7 +205,7 @@ const char *route_reserved_path(struct str path)
 
 json_t *route_encode(const struct route *r, const char *state)
 {
-        json_t *msg = json_pack("{s:s, s:s}", "id", r->id, "state", state);
+        json_t *msg = json_pack("{s:s, s:s, s:I}", "id", r->id, "state", state, "at", (json_int_t)r->at_us);
 
         if (r->wakes)
                 msg = json_with(msg, "wakes", json_true());
@@ -239,7 +239,7 @@ int route_decode(const json_t *msg, struct route *ret, struct err *err)
 {
         const char *id = json_string_value(json_object_get(msg, "id"));
         const char *state = json_string_value(json_object_get(msg, "state"));
-        const json_t *wakes = json_object_get(msg, "wakes");
+        const json_t *wakes = json_object_get(msg, "wakes"), *at = json_object_get(msg, "at");
         struct route r = {0};
         int e;
 
@@ -249,7 +249,10 @@ int route_decode(const json_t *msg, struct route *ret, struct err *err)
                 return err_set(err, ERR_INVALID, "route: state is not text");
         if (wakes && !json_is_boolean(wakes) && !json_is_null(wakes))
                 return err_set(err, ERR_INVALID, "route: wakes is not true or false");
+        if (at && (!json_is_integer(at) || json_integer_value(at) < 0))
+                return err_set(err, ERR_INVALID, "route: at is not a time");
         memcpy(r.id, id, SANDBOX_ID_MAX);
+        r.at_us = (uint64_t)json_integer_value(at);
         r.is_running = strcmp(state, "running") == 0;
         r.wakes = strcmp(state, "paused") == 0 && json_is_true(wakes);
         e = decode_text(msg, "traffic_token", &r.traffic_token, err);

@@ -291,6 +291,14 @@ bool tell_gone(struct world *w, const char *id)
         return say_message(w->routes_ch, json_pack("{s:s, s:s}", "event", "gone", "id", id), -1);
 }
 
+bool tell_stopped(struct world *w, const char *id, long at_us)
+{
+        return say_message(w->routes_ch,
+                           json_pack("{s:s, s:{s:s, s:s, s:b, s:I}}", "event", "route", "route", "id", id, "state",
+                                     "paused", "wakes", 1, "at", (json_int_t)at_us),
+                           -1);
+}
+
 static json_t *sleeper(const char *id, const char *state, const char *token, bool wakes)
 {
         return json_pack("{s:s, s:s, s:s*, s:b}", "id", id, "state", state, "traffic_token", token, "wakes", wakes);
@@ -406,7 +414,7 @@ static int tcp_pair(int *ret_far)
         return near;
 }
 
-int give_socket(struct world *w, const char *id, int port)
+int give_socket_made(struct world *w, const char *id, int port, long at_us)
 {
         json_int_t req = hear_op(w->dial_ch, "dial", id, port);
         AUTO_CLOSE int far = -1;
@@ -415,9 +423,15 @@ int give_socket(struct world *w, const char *id, int port)
         if (req < 0)
                 return -1;
         near = tcp_pair(&far);
-        if (near < 0 || !say_message(w->dial_ch, json_pack("{s:I, s:b}", "req", req, "ok", 1), far))
+        if (near < 0 ||
+            !say_message(w->dial_ch, json_pack("{s:I, s:b, s:I}", "req", req, "ok", 1, "at", (json_int_t)at_us), far))
                 return -1;
         return near;
+}
+
+int give_socket(struct world *w, const char *id, int port)
+{
+        return give_socket_made(w, id, port, 0);
 }
 
 bool give_error(struct world *w, const char *kind)

@@ -78,6 +78,7 @@ bool tell_gone(struct world *w, const char *id);
 /* The next question must be for id's route: it is at rest. */
 bool give_sleeper(struct world *w, const char *id, const char *token, bool wakes);
 bool tell_state(struct world *w, const char *id, const char *state, bool wakes); /* unasked */
+bool tell_stopped(struct world *w, const char *id, long at_us);                  /* unasked; it rests, and wakes */
 /* The next message must ask to wake id for that port, with this access token (NULL: none).  Its number; -1. */
 long hear_wake(struct world *w, const char *id, int port, const char *token);
 bool grant_wake(struct world *w, long req, const char *id);
@@ -93,6 +94,7 @@ bool accept_routes(struct world *w);                           /* the edge's cha
 bool accept_dial(struct world *w);
 /* Engine's side: the next dial must be for id:port; answers with a socket and returns its other end. */
 int give_socket(struct world *w, const char *id, int port);
+int give_socket_made(struct world *w, const char *id, int port, long at_us); /* at that time */
 bool give_error(struct world *w, const char *kind);
 /* Play control, engine and one sandbox, whatever is asked and however often, until c has something to read (true), or
  * the edge or c is gone, or nothing happens for five seconds. */

@@ -82,6 +82,94 @@ static void gone_while_dialling_is_not_found_or_cut(void)
         CHECK(give_error(&w, "gone")); /* an answer nobody waits for */
 }
 
+/* An edge may hear of a pause when the sandbox runs again already. */
+static void late_news_of_a_pause_cuts_nobody_who_came_after_it(void)
+{
+        WORLD;
+        AUTO_CLOSE int before = -1, after = -1, dialling = -1, late = -1;
+        AUTO_CLOSE int up_before = -1, up_after = -1, up_dialling = -1, up_late = -1;
+        char head[4096];
+        const char *body;
+
+        START;
+        before = dial_client(&w), after = dial_client(&w), dialling = dial_client(&w), late = dial_client(&w);
+        CHECK_INT(say(before, REQUEST("POST", "/", HOST_A("3000"), "")), ==, 0);
+        CHECK(give_route(&w, BOX_A, NULL, NULL));
+        up_before = give_socket_made(&w, BOX_A, 3000, 1000);
+        CHECK_INT(hear_head(up_before, head, sizeof(head)), >, 0);
+        CHECK_INT(say(after, REQUEST("POST", "/", HOST_A("3001"), "")), ==, 0);
+        up_after = give_socket_made(&w, BOX_A, 3001, 3000);
+        CHECK_INT(hear_head(up_after, head, sizeof(head)), >, 0);
+        CHECK_INT(say(dialling, REQUEST("POST", "/", HOST_A("3002"), "")), ==, 0);
+        CHECK_INT(say(late, REQUEST("POST", "/", HOST_A("3003"), "")), ==, 0);
+
+        CHECK(tell_stopped(&w, BOX_A, 2000));
+        CHECK_INT(hear_end(before), ==, END_RESET);
+        CHECK_INT(hear_end(up_before), !=, END_NONE);
+        CHECK_INT(say(up_after, OK_EMPTY), ==, 0);
+        CHECK_INT(hear_answer(after, answer, sizeof(answer), &body), ==, 200);
+        up_dialling = give_socket_made(&w, BOX_A, 3002, 3000); /* of the one that runs again */
+        CHECK_INT(hear_head(up_dialling, head, sizeof(head)), >, 0);
+        CHECK_INT(say(up_dialling, OK_EMPTY), ==, 0);
+        CHECK_INT(hear_answer(dialling, answer, sizeof(answer), &body), ==, 200);
+
+        up_late = give_socket_made(&w, BOX_A, 3003, 1500); /* made before the pause: of no use */
+        CHECK(grant_wake(&w, hear_wake(&w, BOX_A, 3003, NULL), BOX_A));
+        CHECK_INT(hear_end(up_late), !=, END_NONE);
+        close_fd(&up_late);
+        up_late = give_socket_made(&w, BOX_A, 3003, 4000);
+        CHECK_INT(hear_head(up_late, head, sizeof(head)), >, 0);
+        CHECK_INT(say(up_late, OK_EMPTY), ==, 0);
+        CHECK_INT(hear_answer(late, answer, sizeof(answer), &body), ==, 200);
+}
+
+/* What was asked on a kept connection and may be asked again is asked again, when the sandbox runs. */
+static void what_may_be_repeated_is_not_cut_by_a_pause(void)
+{
+        WORLD;
+        AUTO_CLOSE int c = -1, kept = -1, fresh = -1;
+        char head[4096];
+        const char *body;
+
+        START;
+        c = dial_client(&w);
+        CHECK_INT(say(c, REQUEST("GET", "/", HOST_A("49983"), "")), ==, 0);
+        CHECK(give_route(&w, BOX_A, NULL, NULL));
+        kept = give_socket_made(&w, BOX_A, 49983, 1000);
+        CHECK_INT(hear_head(kept, head, sizeof(head)), >, 0);
+        CHECK_INT(say(kept, OK_EMPTY), ==, 0);
+        CHECK_INT(hear_answer(c, answer, sizeof(answer), &body), ==, 200);
+        CHECK_INT(say(c, REQUEST("GET", "/again", HOST_A("49983"), "")), ==, 0);
+        CHECK_INT(hear_head(kept, head, sizeof(head)), >, 0);
+        CHECK(tell_stopped(&w, BOX_A, 2000));
+        CHECK_INT(hear_end(kept), !=, END_NONE);
+        CHECK(grant_wake(&w, hear_wake(&w, BOX_A, 49983, NULL), BOX_A));
+        fresh = give_socket_made(&w, BOX_A, 49983, 3000);
+        CHECK(hears(fresh, "GET /again "));
+        CHECK_INT(say(fresh, OK_EMPTY), ==, 0);
+        CHECK_INT(hear_answer(c, answer, sizeof(answer), &body), ==, 200);
+}
+
+/* It is refused by a closed port, is paused and then ended. */
+static void what_stops_while_it_is_dialled_is_looked_at_again(void)
+{
+        WORLD;
+        AUTO_CLOSE int c = -1;
+        const char *body;
+
+        START;
+        c = dial_client(&w);
+        CHECK_INT(say(c, REQUEST("GET", "/", HOST_A("3000"), "")), ==, 0);
+        CHECK(give_route(&w, BOX_A, NULL, NULL));
+        CHECK(!is_silent(w.dial_ch, 5000));
+        CHECK(tell_stopped(&w, BOX_A, 2000));
+        CHECK(give_error(&w, "unavailable"));
+        CHECK_INT(hear_wake(&w, BOX_A, 3000, NULL), >=, 0);
+        CHECK(tell_gone(&w, BOX_A));
+        CHECK_INT(hear_answer(c, answer, sizeof(answer), &body), ==, 502);
+        CHECK_STR(body, NOT_FOUND_A);
+}
+
 /* ---- parts of ours that come and go ---- */
 
 static void waits_for_control_and_asks_again(void)
@@ -332,6 +420,9 @@ int main(void)
 {
         RUN(gone_sandboxes_lose_route_then_connections);
         RUN(gone_while_dialling_is_not_found_or_cut);
+        RUN(late_news_of_a_pause_cuts_nobody_who_came_after_it);
+        RUN(what_may_be_repeated_is_not_cut_by_a_pause);
+        RUN(what_stops_while_it_is_dialled_is_looked_at_again);
         RUN(waits_for_control_and_asks_again);
         RUN(a_sandbox_that_ended_meanwhile_is_cut);
         RUN(waits_longer_for_a_control_that_is_there);

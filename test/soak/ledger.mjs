@@ -86,7 +86,7 @@ export class Ledger {
 
   /** Time passes: what was pending is over. */
   forget() {
-    const isOver = (operation) => this.now() - operation.at > pendingMs
+    const isOver = (operation) => this.now() - (operation.at ??= this.now()) > pendingMs // of a copy: since it runs
     for (const sandbox of [...this.sandboxes.values()]) {
       if (!sandbox.worlds.some((world) => world.pending.some(isOver))) continue
       sandbox.worlds = forgetPending(sandbox.worlds, sandbox.traits, isOver)

@@ -9,13 +9,13 @@
 //   world    {state: 'running' | 'paused' | 'gone', memory: kept while paused, files: {name: content},
 //             counter: null | {nonce, count}, ends: null | what its deadline does now, pending: [operation, ...]}
 //   step     {kind, value?, world, copy?}: an answer that this operation may have in this world, and the world after it;
-//            copy: {files, counter}, what a fork or a snapshot took
+//            copy: {files, counter, pending?}, what a fork or a snapshot took; pending: what was going on inside just then
 //   traits   {autoResume, onEnd: 'kill' | 'pause' | 'pause files'}: of the sandbox, never change
 import { part } from './content.mjs'
 
 const worldsMax = 2000
 
-export const newborn = (copy = { files: {}, counter: null }) => ({ state: 'running', memory: false, ...copy, ends: null, pending: [] })
+export const newborn = ({ files, counter, pending = [] } = { files: {}, counter: null }) => ({ state: 'running', memory: false, files, counter, ends: null, pending })
 export const copyOf = (world) => ({ files: world.files, counter: world.counter })
 
 const without = (object, name) => Object.fromEntries(Object.entries(object).filter(([key]) => key !== name))
@@ -59,7 +59,8 @@ const outside = {
   kill: (world) => [{ kind: 'ok', world: gone(world) }],
   fork: (world) => [{ kind: 'ok', world, copy: copyOf(world) }],
   snapshot: (world) => [world.state === 'paused' ? { kind: 'gone', world } : { kind: 'ok', world, copy: copyOf(world) }],
-  rollback: (world, { copies }) => copies.map((copy) => ({ kind: 'ok', world: { ...world, ...copy, memory: world.state === 'paused' } })),
+  rollback: (world, { copies }) =>
+    copies.map(({ files, counter, pending = [] }) => ({ kind: 'ok', world: { ...world, files, counter, memory: world.state === 'paused', pending: [...world.pending, ...pending] } })),
 }
 
 /** Traffic resumes it. */
@@ -127,7 +128,7 @@ function explained(world, operation, answer, traits, others) {
   if (operation.name === 'read' && answer.value === part && [...others, ...world.pending].some(isWriteOf(operation.file))) found.push({ world })
   if (operation.name === 'resume' && answer.kind === 'ok' && world.state === 'running') found.push({ world: running(world) })
   if (!meanwhile.has('pause')) return found
-  if (isInside(operation) && answer.kind === 'gone') found.push({ world })
+  if (isInside(operation) && answer.kind === 'gone') found.push({ world }, ...(isResumable(world, traits) ? [{ world: running(world) }] : []))
   if (operation.name === 'pause' && answer.kind === 'ok') found.push(...joined(world, traits))
   return found
 }
@@ -150,6 +151,10 @@ function withLost(pending, lost) {
   return found
 }
 
+/** A copy has the processes, too: one that was about to change something does so when the copy runs. */
+const isChange = ({ name }) => ['write', 'remove', 'append', 'start'].includes(name)
+const caught = (copy, going) => going.filter(isChange).reduce((all, { at, ...operation }) => [...all, ...all.map((one) => ({ ...one, pending: [...(one.pending ?? []), operation] }))], [copy])
+
 const isDefinite = ({ answer }) => answer.kind !== 'lost' && answer.kind !== 'refused'
 
 /** Operations that were under way at the same time, with their answers {kind, value}: in some order each answer must be
@@ -166,22 +171,26 @@ export function explain(worlds, group, traits) {
 
   const torn = (copy) => group.reduce((all, { operation }) => [...all, ...all.flatMap((one) => halfDone(one, operation, true))], [copy])
   const passed = new Map()
-  const later = (world) => {
+  const goingOn = (world, left) => [...left.map((i) => definite[i].operation), ...world.pending]
+  const later = (world, left) => {
     const all = closure([world], traits)
-    for (const one of all) if (one.state !== 'gone') for (const copy of torn(copyOf(one))) passed.set(JSON.stringify(copy), copy)
+    for (const one of all)
+      if (one.state !== 'gone') for (const copy of torn(copyOf(one)).flatMap((each) => caught(each, goingOn(one, left)))) passed.set(JSON.stringify(copy), copy)
     return all
   }
 
   const walk = (world, left) => {
     const key = `${left.join()} ${JSON.stringify(world)}`
     if (seen.has(key)) return seen.get(key)
-    const now = later(world)
+    const now = later(world, left)
     const ends = left.length === 0 ? [world] : []
     for (const one of left.length ? now : [])
       for (const i of left)
         for (const step of explained(one, definite[i].operation, definite[i].answer, traits, others(definite[i].operation))) {
-          const found = walk(step.world, left.filter((j) => j !== i))
-          if (found.length && step.copy) for (const copy of torn(step.copy)) copies.get(definite[i].operation).set(JSON.stringify(copy), copy)
+          const rest = left.filter((j) => j !== i)
+          const found = walk(step.world, rest)
+          const taken = found.length && step.copy ? torn(step.copy).flatMap((copy) => caught(copy, goingOn(one, rest))) : []
+          for (const copy of taken) copies.get(definite[i].operation).set(JSON.stringify(copy), copy)
           ends.push(...found)
         }
     seen.set(key, unique(ends))

@@ -82,7 +82,8 @@ function general(answer) {
   if (status === 502 && /The sandbox was not found/.test(message)) return { kind: 'gone' }
   if (status === 502 && /port is not open/.test(message)) return { kind: 'closed' }
   if (status === 409 && /already (paused|running)/.test(message)) return { kind: 'already' }
-  if (status === 409) return { kind: 'busy', message } // also "cannot be dumped": nothing we start is in the way of a dump for long
+  if (status === 409 && /^Error pausing/.test(message)) return { kind: 'unexpected', status, message } // nothing we start is in the way of a dump
+  if (status === 409) return { kind: 'busy', message }
   if (status >= 500) return { kind: 'lost', why: `${status}`, status, message }
   return { kind: 'unexpected', status, message }
 }

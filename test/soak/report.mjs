@@ -13,7 +13,6 @@ export class Report {
   findings = [] // {kind, text}
   slowest = { ms: 0 }
   quiet = 0
-  asideCopies = 0 // layers and checkpoints in lost/ of copies that nobody was told of
   windows = [] // {from, to, what}: when a role was down; to: Infinity while it is
 
   constructor({ file = null, now = () => performance.now() } = {}) {
@@ -49,10 +48,8 @@ export class Report {
     if (answer.kind === 'lost' && !answer.status && !answer.hanging && !mayBeCut && !this.wasDown(began, ended)) this.find('cut', `${operation.name} ${short(operation)} of ${sandbox}: ${answer.why}, and nobody was killed`)
   }
 
-  /** "Try again" is a fair answer while somebody is dead, and only then; "internal error" is one only if it says that the
-   *  process which did the work was killed. */
-  #isFair({ code, message }, began, ended) {
-    if (code === 500) return /the process that (worked on sandbox \w+|was at it) died/.test(message) && this.wasDown(began, ended, 'sg-worker', 'sg-spare', 'sg-vault')
+  /** "Try again" is a fair answer while somebody is dead, and only then; "internal error" never is. */
+  #isFair({ code }, began, ended) {
     return (code === 503 || code === 504) && this.wasDown(began, ended)
   }
 
@@ -85,7 +82,7 @@ export class Report {
       `answers: ${sorted(this.answers)}`,
       `kill -9: ${this.sum(this.kills)}: ${sorted(this.kills)}`,
       `without a clear answer: ${sorted(this.faults)}`,
-      `slowest: ${this.slowest.operation} ${this.slowest.ms} ms; looked at ${this.quiet} times with nothing going on; ${this.asideCopies} unfinished copies in lost/`,
+      `slowest: ${this.slowest.operation} ${this.slowest.ms} ms; looked at ${this.quiet} times with nothing going on`,
     ]
     for (const { kind, text } of this.findings.slice(0, 20)) lines.push(`FINDING ${kind}: ${text}`)
     lines.push(`losses: ${lost === 0 ? 'zero' : lost}; other findings: ${this.findings.length - lost || 'none'}`)

@@ -87,14 +87,10 @@ async function hammer({ seconds, seed, held, ask, clients, report, gate, kinds }
   await Promise.all(running)
 }
 
-/** A copy that nobody was told of may end there as a layer or a checkpoint, when an engine is killed while it is taken.  A
- *  sandbox never may: each of them was acknowledged, or has no files worth keeping. */
+/** The store knows everything that was begun, acknowledged or not: nothing is a stranger to it. */
 function lookIntoLost(server, report) {
   const names = fs.existsSync(server.file('lost')) ? fs.readdirSync(server.file('lost')).filter((name) => !name.endsWith('.json')) : []
-  for (const name of names) {
-    if (/^(u-|c)/.test(name)) report.asideCopies++
-    else report.find('left', `lost/${name}`)
-  }
+  for (const name of names) report.find('left', `lost/${name}`)
 }
 
 /** Everything is looked at once more, ended, and must leave nothing. */

@@ -78,6 +78,19 @@ test('at the same time: some order must explain all answers', () => {
   assert.equal(both('n 1 whole', 'n 2 damaged'), 0)
 })
 
+test('a copy that is taken while something changes goes on with that, once', () => {
+  const append = { name: 'append', file: 'log', word: 'w' }
+  const { copies } = explain([newborn()], kinds([append, { kind: 'ok', value: 'w' }], [{ name: 'snapshot' }, { kind: 'ok' }]), traits)
+  const worlds = copies[1].map(newborn)
+  const see = (before, operation, answer) => explain(before, kinds([operation, answer]), traits).worlds
+  const read = { name: 'read', file: 'log' }
+  const empty = see(worlds, { name: 'list' }, { kind: 'ok', value: '' })
+  const later = see(empty, read, { kind: 'ok', value: 'w ' })
+  assert.equal(later.length > 0, true)
+  assert.deepEqual(see(later, read, { kind: 'missing' }), [])
+  assert.deepEqual(see(worlds, read, { kind: 'ok', value: 'w w ' }), [])
+})
+
 test('a deadline ends it as it was created to, at any moment from then on', () => {
   const armed = explain([newborn()], kinds([{ name: 'timeout', now: true }, { kind: 'ok' }]), { ...traits, onEnd: 'pause' }).worlds
   assert.deepEqual(closure(armed, traits).map(({ state }) => state).sort(), ['paused', 'running'])

@@ -353,7 +353,7 @@ async function measureMemory(server) {
   const roles = Object.fromEntries(Object.entries(server.roles()).map(([role, pids]) => [role, pids.reduce((sum, pid) => sum + rollup(pid, 'Rss'), 0)]))
   const sum = Object.values(roles).reduce((a, b) => a + b, 0)
   const sandbox = await createRaw(server)
-  const { pid } = JSON.parse(fs.readFileSync(server.file(`sandboxes/${sandbox.sandboxID}/cell.json`), 'utf8'))
+  const { pid } = JSON.parse(fs.readFileSync(server.file(`sandboxes/${sandbox.sandboxID}/running.json`), 'utf8'))
   const own = rollup(pid, 'Private_Dirty') + rollup(pid, 'Private_Clean')
   await killRaw(server, sandbox.sandboxID)
   result.figures.memory = { rolesKib: roles, envdPrivateKib: own }

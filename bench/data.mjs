@@ -9,7 +9,7 @@ import { row } from './table.mjs'
 const rssKib = (pid) => Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))[1])
 const median = (list) => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)]
 const headers = (sandbox) => [`E2b-Sandbox-Id: ${sandbox.sandboxID}`, 'E2b-Sandbox-Port: 49983', `X-Access-Token: ${sandbox.envdAccessToken}`].flatMap((h) => ['-H', h])
-const envdPid = (server, sandbox) => JSON.parse(fs.readFileSync(server.file(`sandboxes/${sandbox.sandboxID}/cell.json`), 'utf8')).pid
+const envdPid = (server, sandbox) => JSON.parse(fs.readFileSync(server.file(`sandboxes/${sandbox.sandboxID}/running.json`), 'utf8')).pid
 
 /** Memory of the processes that carry the bytes: how much more there is after (or, sampled, during) the work. */
 async function memoryGrowth(server, sandbox, work) {

@@ -22,8 +22,8 @@
 #include "cli/conf.h"
 #include "cli/kvm.h"
 #include "cli/trust.h"
-#include "engine/criu_find.h"
-#include "engine/lost_note.h"
+#include "engine/criu/criu_find.h"
+#include "engine/records/lost_note.h"
 #include "sys/fs.h"
 #include "sys/mnt.h"
 

@@ -1,4 +1,4 @@
-/* checks.h - what `doctor` looks at besides the engine's own probes (engine/probe.h): the data directory, the template,
+/* checks.h - what `doctor` looks at besides the engine's own probes (engine/namespace/probe.h): the data directory, the template,
  * ports, names, and what other kinds of sandboxes would need.  Tried out rather than looked up; nothing is left behind. */
 #pragma once
 #include <stdbool.h>

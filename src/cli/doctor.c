@@ -7,7 +7,7 @@
 #include "cli/cli.h"
 #include "cli/conf.h"
 #include "cli/options.h"
-#include "engine/probe.h"
+#include "engine/namespace/probe.h"
 
 const char doctor_usage[] =
         "usage: sandglass doctor [--json] [--data DIR] [--images DIR] [--criu DIR]\n"

@@ -211,7 +211,7 @@ static void on_go(struct task *t)
                 return;
         log_info("chain.merge", "layers=%zu", json_array_size(ch->run));
         engine_call(ch->engine, &ch->merge,
-                    json_pack("{s:s,s:O,s:O}", "op", "flatten", "layers", ch->run, "into", json_array_get(ch->into, 0)),
+                    json_pack("{s:s,s:O,s:O}", "op", "merge", "layers", ch->run, "into", json_array_get(ch->into, 0)),
                     MERGE_TIMEOUT_MS);
 }
 

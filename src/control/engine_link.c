@@ -134,7 +134,7 @@ static void on_message(struct channel *ch, json_t *msg, int *fds, size_t nfds, v
         (void)ch, (void)fds, (void)nfds; /* fds are not expected and get closed */
         if (event && id && strcmp(event, "exited") == 0)
                 l->ops->on_exited(id, l->arg);
-        else if (event && id && strcmp(event, "settled") == 0)
+        else if (event && id && strcmp(event, "rechecked") == 0)
                 l->ops->on_settled(msg, l->arg);
         else if (!event)
                 take_answer(l, msg);

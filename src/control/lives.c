@@ -42,7 +42,8 @@ static void on_step(struct life *l, const struct err *err)
 static void on_call(struct engine_call *c, const json_t *answer, const struct err *err)
 {
         struct life *l = CONTAINER_OF(c, struct life, call);
-        const json_t *deaf = json_object_get(answer, "deaf"); /* else none says more than "ok" that concerns us */
+        const json_t *deaf =
+                json_object_get(answer, "envd_silent"); /* else none says more than "ok" that concerns us */
 
         if (deaf && l->sandbox.state == SANDBOX_RESUMING)
                 life_on_deaf(l, deaf);

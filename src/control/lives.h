@@ -6,7 +6,7 @@
  *    left; one that is to be ended says so (KILLING, or STARTING at a start of control).  What the engine has without a row
  *    was not made by this store: it is moved aside (engine/lost.h), never ended for want of a row;
  *  - what a transition is about to do is in the row before the engine hears of it; what the engine then says it has
- *    (its answer, its list after a reconnect, a "settled" fact) decides how the transition ended;
+ *    (its answer, its list after a reconnect, a "rechecked" fact) decides how the transition ended;
  *  - the edges are told "gone" or "paused" before the engine is told to end or pause it;
  *  - PAUSED is reported only when the engine and the store have it on disk;
  *  - one timer runs, for the nearest deadline;

@@ -20,7 +20,7 @@
  * started, and stay until the row is gone, on disk.  A row PAUSED is then one that the machine stopped before it could say
  * RUNNING: the sandbox is gone, too, unless the row has all it needs (a new upper directory).
  *
- * "busy" at the engine: a worker of the last engine is at it; the fact "settled" comes, or "exited". */
+ * "busy" at the engine: a worker of the last engine is at it; the fact "rechecked" comes, or "exited". */
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,17 +9,17 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "engine/adopt.h"
-#include "engine/cgroups.h"
-#include "engine/filter.h"
-#include "engine/instance.h"
-#include "engine/leftovers.h"
-#include "engine/still.h"
-#include "engine/work_note.h"
+#include "engine/guest/adopt.h"
+#include "engine/host/cgroups.h"
+#include "engine/net/firewall.h"
+#include "engine/host/instance.h"
+#include "engine/namespace/leftovers.h"
+#include "engine/records/paused.h"
+#include "engine/records/job_note.h"
 #include "sys/fs.h"
 
 #define DEATH_MS 10000
-#define WORKER_ROUNDS 6000u /* of 10 ms */
+#define PROCESS_ROUNDS 6000u /* of 10 ms */
 
 struct ending {
         int proc_dir;
@@ -66,37 +66,37 @@ static void remove_entry(int dir, const char *name, void *arg)
                 log_error("file.left", "name=%.64s error=\"%s\"", name, strerror(-r));
 }
 
-/* Its directory, locked; negative: there is no such directory, or the worker does not come to an end. */
-static int wait_for_worker(int sandboxes, const char *id)
+/* Its directory, locked; negative: there is no such directory, or the job process does not come to an end. */
+static int wait_for_job_process(int sandboxes, const char *id)
 {
         const struct timespec pause = {.tv_nsec = 10000000};
-        int r = work_lock(sandboxes, id);
+        int r = job_lock(sandboxes, id);
 
-        for (unsigned i = 0; r == -EWOULDBLOCK && i < WORKER_ROUNDS; i++) {
+        for (unsigned i = 0; r == -EWOULDBLOCK && i < PROCESS_ROUNDS; i++) {
                 (void)nanosleep(&pause, NULL); /* a lock has no event */
-                r = work_lock(sandboxes, id);
+                r = job_lock(sandboxes, id);
         }
         return r;
 }
 
-/* What is at rest stays; a worker that is still at one of them decides first.  Only where it is certain that nothing is at rest
+/* What is paused stays; a job process that is still at one of them decides first.  Only where it is certain that nothing is paused
  * the directory goes. */
 static void remove_awake(int dir, const char *name, void *arg)
 {
-        AUTO_CLOSE int at = wait_for_worker(dir, name);
+        AUTO_CLOSE int at = wait_for_job_process(dir, name);
         struct err err = {0};
-        struct still s;
+        struct paused s;
         int r;
 
         (void)arg;
-        r = at < 0 ? err_sys(&err, at, "open") : still_read(at, name, &s, &err);
+        r = at < 0 ? err_sys(&err, at, "open") : paused_read(at, name, &s, &err);
         if (at >= 0 && r == -ENOENT && sandbox_id_is_valid(str_of(name))) {
                 remove_entry(dir, name, NULL);
         } else if (r < 0) {
                 log_warn("sandbox.left", "name=%.64s error=\"%s\"", name, err.msg);
         } else {
                 (void)record_remove(at);
-                (void)work_note_remove(at);
+                (void)job_note_remove(at);
         }
 }
 
@@ -127,7 +127,7 @@ static int end_sandboxes(int data, struct err *err)
 
 static int destroy_instance(struct instance *in, int data, struct err *err)
 {
-        struct err filter_err = {0};
+        struct err firewall_err = {0};
         struct cgroups cg;
         unsigned left;
         int r;
@@ -140,7 +140,7 @@ static int destroy_instance(struct instance *in, int data, struct err *err)
         cgroups_done(&cg);
         if (r < 0)
                 return r;
-        (void)filter_remove_table(in, &filter_err); /* a host without nftables has no table to remove */
+        (void)firewall_remove_table(in, &firewall_err); /* a host without nftables has no table to remove */
         if (left > 0 || (r = cgroups_remove_parent(in->name)) < 0)
                 return err_set(err, ERR_INTERNAL, "%u slots could not be emptied", left);
         return 0;

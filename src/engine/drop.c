@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "engine/janitor.h"
-#include "engine/trash.h"
-#include "engine/work.h"
+#include "engine/net/slot_cleaner.h"
+#include "engine/guest/trash.h"
+#include "engine/guest/guest_job.h"
 
 struct drop {
         struct engine *engine;
@@ -26,7 +26,7 @@ static void release(struct drop *d)
 {
         if (--d->pending > 0)
                 return;
-        sweeper_call(&d->engine->sweeper);
+        trash_remover_call(&d->engine->trash_remover);
         ask_ok(d->ask, json_pack("{s:o}", "left", d->left), -1);
         free(d);
 }
@@ -46,7 +46,8 @@ static void on_dropped(void *arg, const struct err *err)
 
 static void drop_one(struct drop *d, enum disk_place place, const char *name)
 {
-        bool is_being_made = flattener_is_making(&d->engine->flattener, name) || work_is_making(d->engine, name);
+        bool is_being_made =
+                layer_merger_is_making(&d->engine->layer_merger, name) || guest_job_is_making(d->engine, name);
         struct dropping *one = is_being_made ? NULL : calloc(1, sizeof(*one));
 
         if (one) {

@@ -7,10 +7,10 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "engine/adopt.h"
-#include "engine/errand.h"
-#include "engine/guest.h"
-#include "engine/janitor.h"
+#include "engine/guest/adopt.h"
+#include "engine/guest/standalone_job.h"
+#include "engine/guest/guest.h"
+#include "engine/net/slot_cleaner.h"
 
 #define LOOK_MS (3600u * 1000u)
 
@@ -75,7 +75,7 @@ static void lose_names(struct engine *e, const json_t *msg, const char *key, enu
                 (void)disk_lose(&e->disk, place, json_string_value(v), &note, NULL, NULL); /* else the next time */
 }
 
-/* Its processes are ended first, or a worker that is at it comes to its end. */
+/* Its processes are ended first, or a job process that is at it comes to its end. */
 static int lose_sandbox(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
 {
         const json_t *id = json_object_get(msg, "id");
@@ -93,8 +93,8 @@ static int lose_sandbox(struct engine *e, const json_t *msg, struct ask *a, stru
                         return err_sys(err, -ENOMEM, "lose sandbox");
                 fill_note(s->lost, msg,
                           s->state == GUEST_RUNNING ? "running"
-                          : s->still.checkpoint[0]  ? "paused"
-                                                    : "at rest");
+                          : s->paused.checkpoint[0] ? "paused"
+                                                    : "paused");
         }
         guest_kill(s, a);
         return 0;
@@ -121,7 +121,7 @@ static int on_described(struct engine *e, json_t *base, const json_t *said, cons
 {
         (void)e, (void)said, (void)err;
         if (nfds > 0)
-                errand_join(fds[0], base);
+                standalone_job_join(fds[0], base);
         return 0;
 }
 
@@ -132,18 +132,19 @@ static int run_list(struct engine *e, const json_t *msg, struct ask *a, struct e
 
         if ((id && get_name(id, &kind, err) < 0) || (after && get_name(after, &kind, err) < 0))
                 return -EINVAL;
-        errand_run(e,
-                   &(struct errand_how){.what = json_pack("{s:s,s:s*,s:s*}", "op", "lost", "id", json_string_value(id),
-                                                          "after", json_string_value(after)),
-                                        .is_long = true,
-                                        .complete = on_described},
-                   a);
+        standalone_job_run(e,
+                           &(struct standalone_job_how){.what = json_pack("{s:s,s:s*,s:s*}", "op", "lost", "id",
+                                                                          json_string_value(id), "after",
+                                                                          json_string_value(after)),
+                                                        .is_long = true,
+                                                        .complete = on_described},
+                           a);
         return 0;
 }
 
 /* ------------------------------------------------------------- bringing back */
 
-/* Its directory is where it was: it is at rest. */
+/* Its directory is where it was: it is paused. */
 static int on_restored(struct engine *e, json_t *base, const json_t *said, const int *fds, size_t nfds, struct err *err)
 {
         const char *id = json_string_value(json_object_get(base, "id"));
@@ -165,14 +166,14 @@ static int run_restore(struct engine *e, const json_t *msg, struct ask *a, struc
                 return err_set(err, ERR_INVALID, "id: not a sandbox id");
         if (id && guest_find(e, json_string_value(id)))
                 return err_set(err, ERR_CONFLICT, "sandbox %s exists", json_string_value(id));
-        errand_run(e,
-                   &(struct errand_how){.what = json_pack("{s:s,s:s*,s:O*,s:O*}", "op", "restore", "id",
-                                                          json_string_value(id), "checkpoints", checkpoints, "layers",
-                                                          layers),
-                                        .base = json_pack("{s:s*}", "id", json_string_value(id)),
-                                        .is_long = true,
-                                        .complete = on_restored},
-                   a);
+        standalone_job_run(e,
+                           &(struct standalone_job_how){.what = json_pack("{s:s,s:s*,s:O*,s:O*}", "op", "lost_restore",
+                                                                          "id", json_string_value(id), "checkpoints",
+                                                                          checkpoints, "layers", layers),
+                                                        .base = json_pack("{s:s*}", "id", json_string_value(id)),
+                                                        .is_long = true,
+                                                        .complete = on_restored},
+                           a);
         return 0;
 }
 
@@ -232,7 +233,7 @@ static void on_removed(void *arg, const struct err *err)
         struct ask *a = arg;
         struct engine *e = a->arg;
 
-        sweeper_call(&e->sweeper);
+        trash_remover_call(&e->trash_remover);
         answer_written(a, err);
 }
 
@@ -253,7 +254,7 @@ static void on_tidied(void *arg, const struct err *err)
         struct engine *e = arg;
 
         (void)err;
-        sweeper_call(&e->sweeper);
+        trash_remover_call(&e->trash_remover);
 }
 
 static void on_look(struct timer *t)

@@ -2,11 +2,11 @@
  *
  * Nothing goes from the disk because nobody names it: control asks for `lose`, an operator for `restore` or `remove`, and
  * what lies there longer than `lost_days` is removed, when the engine starts and once in an hour.  Files are moved by the
- * disk helper (disk.h), looked at and brought back by workers (worker_lost.c). */
+ * disk helper (disk.h), looked at and brought back by job processes (job_lost.c). */
 #pragma once
-#include "engine/deferred.h"
-#include "engine/engine.h"
-#include "engine/lost_note.h"
+#include "engine/guest/deferred.h"
+#include "engine/guest/engine.h"
+#include "engine/records/lost_note.h"
 
 void lost_start(struct engine *e); /* remove what lies here too long, now and from time to time */
 

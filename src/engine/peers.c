@@ -7,7 +7,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "engine/ask.h"
+#include "engine/guest/ask.h"
 #include "engine/requests.h"
 
 struct peer {

@@ -1,6 +1,6 @@
 /* peers.h - the engine's two sockets: who may connect, and what they ask handed to who answers (requests.h). */
 #pragma once
-#include "engine/engine.h"
+#include "engine/guest/engine.h"
 
 struct err;
 

@@ -4,17 +4,17 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "engine/ask.h"
-#include "engine/copy.h"
-#include "engine/deferred.h"
-#include "engine/dial.h"
-#include "engine/errand.h"
-#include "engine/guest.h"
+#include "engine/guest/ask.h"
+#include "engine/guest/copy.h"
+#include "engine/guest/deferred.h"
+#include "engine/namespace/dial.h"
+#include "engine/guest/standalone_job.h"
+#include "engine/guest/guest.h"
 #include "engine/drop.h"
 #include "engine/lost.h"
-#include "engine/rest.h"
-#include "engine/shelf.h"
-#include "engine/wake.h"
+#include "engine/guest/pause.h"
+#include "engine/saved_items.h"
+#include "engine/guest/resume.h"
 
 #define PATIENCE_MS 1000u /* with a disk, of those who only want to know */
 
@@ -54,14 +54,14 @@ static int op_create(struct engine *e, const json_t *msg, struct ask *a, struct 
         if (r < 0)
                 return err_wrap(err, "plan");
         s = guest_find(e, plan.id);
-        if (s && s->state == GUEST_WARM && !wake_can_thaw(s, &plan))
-                guest_leave(s);
+        if (s && s->state == GUEST_WARM && !resume_can_thaw(s, &plan))
+                guest_stop(s);
         if (s && s->state == GUEST_ENDED &&
             !plan.is_upper_kept) { /* nothing is wanted of what began under this name before */
                 guest_end(s);
                 s = guest_find(e, plan.id);
         }
-        if (s && (s->state == GUEST_LEAVING || s->state == GUEST_ENDING)) {
+        if (s && (s->state == GUEST_STOPPING || s->state == GUEST_ENDING)) {
                 plan_done(&plan);
                 return deferred_add(s, op_create, msg, a, err);
         }
@@ -90,15 +90,15 @@ static const char *state_name(const struct guest *s)
 {
         switch (s->state) {
         case GUEST_RUNNING: return "running";
-        case GUEST_LEAVING:
-        case GUEST_RESTING:
-        case GUEST_WARM: return s->work ? "busy" : "paused";
+        case GUEST_STOPPING:
+        case GUEST_PAUSED:
+        case GUEST_WARM: return s->job ? "busy" : "paused";
         case GUEST_PAUSING:
         case GUEST_COPYING:
-        case GUEST_WAKING:
+        case GUEST_RESUMING:
         case GUEST_BUSY: return "busy";
         case GUEST_WAITING:
-        case GUEST_STARTING: return s->was_resting ? "busy" : NULL; /* else nobody was told of it yet */
+        case GUEST_STARTING: return s->was_paused ? "busy" : NULL; /* else nobody was told of it yet */
         case GUEST_ENDED: return "ended";
         case GUEST_ENDING: break;
         }
@@ -119,8 +119,8 @@ static json_t *describe(const struct guest *s)
         if (strcmp(state, "paused") != 0)
                 return json_pack("{s:s,s:s}", "id", s->record.id, "state", state);
         return json_pack("{s:s,s:s,s:s*,s:s*}", "id", s->record.id, "state", state, "checkpoint",
-                         s->still.checkpoint[0] ? s->still.checkpoint : NULL, "sealed",
-                         s->still.sealed[0] ? s->still.sealed : NULL);
+                         s->paused.checkpoint[0] ? s->paused.checkpoint : NULL, "sealed",
+                         s->paused.sealed[0] ? s->paused.sealed : NULL);
 }
 
 /* As they are at this moment; names of a moment before do not hurt: whoever no row knows is no news. */
@@ -131,7 +131,7 @@ static int add_sandboxes(struct engine *e, json_t *base, const json_t *said, con
 
         (void)err;
         if (said && nfds > 0)
-                errand_join(fds[0], base);
+                standalone_job_join(fds[0], base);
         MAP_EACH (slot, &e->sandboxes) {
                 one = describe(slot->value);
                 if (one)
@@ -146,11 +146,11 @@ static int op_list(struct engine *e, const json_t *msg, struct ask *a, struct er
 {
         (void)msg;
         (void)err;
-        errand_run(e,
-                   &(struct errand_how){.what = json_pack("{s:s}", "op", "names"),
-                                        .patience_ms = PATIENCE_MS,
-                                        .complete = add_sandboxes},
-                   a);
+        standalone_job_run(e,
+                           &(struct standalone_job_how){.what = json_pack("{s:s}", "op", "names"),
+                                                        .patience_ms = PATIENCE_MS,
+                                                        .complete = add_sandboxes},
+                           a);
         return 0;
 }
 
@@ -174,7 +174,7 @@ static int get_id(const json_t *msg, const char *key, bool (*is_valid)(struct st
 static bool is_in_transition(const struct guest *s)
 {
         return s->state == GUEST_PAUSING || s->state == GUEST_COPYING || s->state == GUEST_WAITING ||
-               s->state == GUEST_STARTING || s->state == GUEST_WAKING || s->state == GUEST_BUSY;
+               s->state == GUEST_STARTING || s->state == GUEST_RESUMING || s->state == GUEST_BUSY;
 }
 
 static int op_pause(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
@@ -198,7 +198,7 @@ static int op_pause(struct engine *e, const json_t *msg, struct ask *a, struct e
                 return -ENOENT;
         if (checkpoint && e->checkpoints_why[0])
                 return err_set(err, ERR_UNAVAILABLE, "%s", e->checkpoints_why);
-        rest_pause(s, checkpoint ? checkpoint : "", !durable || json_is_true(durable), origin, a);
+        pause_begin(s, checkpoint ? checkpoint : "", !durable || json_is_true(durable), origin, a);
         return 0;
 }
 
@@ -243,12 +243,12 @@ static int op_seal(struct engine *e, const json_t *msg, struct ask *a, struct er
         if (!s || s->state == GUEST_ENDED)
                 return err_set(err, ERR_GONE, "no such sandbox");
         if (s->state == GUEST_WARM)
-                guest_leave(s);
-        if (s->state == GUEST_LEAVING)
+                guest_stop(s);
+        if (s->state == GUEST_STOPPING)
                 return deferred_add(s, op_seal, msg, a, err);
-        if (s->state != GUEST_RESTING || s->work)
-                return err_set(err, ERR_CONFLICT, "sandbox %s is not at rest", id);
-        rest_seal(s, layer, origin, a);
+        if (s->state != GUEST_PAUSED || s->job)
+                return err_set(err, ERR_CONFLICT, "sandbox %s is not paused", id);
+        pause_seal(s, layer, origin, a);
         return 0;
 }
 
@@ -262,11 +262,11 @@ static int op_keep(struct engine *e, const json_t *msg, struct ask *a, struct er
         s = id ? guest_find(e, id) : NULL;
         if (!s || s->state == GUEST_ENDED)
                 return err_set(err, ERR_GONE, "no such sandbox");
-        if (s->state == GUEST_LEAVING)
+        if (s->state == GUEST_STOPPING)
                 return deferred_add(s, op_keep, msg, a, err);
-        if (s->state != GUEST_RESTING || s->work)
-                return err_set(err, ERR_CONFLICT, "sandbox %s is not at rest", id);
-        rest_keep(s, a);
+        if (s->state != GUEST_PAUSED || s->job)
+                return err_set(err, ERR_CONFLICT, "sandbox %s is not paused", id);
+        pause_make_durable(s, a);
         return 0;
 }
 
@@ -277,7 +277,7 @@ static int op_flush(struct engine *e, const json_t *msg, struct ask *a, struct e
         if (get_id(msg, "checkpoint", checkpoint_id_is_valid, &checkpoint, err) < 0 ||
             get_id(msg, "layer", sealed_id_is_valid, &layer, err) < 0)
                 return -EINVAL;
-        rest_flush(e, checkpoint, layer, a);
+        saved_items_flush(e, checkpoint, layer, a);
         return 0;
 }
 
@@ -291,7 +291,7 @@ static void answer_written(void *arg, const struct err *err)
                 ask_fail(a, err);
 }
 
-/* Of one at rest, or of a checkpoint: they stay as they are, but control would describe them otherwise now. */
+/* Of one paused, or of a checkpoint: they stay as they are, but control would describe them otherwise now. */
 static int op_origin(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
 {
         const char *id, *checkpoint;
@@ -352,27 +352,29 @@ static int op_stats(struct engine *e, const json_t *msg, struct ask *a, struct e
         r = cgroups_usage(&e->cgroups, s->record.slot, &u, err);
         if (r < 0)
                 return r;
-        errand_run(e,
-                   &(struct errand_how){
-                           .what = json_pack("{s:s,s:s}", "op", "measure", "id", s->record.id),
-                           .base = json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:I}", "id", s->record.id, "memory_bytes",
-                                             (json_int_t)u.memory_bytes, "memory_cache", (json_int_t)u.memory_cache,
-                                             "memory_limit", (json_int_t)u.memory_limit, "cpu_us", (json_int_t)u.cpu_us,
-                                             "pids", (json_int_t)u.pids, "disk_bytes", (json_int_t)s->disk_bytes),
-                           .patience_ms = PATIENCE_MS,
-                           .complete = remember_size},
-                   a);
+        standalone_job_run(
+                e,
+                &(struct standalone_job_how){
+                        .what = json_pack("{s:s,s:s}", "op", "measure", "id", s->record.id),
+                        .base = json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:I}", "id", s->record.id, "memory_bytes",
+                                          (json_int_t)u.memory_bytes, "memory_cache", (json_int_t)u.memory_cache,
+                                          "memory_limit", (json_int_t)u.memory_limit, "cpu_us", (json_int_t)u.cpu_us,
+                                          "pids", (json_int_t)u.pids, "disk_bytes", (json_int_t)s->disk_bytes),
+                        .patience_ms = PATIENCE_MS,
+                        .complete = remember_size},
+                a);
         return 0;
 }
 
 static int op_info(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
 {
-        json_t *info = json_pack("{s:s,s:i,s:I,s:I,s:i,s:i,s:b,s:s,s:b,s:s,s:i,s:I}", "isolation", "namespace",
-                                 "pool_ready", (int)e->pool.ready_count, "pool_hits", (json_int_t)e->pool.hits,
-                                 "pool_misses", (json_int_t)e->pool.misses, "alive", (int)e->alive, "instance",
-                                 (int)e->instance.number, "network", e->filter != NULL, "network_why", e->filter_why,
-                                 "checkpoints", !e->checkpoints_why[0], "checkpoints_why", e->checkpoints_why, "warm",
-                                 (int)e->warm_count, "warm_bytes", (json_int_t)e->warm_bytes);
+        json_t *info =
+                json_pack("{s:s,s:i,s:I,s:I,s:i,s:i,s:b,s:s,s:b,s:s,s:i,s:I}", "isolation", "namespace", "pool_ready",
+                          (int)e->pool.ready_count, "pool_hits", (json_int_t)e->pool.hits, "pool_misses",
+                          (json_int_t)e->pool.misses, "alive", (int)e->alive, "instance", (int)e->instance.number,
+                          "network", e->firewall != NULL, "network_why", e->firewall_why, "checkpoints",
+                          !e->checkpoints_why[0], "checkpoints_why", e->checkpoints_why, "warm", (int)e->warm_count,
+                          "warm_bytes", (json_int_t)e->warm_bytes);
 
         (void)msg;
         (void)err;
@@ -380,9 +382,9 @@ static int op_info(struct engine *e, const json_t *msg, struct ask *a, struct er
         return 0;
 }
 
-static int op_flatten(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
+static int op_merge(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
 {
-        return flattener_op(&e->flattener, msg, a, err);
+        return layer_merger_op(&e->layer_merger, msg, a, err);
 }
 
 /* ------------------------------------------------------------- what the edge may ask */
@@ -395,7 +397,7 @@ static int op_dial(struct engine *e, const json_t *msg, struct ask *a, struct er
 
         if (port < 1 || port > 65535)
                 return err_set(err, ERR_INVALID, "port: not a port");
-        if (s && s->state == GUEST_BUSY) /* most likely it runs, and a worker of the last engine copies it */
+        if (s && s->state == GUEST_BUSY) /* most likely it runs, and a job process of the last engine copies it */
                 return deferred_add(s, op_dial, msg, a, err);
         s = find_running(e, msg, true, err);
         if (!s)
@@ -419,7 +421,7 @@ const struct request_op control_ops[] = {
         {"keep", op_keep},
         {"flush", op_flush},
         {"drop", drop_op},
-        {"flatten", op_flatten},
+        {"merge", op_merge},
         {"origin", op_origin},
         {"lose", lost_op_lose},
         {"lost", lost_op_list},

@@ -2,7 +2,7 @@
 #pragma once
 #include <jansson.h>
 
-#include "engine/engine.h"
+#include "engine/guest/engine.h"
 
 struct ask;
 struct err;

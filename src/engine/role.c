@@ -12,27 +12,27 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "engine/adopt.h"
-#include "engine/engine.h"
-#include "engine/guard.h"
-#include "engine/janitor.h"
-#include "engine/leftovers.h"
+#include "engine/guest/adopt.h"
+#include "engine/guest/engine.h"
+#include "engine/namespace/firewall_watch.h"
+#include "engine/net/slot_cleaner.h"
+#include "engine/namespace/leftovers.h"
 #include "engine/lost.h"
-#include "engine/machine.h"
-#include "engine/probe.h"
+#include "engine/host/kernel_limits.h"
+#include "engine/namespace/probe.h"
 #include "engine/peers.h"
-#include "engine/shelf.h"
-#include "engine/wake.h"
-#include "engine/warm.h"
-#include "engine/woken.h"
-#include "engine/worker_envd.h"
+#include "engine/saved_items.h"
+#include "engine/guest/resume.h"
+#include "engine/guest/warm.h"
+#include "engine/checkpoint/used_checkpoints.h"
+#include "engine/checkpoint/envd_copies.h"
 #include "sys/fs.h"
 
 #define BIT(cap) (1ull << (cap))
 
 /* Namespaces and mounts (SYS_ADMIN), links and filter (NET_ADMIN), identities of cells (SETUID, SETGID, SETPCAP, KILL),
  * their namespaces by /proc (SYS_PTRACE), /dev (MKNOD); and, since overlayfs works with the rights of its maker, what
- * root may do to files.  SYS_RESOURCE, where there is one, for limits and OOM scores: used by the nursery only. */
+ * root may do to files.  SYS_RESOURCE, where there is one, for limits and OOM scores: used by the cell maker only. */
 static const uint64_t caps_needed =
         BIT(CAP_SYS_ADMIN) | BIT(CAP_NET_ADMIN) | BIT(CAP_SETUID) | BIT(CAP_SETGID) | BIT(CAP_SETPCAP) | BIT(CAP_KILL) |
         BIT(CAP_SYS_PTRACE) | BIT(CAP_MKNOD) | BIT(CAP_CHOWN) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_DAC_READ_SEARCH) |
@@ -86,8 +86,8 @@ static int open_dirs(struct engine *e, struct err *err)
             (r = open_or_make(e->data_dir, LOST_DIR, 0700, &e->lost_dir, err)) < 0 ||
             (r = open_or_make(e->data_dir, "envd", 0700, &e->envd_dir, err)) < 0)
                 return r;
-        if (woken_open(e->data_dir, &e->woken, &e->woken_turn, &why) < 0)
-                log_warn("woken.missing", "error=\"%s\", waiting for the journal instead", why.msg);
+        if (used_checkpoints_open(e->data_dir, &e->used_checkpoints, &e->mark_turn, &why) < 0)
+                log_warn("used_checkpoints.missing", "error=\"%s\", waiting for the journal instead", why.msg);
         (void)sys_spread_dirs(e->sandboxes_dir); /* where that is no wish one can have, it needs no granting */
         (void)sys_spread_dirs(e->ahead_dir);
         return open_layers(e, err);
@@ -110,7 +110,7 @@ static int open_envd(struct engine *e, struct err *err)
         for (size_t i = 0; i < ARRAY_LEN(places); i++) {
                 e->envd_binary = openat(dir, places[i], O_RDONLY | O_CLOEXEC);
                 if (e->envd_binary >= 0) {
-                        int r = worker_envd_hash_fd(e->envd_binary, e->envd_hash);
+                        int r = envd_copies_hash_fd(e->envd_binary, e->envd_hash);
 
                         return r < 0 ? err_sys(err, r, "read sandglass-envd") : 0;
                 }
@@ -131,7 +131,7 @@ static int drop_privileges(struct err *err)
         return r < 0 ? err_sys(err, r, "drop capabilities") : 0;
 }
 
-static void on_sweeper_message(struct helper *h, const void *p, size_t n, int *fds, size_t nfds)
+static void on_trash_remover_message(struct helper *h, const void *p, size_t n, int *fds, size_t nfds)
 {
         (void)h, (void)p, (void)n;
         for (size_t i = 0; i < nfds; i++)
@@ -147,21 +147,21 @@ static int find_criu(struct engine *e, struct err *err)
 
 static void on_marked(struct helper *h, const void *p, size_t n, int *fds, size_t nfds)
 {
-        struct engine *e = CONTAINER_OF(h, struct engine, marker);
-        const struct marker_order *o = p;
+        struct engine *e = CONTAINER_OF(h, struct engine, resume_marker);
+        const struct resume_marker_order *o = p;
         struct guest *s = n == sizeof(*o) ? guest_find(e, o->id) : NULL;
 
         (void)fds, (void)nfds;
-        sweeper_call(&e->sweeper); /* it may have thrown something away */
+        trash_remover_call(&e->trash_remover); /* it may have thrown something away */
         if (s)
-                wake_marked(s, o);
+                resume_marked(s, o);
 }
 
 /* Orders that the last marker did not carry out are given again: a mark may be written twice. */
-static int start_marker(struct helper *h, struct err *err)
+static int start_resume_marker(struct helper *h, struct err *err)
 {
-        struct engine *e = CONTAINER_OF(h, struct engine, marker);
-        int sock, r = marker_fork(&e->vault.conf, &sock, err);
+        struct engine *e = CONTAINER_OF(h, struct engine, resume_marker);
+        int sock, r = resume_marker_fork(&e->job_queue.conf, &sock, err);
 
         if (r < 0)
                 return r;
@@ -171,29 +171,29 @@ static int start_marker(struct helper *h, struct err *err)
         MAP_EACH (slot, &e->sandboxes) {
                 struct guest *s = slot->value;
 
-                if (s->rousing)
-                        (void)wake_mark(s); /* an empty queue takes it */
+                if (s->thawing)
+                        (void)resume_mark(s); /* an empty queue takes it */
         }
         return 0;
 }
 
 /* It begins with all that is there. */
-static int start_sweeper(struct helper *h, struct err *err)
+static int start_trash_remover(struct helper *h, struct err *err)
 {
-        struct engine *e = CONTAINER_OF(h, struct engine, sweeper);
-        int sock, r = sweeper_fork(e->trash_dir, &sock, err);
+        struct engine *e = CONTAINER_OF(h, struct engine, trash_remover);
+        int sock, r = trash_remover_fork(e->trash_dir, &sock, err);
 
         if (r < 0)
                 return r;
         r = helper_start(h, e->loop, sock);
-        return r < 0 ? err_sys(err, r, "watch sweeper") : 0;
+        return r < 0 ? err_sys(err, r, "watch trash remover") : 0;
 }
 
-static int start_vault(struct engine *e, struct err *err)
+static int start_job_queue(struct engine *e, struct err *err)
 {
         struct err why = {0};
         int r;
-        struct worker_conf c = {
+        struct job_conf c = {
                 .instance = &e->instance,
                 .cgroups = &e->cgroups,
                 .default_limits = e->default_limits,
@@ -207,8 +207,8 @@ static int start_vault(struct engine *e, struct err *err)
                 .envd_dir = e->envd_dir,
                 .proc_dir = e->proc_dir,
                 .envd_binary = e->envd_binary,
-                .woken = e->woken,
-                .has_link = e->filter != NULL,
+                .used_checkpoints = e->used_checkpoints,
+                .has_link = e->firewall != NULL,
         };
 
         if (find_criu(e, &why) < 0)
@@ -216,13 +216,13 @@ static int start_vault(struct engine *e, struct err *err)
         c.tool = criu_place_tool(&e->criu);
         memcpy(c.envd, e->envd_hash, sizeof(c.envd));
         memcpy(c.boot_id, e->boot_id, sizeof(c.boot_id));
-        r = vault_start(&e->vault, e->loop, &c, err);
+        r = job_queue_start(&e->job_queue, e->loop, &c, err);
         if (r < 0)
                 return r;
-        e->marker.name = "marker";
-        e->marker.on_message = on_marked;
-        e->marker.again = start_marker;
-        return start_marker(&e->marker, err);
+        e->resume_marker.name = "marker";
+        e->resume_marker.on_message = on_marked;
+        e->resume_marker.again = start_resume_marker;
+        return start_resume_marker(&e->resume_marker, err);
 }
 
 static int start_disk(struct engine *e, struct err *err)
@@ -240,29 +240,29 @@ static int start_disk(struct engine *e, struct err *err)
 
 static int start_helpers(struct engine *e, struct err *err)
 {
-        struct nursery_conf nursery = {
+        struct cell_maker_conf cell_maker = {
                 .instance = &e->instance,
                 .cgroups = &e->cgroups,
                 .limits = e->default_limits,
-                .has_link = e->filter != NULL,
+                .has_link = e->firewall != NULL,
                 .envd_binary = e->envd_binary,
         };
         int r;
 
-        r = pool_start(&e->pool, &nursery, err);
+        r = pool_start(&e->pool, &cell_maker, err);
         if (r < 0)
                 return r;
         r = start_disk(e, err);
         if (r < 0)
                 return r;
-        e->sweeper.name = "sweeper";
-        e->sweeper.on_message = on_sweeper_message;
-        e->sweeper.again = start_sweeper;
-        r = start_sweeper(&e->sweeper, err);
+        e->trash_remover.name = "sweeper";
+        e->trash_remover.on_message = on_trash_remover_message;
+        e->trash_remover.again = start_trash_remover;
+        r = start_trash_remover(&e->trash_remover, err);
         if (r < 0)
                 return r;
-        r = flattener_start(&e->flattener, e->loop, e->sealed_dir, err);
-        return r < 0 ? r : start_vault(e, err);
+        r = layer_merger_start(&e->layer_merger, e->loop, e->sealed_dir, err);
+        return r < 0 ? r : start_job_queue(e, err);
 }
 
 static void on_signal(int signo, void *arg)
@@ -321,17 +321,17 @@ static int start(struct engine *e, struct err *err)
             (r = instance_take(e->data_dir, &e->instance, err)) < 0 ||
             (r = cgroups_open(e->instance.name, &e->cgroups, err)) < 0 || (r = drop_privileges(err)) < 0)
                 return r;
-        machine_raise_limits(e->proc_dir);
+        kernel_limits_raise(e->proc_dir);
         pool_init(&e->pool, e->loop, &e->instance, c->pool_size);
         r = adopt_all(e, err);
         if (r < 0)
                 return r;
-        guard_start(e); /* with the rules of the adopted; without a filter there are no links at all */
+        firewall_watch_start(e); /* with the rules of the adopted; without a filter there are no links at all */
         r = start_helpers(e, err);
         if (r < 0)
                 return r;
         leftovers_return(e);
-        shelf_tidy(e);
+        saved_items_tidy(e);
         lost_start(e);
         warm_start(e);
         adopt_busy(e);
@@ -345,18 +345,18 @@ static int start(struct engine *e, struct err *err)
 static void stop(struct engine *e)
 {
         peers_stop(e);
-        guard_stop(e);
+        firewall_watch_stop(e);
         timer_clear(&e->lost_timer);
-        flattener_stop(&e->flattener);
+        layer_merger_stop(&e->layer_merger);
         warm_stop(e);
         trash_done(&e->trash);
-        vault_stop(&e->vault);
-        helper_stop(&e->marker);
+        job_queue_stop(&e->job_queue);
+        helper_stop(&e->resume_marker);
         disk_close(&e->disk);
-        helper_stop(&e->sweeper);
+        helper_stop(&e->trash_remover);
         pool_done(&e->pool);
         leftovers_remove(e);
-        e->filter = filter_free(e->filter);
+        e->firewall = firewall_free(e->firewall);
 }
 
 int engine_main(const struct conf *conf)
@@ -368,7 +368,7 @@ int engine_main(const struct conf *conf)
                            .ahead_dir = -1,
                            .layers_dir = -1,
                            .proc_dir = -1,
-                           .woken = -1,
+                           .used_checkpoints = -1,
                            .host_netns = -1,
                            .envd_binary = -1,
                            .checkpoints_dir = -1,
@@ -395,7 +395,7 @@ int engine_main(const struct conf *conf)
                 log_error("engine.failed", "error=\"%s\"", err.msg);
                 return 1;
         }
-        log_info("engine.ready", "instance=%u adopted=%u network=%d", e.instance.number, e.alive, e.filter != NULL);
+        log_info("engine.ready", "instance=%u adopted=%u network=%d", e.instance.number, e.alive, e.firewall != NULL);
         pool_refill(&e.pool);
         r = loop_run(e.loop);
         stop(&e);

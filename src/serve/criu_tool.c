@@ -11,7 +11,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "engine/criu_find.h"
+#include "engine/criu/criu_find.h"
 #include "serve/criu_fetch.h"
 #include "sys/fs.h"
 #include "sys/proc.h"

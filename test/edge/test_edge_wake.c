@@ -471,7 +471,7 @@ static void a_full_disk_is_told_as_such(void)
         START;
         c = client_saying(&w, GET("3000"));
         CHECK(give_sleeper(&w, BOX_A, NULL, true));
-        CHECK(refuse_wake(&w, hear_wake(&w, BOX_A, 3000, NULL), "no_space", "write cell.json"));
+        CHECK(refuse_wake(&w, hear_wake(&w, BOX_A, 3000, NULL), "no_space", "write running.json"));
         CHECK_INT(hear_status(c, &body), ==, 507);
         CHECK(strstr(body, "disk of the server is full"));
 }

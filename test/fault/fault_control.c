@@ -45,7 +45,7 @@ static size_t alive_and(const char *state)
         return n;
 }
 
-static bool is_settled(void *arg) /* nothing is being started, ended or changed */
+static bool is_rechecked(void *arg) /* nothing is being started, ended or changed */
 {
         const struct lives *ls = &rig.control.lives;
         size_t paused = 0;
@@ -61,7 +61,7 @@ static int must_agree(void)
 {
         size_t rows = 0;
 
-        if (!run_until(is_settled, NULL))
+        if (!run_until(is_rechecked, NULL))
                 return BROKEN("control and the engine disagree");
         rig.control.lives.tidy.on(&rig.control.lives.tidy); /* rows that could not be written are tried again */
         MUST(store_sandbox_each(rig.control.store, count_row, &rows, NULL) == 0);

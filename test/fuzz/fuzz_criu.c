@@ -1,8 +1,8 @@
 /* What CRIU answers and writes, and what lies beside it: the first byte says which. */
-#include "engine/checkpoint_manifest.h"
-#include "engine/criu.h"
-#include "engine/criu_log.h"
-#include "engine/criu_rpc.h"
+#include "engine/checkpoint/checkpoint_manifest.h"
+#include "engine/criu/criu.h"
+#include "engine/criu/criu_log.h"
+#include "engine/criu/criu_rpc.h"
 #include "fuzz.h"
 #include "wire/protobuf.h"
 

@@ -20,7 +20,7 @@ bool can_run(void)
         return !why;
 }
 
-json_t *woken(const char *id)
+json_t *used_checkpoints(const char *id)
 {
         json_t *plan = rig_plan(id);
 
@@ -77,7 +77,7 @@ void send_pause(void)
 
 void send_wake(void)
 {
-        rig_send(&g, json_pack("{s:s,s:o}", "op", "create", "plan", woken(A)));
+        rig_send(&g, json_pack("{s:s,s:o}", "op", "create", "plan", used_checkpoints(A)));
 }
 
 const char *fact(void)

@@ -16,9 +16,9 @@ extern struct rig g;
 
 bool can_run(void); /* false: says why they are skipped */
 
-json_t *woken(const char *id); /* plan: on its files, from IMAGE */
-bool begin(void);              /* A, with something in memory and in a file */
-bool is_itself(void);          /* A has both, and goes on */
+json_t *used_checkpoints(const char *id); /* plan: on its files, from IMAGE */
+bool begin(void);                         /* A, with something in memory and in a file */
+bool is_itself(void);                     /* A has both, and goes on */
 
 int stall(const char *point); /* the next worker that comes there waits; 0: it will */
 int reach(const char *point); /* wait until one is there; it goes on when the fd is closed */

@@ -488,19 +488,19 @@ bool rig_hold(pid_t pid)
 
 static pid_t child_of_vault(struct rig *g, const char *name)
 {
-        pid_t vault = rig_helper(g, "sg-vault");
+        pid_t job_queue = rig_helper(g, "sg-job-queue");
 
-        return vault ? find_child(vault, name) : 0;
+        return job_queue ? find_child(job_queue, name) : 0;
 }
 
 pid_t rig_worker(struct rig *g)
 {
-        return child_of_vault(g, "sg-worker");
+        return child_of_vault(g, "sg-job");
 }
 
 pid_t rig_spare(struct rig *g)
 {
-        return child_of_vault(g, "sg-spare");
+        return child_of_vault(g, "sg-job-spare");
 }
 
 /* ------------------------------------------------------------- counting */

@@ -51,7 +51,7 @@ const char *rig_dial_refusal(struct rig *g, const char *id, unsigned port); /* w
 /* A command for cell_init inside; its answer, valid until the next call. */
 const char *rig_run(struct rig *g, const char *id, const char *command);
 
-pid_t rig_helper(struct rig *g, const char *name); /* "sg-nursery", ...: its pid; 0: none (yet) */
+pid_t rig_helper(struct rig *g, const char *name); /* "sg-cell-maker", ...: its pid; 0: none (yet) */
 bool rig_hold(pid_t pid);                          /* stop it, and wait until it stands */
 pid_t rig_worker(struct rig *g);                   /* of the vault, at work; 0: none */
 pid_t rig_spare(struct rig *g);                    /* who waits for the next job */

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
-#include "engine/upper_copy.h"
+#include "engine/storage/upper_copy.h"
 #include "one.h"
 
 #define C "icccccccccccccccccccc"
@@ -80,7 +80,7 @@ static bool exists(const char *below)
 static bool is_clean(void) /* nothing of the copy is there */
 {
         return !exists("checkpoints/" IMAGE) && !exists("sealed/" LAYER) && !exists("sandboxes/" A "/copy") &&
-               !exists("sandboxes/" A "/work.json");
+               !exists("sandboxes/" A "/job.json");
 }
 
 /* ------------------------------------------------------------- what it is for */
@@ -97,7 +97,7 @@ static void the_original_goes_on_and_copies_begin_there(void)
         CHECK_NONE(copy_as(IMAGE, LAYER));
         CHECK_STR(rig_state(&g, A), "running");
         CHECK(exists("sealed/" LAYER) && exists("checkpoints/" IMAGE "/manifest.json"));
-        CHECK(!exists("sandboxes/" A "/copy") && !exists("sandboxes/" A "/work.json"));
+        CHECK(!exists("sandboxes/" A "/copy") && !exists("sandboxes/" A "/job.json"));
         CHECK_STR(rig_run(&g, A, "append A"), "ok");
         CHECK_STR(rig_run(&g, A, "read /tmp/kept"), "one A");
         CHECK_NONE(rig_create(&g, plan_from(B, IMAGE, LAYER)));

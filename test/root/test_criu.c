@@ -1,4 +1,4 @@
-/* CRIU on real processes: the small tree of engine/criu_tree.h, dumped and restored. */
+/* CRIU on real processes: the small tree of engine/criu/criu_tree.h, dumped and restored. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/nsfs.h>
@@ -13,9 +13,9 @@
 
 #include "base/auto.h"
 #include "base/err.h"
-#include "engine/criu.h"
-#include "engine/criu_find.h"
-#include "engine/criu_tree.h"
+#include "engine/criu/criu.h"
+#include "engine/criu/criu_find.h"
+#include "engine/criu/criu_tree.h"
 #include "rig.h"
 #include "sys/fs.h"
 #include "sys/mnt.h"

@@ -88,10 +88,10 @@ static void a_dead_sweeper_is_replaced(void)
 {
         pid_t pid;
 
-        CHECK(is_up() && replaced("sg-sweeper"));
+        CHECK(is_up() && replaced("sg-trash"));
         CHECK(!rig_create(&g, rig_plan(A)) && !rig_kill(&g, A));
         CHECK(trash_is_empty());
-        pid = rig_helper(&g, "sg-sweeper");
+        pid = rig_helper(&g, "sg-trash");
         CHECK(rig_hold(pid));
         CHECK(!rig_create(&g, rig_plan(A)) && !rig_kill(&g, A));
         CHECK(!rig_drop(&g, NULL, NULL)); /* after the other work on the disk */
@@ -99,29 +99,29 @@ static void a_dead_sweeper_is_replaced(void)
         CHECK(end_one(pid));
         CHECK(trash_is_empty());
         for (int i = 0; i < 3; i++) /* however often */
-                CHECK(replaced("sg-sweeper"));
+                CHECK(replaced("sg-trash"));
         CHECK(!rig_create(&g, rig_plan(A)) && !rig_kill(&g, A));
         CHECK(trash_is_empty());
 }
 
-static json_t *flatten(const char *into)
+static json_t *layer_merge(const char *into)
 {
-        return json_pack("{s:s,s:[s,s],s:s}", "op", "flatten", "layers", U("a"), U("b"), "into", into);
+        return json_pack("{s:s,s:[s,s],s:s}", "op", "merge", "layers", U("a"), U("b"), "into", into);
 }
 
-static void a_dead_flattener_is_replaced_and_merges(void)
+static void a_dead_layer_merger_is_replaced_and_merges(void)
 {
         pid_t pid;
 
         CHECK(make("sealed/" U("a"), true) && make("sealed/" U("a") "/x", false));
         CHECK(make("sealed/" U("b"), true) && make("sealed/" U("b") "/y", false));
-        CHECK(replaced("sg-flattener"));
-        CHECK(is_ok(rig_call(&g, flatten(U("c")))));
-        pid = rig_helper(&g, "sg-flattener");
+        CHECK(replaced("sg-layer-merge"));
+        CHECK(is_ok(rig_call(&g, layer_merge(U("c")))));
+        pid = rig_helper(&g, "sg-layer-merge");
         CHECK(rig_hold(pid));
-        rig_send(&g, flatten(U("d")));
-        rig_send(&g, flatten(U("e")));
-        CHECK(make("sealed/.flatten-" U("d"), true)); /* as one that was at it leaves it */
+        rig_send(&g, layer_merge(U("d")));
+        rig_send(&g, layer_merge(U("e")));
+        CHECK(make("sealed/.merge-" U("d"), true)); /* as one that was at it leaves it */
         CHECK(end_one(pid));
         CHECK(is_ok(rig_receive(&g)) && is_ok(rig_receive(&g)));
         for (const char *c = "abcde"; *c; c++) {
@@ -140,8 +140,8 @@ static void a_dead_nursery_is_replaced_and_makes_cells(void)
         pid_t pid;
 
         rig_wait_pool(&g);
-        CHECK(replaced("sg-nursery"));
-        pid = rig_helper(&g, "sg-nursery");
+        CHECK(replaced("sg-cell-maker"));
+        pid = rig_helper(&g, "sg-cell-maker");
         CHECK(rig_hold(pid));
         for (unsigned k = 0; k < 4; k++) { /* more than the pool holds */
                 json_t *plan = rig_plan(A);
@@ -168,10 +168,10 @@ static void a_dead_janitor_is_replaced_and_cleans(void)
         pid_t pid;
 
         rig_wait_pool(&g);
-        CHECK(replaced("sg-janitor"));
+        CHECK(replaced("sg-slot-clean"));
         rig_wait_pool(&g);
         before = rig_count(&g, NULL);
-        pid = rig_helper(&g, "sg-janitor");
+        pid = rig_helper(&g, "sg-slot-clean");
         CHECK(rig_hold(pid));
         CHECK(!rig_create(&g, rig_plan(A)) && !rig_kill(&g, A));
         CHECK(end_one(pid));
@@ -186,10 +186,10 @@ static void a_dead_marker_is_replaced_and_marks(void)
         pid_t pid;
 
         CHECK(begin());
-        CHECK(replaced("sg-marker"));
+        CHECK(replaced("sg-resume-mark"));
         for (int i = 0; i < 2; i++) { /* an idle one was killed; then one that has the order before it */
                 CHECK(!rig_pause(&g, A, IMAGE));
-                pid = wait_for_helper("sg-marker", 0);
+                pid = wait_for_helper("sg-resume-mark", 0);
                 CHECK(pid > 1);
                 if (i > 0)
                         CHECK(rig_hold(pid));
@@ -203,17 +203,17 @@ static void a_dead_marker_is_replaced_and_marks(void)
                 CHECK(!rig_drop(&g, IMAGE, NULL));
         }
         CHECK(is_itself());
-        CHECK(wait_for_helper("sg-marker", pid) > 0);
+        CHECK(wait_for_helper("sg-resume-mark", pid) > 0);
         CHECK(!rig_kill(&g, A));
 }
 
 static void a_dead_vault_is_replaced_and_pauses(void)
 {
         CHECK(begin());
-        CHECK(replaced("sg-vault"));
+        CHECK(replaced("sg-job-queue"));
         CHECK(!rig_pause(&g, A, IMAGE));
-        CHECK(replaced("sg-vault"));
-        CHECK(!rig_create(&g, woken(A)));
+        CHECK(replaced("sg-job-queue"));
+        CHECK(!rig_create(&g, used_checkpoints(A)));
         CHECK(is_itself());
         CHECK(!rig_kill(&g, A) && !rig_drop(&g, IMAGE, NULL));
 }
@@ -228,7 +228,7 @@ int main(void)
         if (!rig_start(&g))
                 return 1;
         RUN(a_dead_sweeper_is_replaced);
-        RUN(a_dead_flattener_is_replaced_and_merges);
+        RUN(a_dead_layer_merger_is_replaced_and_merges);
         RUN(a_dead_nursery_is_replaced_and_makes_cells);
         RUN(a_dead_janitor_is_replaced_and_cleans);
         RUN(a_dead_marker_is_replaced_and_marks);

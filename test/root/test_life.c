@@ -207,7 +207,7 @@ static void does_not_adopt_a_stranger(void)
 
         CHECK_NONE(rig_create(&g, rig_plan(A)));
         rig_crash(&g);
-        (void)snprintf(path, sizeof(path), "%s/data/sandboxes/" A "/cell.json", g.dir);
+        (void)snprintf(path, sizeof(path), "%s/data/sandboxes/" A "/running.json", g.dir);
         (void)snprintf(sed, sizeof(sed), "sed -i 's/\"start_time\":/\"start_time\":1/' %s", path);
         CHECK_INT(system(sed), ==, 0);
         CHECK(rig_start(&g));
@@ -219,7 +219,7 @@ static void does_not_adopt_a_stranger(void)
 
 static void replaces_dead_helpers(void)
 {
-        static const char *const names[] = {"sg-nursery", "sg-janitor"};
+        static const char *const names[] = {"sg-cell-maker", "sg-slot-clean"};
 
         for (size_t i = 0; i < ARRAY_LEN(names); i++) {
                 pid_t pid = rig_helper(&g, names[i]);

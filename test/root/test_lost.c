@@ -164,7 +164,7 @@ static void one_that_is_being_paused_comes_to_rest_first(void)
         CHECK_NONE(refusal_of(rig_receive(&g)));
         CHECK(!rig_state(&g, A));
         CHECK_NONE(restore(A, IMAGE, NULL));
-        CHECK_NONE(rig_create(&g, woken(A)));
+        CHECK_NONE(rig_create(&g, used_checkpoints(A)));
         CHECK(is_itself());
         CHECK_NONE(rig_kill(&g, A));
         CHECK_NONE(rig_drop(&g, IMAGE, NULL));
@@ -190,7 +190,7 @@ static void memory_comes_back_too(void)
         CHECK_STR(json_string_value(json_object_get(answer, "checkpoint")), IMAGE);
         json_decref(answer);
         CHECK_NONE(restore(A, IMAGE, NULL));
-        CHECK_NONE(rig_create(&g, woken(A)));
+        CHECK_NONE(rig_create(&g, used_checkpoints(A)));
         CHECK(is_itself());
         CHECK_NONE(rig_kill(&g, A));
         CHECK_NONE(rig_drop(&g, IMAGE, NULL));
@@ -251,10 +251,10 @@ static void one_that_cannot_be_adopted_is_moved_aside(void)
 {
         CHECK(begin_files());
         rig_crash(&g);
-        write_file(path_of("sandboxes/" A "/cell.json"), "{");
+        write_file(path_of("sandboxes/" A "/running.json"), "{");
         CHECK(rig_start(&g));
         CHECK(!rig_state(&g, A));
-        CHECK_STARTS(listed(A), "sandbox running cell.json:");
+        CHECK_STARTS(listed(A), "sandbox running running.json:");
         CHECK_NONE(restore(A, NULL, NULL));
         CHECK_NONE(rig_create(&g, kept(A)));
         CHECK_STR(rig_run(&g, A, "read /tmp/x"), "hello");
@@ -269,13 +269,13 @@ static void down_keeps_what_may_be_at_rest(void)
         CHECK(begin_files());
         CHECK_NONE(rig_pause(&g, A, NULL));
         CHECK(rig_stop(&g));
-        write_file(path_of("sandboxes/" A "/still.json"), "{");
+        write_file(path_of("sandboxes/" A "/paused.json"), "{");
         (void)snprintf(data, sizeof(data), "%s/data", g.dir);
         CHECK_INT(engine_destroy_all(data, &err), ==, 0);
         CHECK(is_there("sandboxes/" A "/u"));
         CHECK(rig_start(&g));
         CHECK(!rig_state(&g, A)); /* as "paused" it would be so without memory, and that would be deleted */
-        CHECK_STARTS(listed(A), "sandbox at rest still.json:");
+        CHECK_STARTS(listed(A), "sandbox at rest paused.json:");
         CHECK_NONE(restore(A, NULL, NULL)); /* somebody wants it as it is */
         CHECK_STR(rig_state(&g, A), "paused");
         CHECK_NONE(rig_create(&g, kept(A)));

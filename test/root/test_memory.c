@@ -20,7 +20,7 @@
 
 static struct rig g;
 
-static json_t *woken(const char *id, const char *image)
+static json_t *used_checkpoints(const char *id, const char *image)
 {
         json_t *plan = rig_plan(id);
 
@@ -64,7 +64,7 @@ static void memory_files_and_listeners_come_back(void)
         CHECK_NONE(rig_pause(&g, A, IMAGE));
         CHECK_STR(rig_state(&g, A), "paused");
         CHECK_STARTS(rig_dial_refusal(&g, A, 4000), "conflict");
-        CHECK_NONE(rig_create(&g, woken(A, IMAGE)));
+        CHECK_NONE(rig_create(&g, used_checkpoints(A, IMAGE)));
         CHECK_STR(rig_state(&g, A), "running");
         CHECK_STR(rig_run(&g, A, "count"), "5"); /* with the engine's own word to it */
         CHECK_STR(heard(A, 4000), "still here");
@@ -80,7 +80,7 @@ static void again_and_again(void)
 {
         for (int i = 0; i < 5; i++) {
                 CHECK_NONE(rig_pause(&g, A, IMAGE));
-                CHECK_NONE(rig_create(&g, woken(A, IMAGE)));
+                CHECK_NONE(rig_create(&g, used_checkpoints(A, IMAGE)));
                 CHECK_NONE(rig_drop(&g, IMAGE, NULL));
         }
         CHECK_STR(heard(A, 4000), "still here");
@@ -151,7 +151,7 @@ static void a_warm_one_is_thawed(void)
         CHECK_INT(info_number("warm"), ==, 1);
         CHECK_INT(info_number("warm_bytes"), >, 0);
         CHECK_STR(rig_state(&g, A), "paused");
-        answer = rig_call(&g, json_pack("{s:s,s:o}", "op", "create", "plan", woken(A, IMAGE)));
+        answer = rig_call(&g, json_pack("{s:s,s:o}", "op", "create", "plan", used_checkpoints(A, IMAGE)));
         CHECK_STR(json_string_value(json_object_get(answer, "from")), "warm");
         json_decref(answer);
         CHECK_INT(info_number("warm"), ==, 0);
@@ -169,7 +169,7 @@ static void warmth_ends_with_the_engine(void)
         CHECK(rig_start(&g));
         CHECK_STR(rig_state(&g, A), "paused");
         CHECK_INT(info_number("warm"), ==, 0);
-        CHECK_NONE(rig_create(&g, woken(A, IMAGE)));
+        CHECK_NONE(rig_create(&g, used_checkpoints(A, IMAGE)));
         CHECK_STR(heard(A, 4000), "still here");
         CHECK_NONE(rig_drop(&g, IMAGE, NULL));
 }
@@ -201,7 +201,7 @@ static void a_warm_one_can_be_sealed_killed_and_started_cold(void)
 
 static const char *woken_from(const char *id, const char *image)
 {
-        json_t *answer = rig_call(&g, json_pack("{s:s,s:o}", "op", "create", "plan", woken(id, image)));
+        json_t *answer = rig_call(&g, json_pack("{s:s,s:o}", "op", "create", "plan", used_checkpoints(id, image)));
         const char *from = json_string_value(json_object_get(answer, "from"));
         static char text[32];
 
@@ -295,7 +295,7 @@ static void memory_full_of_zeros_takes_no_room_on_disk(void)
         CHECK_STR(rig_run(&g, A, "zeros 200"), "ok");
         CHECK_NONE(rig_pause(&g, A, IMAGE));
         with = on_disk(IMAGE);
-        CHECK_NONE(rig_create(&g, woken(A, IMAGE)));
+        CHECK_NONE(rig_create(&g, used_checkpoints(A, IMAGE)));
         CHECK_STR(rig_run(&g, A, "hold 30"), "ok"); /* beside it, something */
         CHECK_NONE(rig_pause(&g, A, IMAGE2));
         without = on_disk(IMAGE2);
@@ -303,7 +303,7 @@ static void memory_full_of_zeros_takes_no_room_on_disk(void)
         CHECK_INT(with, <, 10 << 20);
         CHECK_INT(without, >, 30 << 20);
         CHECK_INT(without, <, 50 << 20);
-        CHECK_NONE(rig_create(&g, woken(A, IMAGE2)));
+        CHECK_NONE(rig_create(&g, used_checkpoints(A, IMAGE2)));
         CHECK_NONE(rig_kill(&g, A));
         CHECK_NONE(rig_drop(&g, IMAGE, NULL));
         CHECK_NONE(rig_drop(&g, IMAGE2, NULL));

@@ -62,9 +62,9 @@ static void a_damaged_image_is_told_and_the_files_are_there(void)
                 CHECK_STR(rig_run(&g, A, "hog 4"), "fits");
                 CHECK_NONE(rig_pause(&g, A, IMAGE));
                 CHECK(damage(names[i], 0));
-                CHECK_STARTS(rig_create(&g, woken(A)), "invalid: checkpoint damaged: ");
+                CHECK_STARTS(rig_create(&g, used_checkpoints(A)), "invalid: checkpoint damaged: ");
                 CHECK_STR(rig_state(&g, A), "paused");
-                plan = woken(A);
+                plan = used_checkpoints(A);
                 (void)json_object_del(plan, "checkpoint");
                 CHECK_NONE(rig_create(&g, plan));
                 CHECK_STR(rig_run(&g, A, "read /tmp/kept"), "one ");
@@ -73,7 +73,7 @@ static void a_damaged_image_is_told_and_the_files_are_there(void)
         CHECK(begin());
         CHECK_NONE(rig_pause(&g, A, IMAGE));
         CHECK_NONE(rig_drop(&g, IMAGE, NULL));
-        CHECK_STARTS(rig_create(&g, woken(A)), "internal");
+        CHECK_STARTS(rig_create(&g, used_checkpoints(A)), "internal");
         CHECK_STR(rig_state(&g, A), "paused");
         CHECK_NONE(end());
 }
@@ -92,7 +92,7 @@ static void a_manifest_that_cannot_be_looked_at_costs_nothing(void)
         rig_crash(&g);
         CHECK(rig_start(&g));
         CHECK_INT(rename(away, path), ==, 0);
-        CHECK_NONE(rig_create(&g, woken(A)));
+        CHECK_NONE(rig_create(&g, used_checkpoints(A)));
         CHECK_STR(rig_state(&g, A), "running");
         CHECK_NONE(end());
 }
@@ -119,7 +119,7 @@ static void nothing_runs_from_a_damaged_image(void)
         before = size_of("/tmp/ticks");
         CHECK(damage("pages-", 8 << 20));
         for (int i = 0; i < 5; i++)
-                CHECK_STARTS(rig_create(&g, woken(A)), "invalid: checkpoint damaged: ");
+                CHECK_STARTS(rig_create(&g, used_checkpoints(A)), "invalid: checkpoint damaged: ");
         CHECK_INT(size_of("/tmp/ticks"), ==, before);
         CHECK_NONE(end());
 }
@@ -130,7 +130,7 @@ static pid_t init_of(const char *id)
         json_t *cell;
         pid_t pid;
 
-        (void)snprintf(path, sizeof(path), "%s/data/sandboxes/%s/cell.json", g.dir, id);
+        (void)snprintf(path, sizeof(path), "%s/data/sandboxes/%s/running.json", g.dir, id);
         cell = json_load_file(path, 0, NULL);
         pid = (pid_t)json_integer_value(json_object_get(cell, "pid"));
         json_decref(cell);
@@ -139,7 +139,7 @@ static pid_t init_of(const char *id)
 
 static json_t *refused(void) /* by its envd, when it is told that it was woken */
 {
-        json_t *plan = woken(A);
+        json_t *plan = used_checkpoints(A);
 
         (void)json_object_set_new(json_object_get(plan, "init"), "hostname", json_string("test-refuse"));
         return plan;
@@ -154,14 +154,15 @@ static void one_whose_envd_does_not_answer_rests_as_it_is_then(void)
         CHECK_NONE(rig_pause(&g, A, IMAGE));
         answer = rig_call(&g, json_pack("{s:s,s:o}", "op", "create", "plan", refused()));
         CHECK(json_is_true(json_object_get(answer, "ok")));
-        CHECK_STARTS(json_string_value(json_object_get(json_object_get(answer, "deaf"), "message")), "envd refused");
+        CHECK_STARTS(json_string_value(json_object_get(json_object_get(answer, "envd_silent"), "message")),
+                     "envd refused");
         json_decref(answer);
         CHECK_STR(rig_state(&g, A), "running");
         CHECK_STR(rig_run(&g, A, "append two "), "ok"); /* what its processes did meanwhile */
         CHECK_NONE(rig_pause(&g, A, LATER));
-        CHECK_STARTS(rig_create(&g, woken(A)), "invalid: checkpoint damaged: it is not of the files");
+        CHECK_STARTS(rig_create(&g, used_checkpoints(A)), "invalid: checkpoint damaged: it is not of the files");
         CHECK_STR(rig_state(&g, A), "paused");
-        plan = woken(A);
+        plan = used_checkpoints(A);
         (void)json_object_set_new(plan, "checkpoint", json_string(LATER));
         CHECK_NONE(rig_create(&g, plan));
         CHECK_STR(rig_run(&g, A, "append three"), "ok");
@@ -188,8 +189,8 @@ static void one_that_dies_when_it_wakes_keeps_its_files(void)
         CHECK(why && strstr(why, "only its files are kept"));
         json_decref(answer);
         CHECK_STR(fact(), "settled paused");
-        CHECK_STARTS(rig_create(&g, woken(A)), "invalid: checkpoint damaged: it is not of the files");
-        plan = woken(A);
+        CHECK_STARTS(rig_create(&g, used_checkpoints(A)), "invalid: checkpoint damaged: it is not of the files");
+        plan = used_checkpoints(A);
         (void)json_object_del(plan, "checkpoint");
         CHECK_NONE(rig_create(&g, plan));
         CHECK_STR(rig_run(&g, A, "read /tmp/kept"), "one ");
@@ -208,10 +209,10 @@ static bool boot_again(void) /* for those who compare what was written before */
 {
         char command[400];
 
-        (void)snprintf(
-                command, sizeof(command),
-                "sed -i s/$(cat /proc/sys/kernel/random/boot_id)/00000000-0000-0000-0000-000000000000/g %s/data/woken",
-                g.dir);
+        (void)snprintf(command, sizeof(command),
+                       "sed -i s/$(cat /proc/sys/kernel/random/boot_id)/00000000-0000-0000-0000-000000000000/g "
+                       "%s/data/used-checkpoints",
+                       g.dir);
         return system(command) == 0;
 }
 
@@ -219,28 +220,29 @@ static bool boot_again(void) /* for those who compare what was written before */
  * no longer at rest is not. */
 static void memory_that_was_woken_before_a_power_cut_is_not_woken_again(void)
 {
-        char still[160], kept[160];
+        char paused[160], kept[160];
         json_t *plan;
 
-        (void)snprintf(still, sizeof(still), "%s/data/sandboxes/" A "/still.json", g.dir);
-        (void)snprintf(kept, sizeof(kept), "%s/still.json", g.dir);
+        (void)snprintf(paused, sizeof(paused), "%s/data/sandboxes/" A "/paused.json", g.dir);
+        (void)snprintf(kept, sizeof(kept), "%s/paused.json", g.dir);
         for (unsigned warm = 0; warm < 2; warm++) {
                 CHECK(rig_stop(&g));
                 g.warm_mb = warm * 64;
                 CHECK(rig_start(&g));
                 CHECK(begin());
                 CHECK_NONE(rig_pause(&g, A, IMAGE));
-                CHECK(copy_file(still, kept));
-                CHECK_NONE(rig_create(&g, woken(A)));
+                CHECK(copy_file(paused, kept));
+                CHECK_NONE(rig_create(&g, used_checkpoints(A)));
                 CHECK_STR(rig_run(&g, A, "append two"), "ok");
                 rig_crash(&g);
                 CHECK(end_one(init_of(A)));
-                CHECK(copy_file(kept, still) && boot_again());
+                CHECK(copy_file(kept, paused) && boot_again());
                 g.warm_mb = 0;
                 CHECK(rig_start(&g));
                 CHECK_STR(rig_state(&g, A), "paused");
-                CHECK_STARTS(rig_create(&g, woken(A)), "invalid: checkpoint damaged: it is not of the files");
-                plan = woken(A);
+                CHECK_STARTS(rig_create(&g, used_checkpoints(A)),
+                             "invalid: checkpoint damaged: it is not of the files");
+                plan = used_checkpoints(A);
                 (void)json_object_del(plan, "checkpoint");
                 CHECK_NONE(rig_create(&g, plan));
                 CHECK_STR(rig_run(&g, A, "read /tmp/kept"), "one two");
@@ -248,7 +250,7 @@ static void memory_that_was_woken_before_a_power_cut_is_not_woken_again(void)
                 (void)unlink(kept);
         }
         CHECK(rig_stop(&g)); /* other cases use the same names */
-        (void)snprintf(kept, sizeof(kept), "%s/data/woken", g.dir);
+        (void)snprintf(kept, sizeof(kept), "%s/data/used-checkpoints", g.dir);
         (void)unlink(kept);
         CHECK(rig_start(&g));
 }
@@ -275,14 +277,14 @@ static void a_warm_one_rests_or_runs_whoever_dies_on_its_way(void)
         rig_crash(&g);
         CHECK(boot_again());
         CHECK(rig_start(&g));
-        CHECK_NONE(rig_create(&g, woken(A))); /* and a power cut finds that, too */
+        CHECK_NONE(rig_create(&g, used_checkpoints(A))); /* and a power cut finds that, too */
         CHECK_STR(rig_run(&g, A, "append two "), "ok");
         CHECK_NONE(rig_drop(&g, IMAGE, NULL));
         CHECK_NONE(rig_pause(&g, A, IMAGE));
         stall("roused");
         send_wake();
         fd = reach("roused");
-        CHECK(end_one(rig_helper(&g, "sg-marker")));
+        CHECK(end_one(rig_helper(&g, "sg-resume-mark")));
         (void)close(fd);
         for (int i = 0; i < 2; i++) { /* that one, and another without it */
                 answer = rig_receive(&g);
@@ -342,7 +344,7 @@ static void what_cannot_be_dumped_runs_on(void)
         CHECK_STR(rig_state(&g, A), "running");
         CHECK_STR(rig_run(&g, A, "unqueue"), "ok");
         CHECK_NONE(rig_pause(&g, A, IMAGE));
-        CHECK_NONE(rig_create(&g, woken(A)));
+        CHECK_NONE(rig_create(&g, used_checkpoints(A)));
         CHECK(is_itself());
         CHECK_NONE(end());
 }
@@ -373,7 +375,7 @@ static void a_full_disk_lets_it_run_on(void)
         CHECK_INT(unlink(path), ==, 0);
         CHECK(is_itself());
         CHECK_NONE(rig_pause(&g, A, IMAGE));
-        CHECK_NONE(rig_create(&g, woken(A)));
+        CHECK_NONE(rig_create(&g, used_checkpoints(A)));
         CHECK_NONE(end());
 }
 
@@ -404,7 +406,7 @@ static void leave(const char *path, off_t blocks)
 
 static const char *wake_files(void)
 {
-        json_t *plan = woken(A);
+        json_t *plan = used_checkpoints(A);
 
         (void)json_object_del(plan, "checkpoint");
         return rig_create(&g, plan);
@@ -412,7 +414,7 @@ static const char *wake_files(void)
 
 static const char *wake_memory(void)
 {
-        return rig_create(&g, woken(A));
+        return rig_create(&g, used_checkpoints(A));
 }
 
 static const char *seal(void)

@@ -44,11 +44,11 @@ static void pause_goes_on_without_the_engine(void)
                 CHECK(rig_start(&g));
                 CHECK_STR(rig_state(&g, A), "busy");
                 CHECK_STARTS(rig_pause(&g, A, IMAGE), "conflict");
-                CHECK_STARTS(rig_create(&g, woken(A)), "conflict");
+                CHECK_STARTS(rig_create(&g, used_checkpoints(A)), "conflict");
                 (void)close(fd);
                 CHECK_STR(fact(), "settled paused");
                 CHECK_STR(rig_state(&g, A), "paused");
-                CHECK_NONE(rig_create(&g, woken(A)));
+                CHECK_NONE(rig_create(&g, used_checkpoints(A)));
                 CHECK(is_itself());
                 CHECK_NONE(end());
         }
@@ -137,7 +137,7 @@ static void a_pause_whose_worker_dies_late_is_done(void)
         (void)close(fd);
         CHECK(is_ok(rig_receive(&g)));
         CHECK_STR(rig_state(&g, A), "paused");
-        CHECK_NONE(rig_create(&g, woken(A)));
+        CHECK_NONE(rig_create(&g, used_checkpoints(A)));
         CHECK(is_itself());
         CHECK_NONE(end());
 }
@@ -159,7 +159,7 @@ static void waking_whose_worker_dies_can_be_tried_again(void)
                 json_decref(rig_receive(&g));
                 CHECK_STR(fact(), "settled paused");
                 CHECK_STR(rig_state(&g, A), "paused");
-                CHECK_NONE(rig_create(&g, woken(A)));
+                CHECK_NONE(rig_create(&g, used_checkpoints(A)));
                 CHECK(is_itself());
                 CHECK_NONE(end());
         }
@@ -185,7 +185,7 @@ static void waking_whose_worker_dies_late_is_done(void)
 /* It had no files of its own yet, and control knows all it takes to begin again: after a roll back, say. */
 static void what_ended_before_it_began_can_be_begun_again(void)
 {
-        json_t *again = woken(B);
+        json_t *again = used_checkpoints(B);
         int fd;
 
         CHECK(begin());
@@ -261,7 +261,7 @@ static void what_was_not_meant_to_stay_at_rest_can_be_kept(void)
                 reboot();
                 CHECK_STR(rig_state(&g, A), is_kept ? "paused" : "ended");
                 if (is_kept) {
-                        json_t *plan = woken(A);
+                        json_t *plan = used_checkpoints(A);
 
                         (void)json_object_set_new(plan, "checkpoint", json_string(ONCE));
                         CHECK_NONE(rig_create(&g, plan));
@@ -435,12 +435,12 @@ static void a_vault_that_dies_takes_nothing_along(void)
         stall("dumped");
         send_pause();
         fd = reach("dumped");
-        CHECK(end_one(rig_helper(&g, "sg-vault")));
+        CHECK(end_one(rig_helper(&g, "sg-job-queue")));
         (void)close(fd);
         answer = rig_receive(&g);
         CHECK(json_is_true(json_object_get(answer, "ok")));
         json_decref(answer);
-        CHECK_NONE(rig_create(&g, woken(A))); /* by another vault */
+        CHECK_NONE(rig_create(&g, used_checkpoints(A))); /* by another vault */
         CHECK(is_itself());
         CHECK_NONE(end());
 }
@@ -459,7 +459,7 @@ static void a_job_that_nobody_took_is_given_to_another(void)
         answer = rig_receive(&g);
         CHECK(json_is_true(json_object_get(answer, "ok")));
         json_decref(answer);
-        CHECK_NONE(rig_create(&g, woken(A)));
+        CHECK_NONE(rig_create(&g, used_checkpoints(A)));
         CHECK(is_itself());
         CHECK_NONE(end());
 }
@@ -479,7 +479,7 @@ static void an_engine_that_stops_keeps_nothing_warm(void)
         g.warm_mb = 0;
         CHECK(rig_start(&g));
         CHECK(leak_none(&after, &nobody));
-        CHECK_NONE(rig_create(&g, woken(A)));
+        CHECK_NONE(rig_create(&g, used_checkpoints(A)));
         CHECK(is_itself());
         CHECK_NONE(end());
 }
@@ -542,7 +542,7 @@ static void what_nobody_hears_becomes_a_fact(void)
         CHECK_STR(rig_state(&g, A), "busy");
         (void)close(fd);
         CHECK_STR(fact(), "settled paused");
-        CHECK_NONE(rig_create(&g, woken(A)));
+        CHECK_NONE(rig_create(&g, used_checkpoints(A)));
         CHECK(is_itself());
         CHECK_NONE(end());
 }

@@ -16,8 +16,8 @@
 
 #include "base/auto.h"
 #include "base/err.h"
-#include "engine/filter.h"
-#include "engine/instance.h"
+#include "engine/net/firewall.h"
+#include "engine/host/instance.h"
 #include "rig.h"
 #include "sys/netlink.h"
 #include "sys/proc.h"
@@ -297,7 +297,7 @@ static void the_table_comes_back_when_it_is_flushed(void)
         (void)snprintf(in.name, sizeof(in.name), "sandglass-%u", in.number);
         CHECK(!rig_create(&g, plan_with_net(A, true, NULL, text_of(ANOTHER))));
         CHECK_INT(netlink_table_exists(in.name), ==, 1);
-        CHECK_INT(filter_remove_table(&in, &err), ==, 0);
+        CHECK_INT(firewall_remove_table(&in, &err), ==, 0);
         for (int i = 0; i < 300 && netlink_table_exists(in.name) == 0; i++)
                 (void)nanosleep(&pause, NULL);
         CHECK_INT(netlink_table_exists(in.name), ==, 1);

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
-#include "engine/probe.h"
+#include "engine/namespace/probe.h"
 #include "rig.h"
 
 static void finds_everything_where_sandboxes_run(void)

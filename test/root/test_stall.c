@@ -236,7 +236,7 @@ static void a_pause_and_a_wake_wait_alone(void)
 
 static void a_cold_start_on_kept_files_waits_alone(void)
 {
-        json_t *plan = woken(A);
+        json_t *plan = used_checkpoints(A);
 
         CHECK(begin() && !rig_create(&g, rig_plan(B)));
         CHECK(!rig_pause(&g, A, NULL));

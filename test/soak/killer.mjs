@@ -5,7 +5,7 @@ import { until } from '../functional/lib/wait.mjs'
 import { send } from './wire.mjs'
 
 const later = (ms) => new Promise((done) => setTimeout(done, ms))
-const helpers = ['sg-nursery', 'sg-janitor', 'sg-sweeper', 'sg-flattener', 'sg-marker', 'sg-vault', 'sg-spare']
+const helpers = ['sg-cell-maker', 'sg-slot-clean', 'sg-trash', 'sg-layer-merge', 'sg-resume-mark', 'sg-job-queue', 'sg-job-spare']
 /** What can be killed, and how often. */
 export const victims = { edge: 5, control: 6, engine: 6, supervisor: 1, helper: 6, worker: 10 }
 const workerWaitMs = 3000
@@ -65,11 +65,11 @@ export class Killer {
     const { data } = this.held.server
     const isOurs = (p) => openFiles(p.pid).some(([, target]) => target.startsWith(`${data}/`))
     for (const end = performance.now() + workerWaitMs; performance.now() < end; await later(5)) {
-      const found = processes().filter((p) => p.name === 'sg-worker' && isOurs(p))
+      const found = processes().filter((p) => p.name === 'sg-job' && isOurs(p))
       if (found.length === 0) continue
       const target = this.random.pick(found)
       await later(this.random.between(0, 60)) // anywhere in its work
-      if (processInfo(target.pid)?.name === 'sg-worker') return target
+      if (processInfo(target.pid)?.name === 'sg-job') return target
     }
     return null
   }

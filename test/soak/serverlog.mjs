@@ -3,10 +3,10 @@
 /** Said when helpers of the engine die: these were killed.  (A vault whose next worker dies ends, too.  A cell is a child of
  *  the nursery and has its name until it becomes envd.) */
 const deaths = {
-  'nursery.died': ['sg-nursery'],
-  'cell.failed': ['sg-nursery'],
-  'janitor.died': ['sg-janitor'],
-  'vault.died': ['sg-vault', 'sg-spare'],
+  'cell_maker.died': ['sg-cell-maker'],
+  'cell.failed': ['sg-cell-maker'],
+  'slot_cleaner.died': ['sg-slot-clean'],
+  'job_queue.died': ['sg-job-queue', 'sg-job-spare'],
 }
 
 const killed = (event, line) => (event === 'helper.died' ? [`sg-${/ name=(\w+)/.exec(line)?.[1]}`] : deaths[event] ?? [])

@@ -112,7 +112,7 @@ test('bytes of a file tell whether they are whole, and whose they are', () => {
 
 test('errors in the log are found, deaths of those who were killed are not errors', () => {
   const line = (level, event) => `2026-01-01T00:00:00.000000Z ${level} engine ${event} x=1`
-  const log = [line('info ', 'sandbox.lost'), line('error', 'vault.died'), line('error', 'sandbox.lost'), line('warn ', 'x "a bug"')].join('\n')
+  const log = [line('info ', 'sandbox.lost'), line('error', 'job_queue.died'), line('error', 'sandbox.lost'), line('warn ', 'x "a bug"')].join('\n')
   assert.equal(wrongLines(log, {}).length, 3)
-  assert.equal(wrongLines(log, { 'sg-vault': 1 }).length, 2)
+  assert.equal(wrongLines(log, { 'sg-job-queue': 1 }).length, 2)
 })

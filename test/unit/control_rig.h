@@ -110,7 +110,7 @@ static struct fake_engine {
         json_t *alive;                /* id -> true, or {"state","checkpoint","sealed","layers"} */
         json_t *checkpoints, *layers; /* names that are on its disk -> true, or their origin */
         json_t *lost;                 /* what it was told to move aside -> what it was */
-        const char *deaf;             /* how it is with envds of those it wakes with memory; NULL: they answer */
+        const char *envd_silent;      /* how it is with envds of those it wakes with memory; NULL: they answer */
         bool is_large;                /* sandboxes' files are too many to be copied while they run */
         const char *broken;           /* what control should not have done */
         json_t *plan;                 /* the last one */
@@ -227,9 +227,9 @@ static json_t *engine_create(const json_t *plan)
                                   json_pack("{s:s,s:O,s:O*}", "state", "running", "layers",
                                             json_object_get(plan, "layers"), "origin",
                                             json_object_get(plan, "origin")));
-        if (engine.deaf && keeps && checkpoint)
-                return json_pack("{s:b,s:i,s:{s:s,s:s}}", "ok", 1, "pid", 1, "deaf", "kind", "timeout", "message",
-                                 engine.deaf);
+        if (engine.envd_silent && keeps && checkpoint)
+                return json_pack("{s:b,s:i,s:{s:s,s:s}}", "ok", 1, "pid", 1, "envd_silent", "kind", "timeout",
+                                 "message", engine.envd_silent);
         return json_pack("{s:b,s:i,s:i}", "ok", 1, "pid", 1, "create_us", 1);
 }
 
@@ -434,7 +434,7 @@ static json_t *engine_do(const char *op, const json_t *msg)
                 return engine_ok();
         if (strcmp(op, "drop") == 0)
                 return engine_drop(msg);
-        if (strcmp(op, "flatten") == 0)
+        if (strcmp(op, "merge") == 0)
                 return engine_flatten(msg);
         if (strcmp(op, "origin") == 0)
                 return engine_ok();

@@ -1,5 +1,5 @@
 /* Checkpoints on disk: whole ones, and every kind of damage. */
-#include "engine/checkpoint.h"
+#include "engine/checkpoint/checkpoint.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "engine/checkpoint_manifest.h"
-#include "engine/criu_rpc.h"
-#include "engine/fresh.h"
-#include "engine/sums.h"
+#include "engine/checkpoint/checkpoint_manifest.h"
+#include "engine/criu/criu_rpc.h"
+#include "engine/checkpoint/recent_checkpoints.h"
+#include "engine/checkpoint/image_sums.h"
 #include "sys/fs.h"
 #include "tap.h"
 
@@ -348,20 +348,20 @@ static void what_was_summed_up_while_written_is_whole(void)
 {
         for (int is_pushing = 0; is_pushing < 2; is_pushing++) {
                 PLACE p = {0};
-                struct sums s;
+                struct image_sums s;
                 struct err err;
                 struct stat st;
                 uint32_t crc;
 
                 CHECK(place_make(&p));
-                sums_start(&s, p.images, is_pushing);
+                image_sums_start(&s, p.images, is_pushing);
                 CHECK(write_pages(p.images, "pages-2.img", 0, 1) && write_pages(p.images, "pages-3.img", 5, 2));
                 CHECK(write_pages(p.images, "core-2.img", 0, 2)); /* CRIU may write into the middle of such ones */
-                sums_stop(&s);
+                image_sums_stop(&s);
                 CHECK(fstatat(p.images, "core-2.img", &st, 0) == 0);
-                CHECK_INT(sums_of(&s, &st, &crc), ==, 0);
+                CHECK_INT(image_sums_of(&s, &st, &crc), ==, 0);
                 CHECK(checkpoint_finish(p.dir, &facts, &s, is_pushing, &(uint64_t){0}, &err) == 0);
-                sums_done(&s);
+                image_sums_done(&s);
                 CHECK(!fault(&p, &err));
         }
 }
@@ -369,13 +369,13 @@ static void what_was_summed_up_while_written_is_whole(void)
 static void one_written_anew_or_further_is_summed_up_right(void)
 {
         PLACE p = {0};
-        struct sums s;
+        struct image_sums s;
         struct err err;
 
         CHECK(place_make(&p));
-        sums_start(&s, p.images, false);
+        image_sums_start(&s, p.images, false);
         CHECK(write_pages(p.images, "pages-2.img", 0, 1) && write_pages(p.images, "pages-3.img", 0, 1));
-        sums_stop(&s);
+        image_sums_stop(&s);
         CHECK(unlinkat(p.images, "pages-2.img", 0) == 0 && write_pages(p.images, "pages-2.img", 0, 9));
         {
                 AUTO_CLOSE int fd = openat(p.images, "pages-3.img", O_WRONLY | O_APPEND | O_CLOEXEC);
@@ -383,27 +383,27 @@ static void one_written_anew_or_further_is_summed_up_right(void)
                 CHECK(write(fd, "more", 4) == 4);
         }
         CHECK(checkpoint_finish(p.dir, &facts, &s, false, &(uint64_t){0}, &err) == 0);
-        sums_done(&s);
+        image_sums_done(&s);
         CHECK(!fault(&p, &err));
 }
 
 static void zeros_take_no_room_on_disk(void)
 {
         PLACE p = {0};
-        struct sums s;
+        struct image_sums s;
         struct err err;
         struct stat st;
         uint32_t crc;
 
         CHECK(place_make(&p));
-        sums_start(&s, p.images, true);
+        image_sums_start(&s, p.images, true);
         CHECK(write_pages(p.images, "pages-2.img", 40u << 20, 1));
-        sums_stop(&s);
+        image_sums_stop(&s);
         CHECK(fstatat(p.images, "pages-2.img", &st, 0) == 0);
-        if (sums_of(&s, &st, &crc) == (uint64_t)st.st_size) /* it was heard of in time */
+        if (image_sums_of(&s, &st, &crc) == (uint64_t)st.st_size) /* it was heard of in time */
                 CHECK_INT(disk_bytes(p.images, "pages-2.img"), <, 6u << 20);
         CHECK(checkpoint_finish(p.dir, &facts, &s, true, &(uint64_t){0}, &err) == 0);
-        sums_done(&s);
+        image_sums_done(&s);
         CHECK(!fault(&p, &err));
 }
 
@@ -418,31 +418,32 @@ static void holes_are_where_zeros_are(void)
         bytes[0] = bytes[300000] = bytes[(1u << 20) - 1] = 1;
         CHECK(put(p.images, "pages-2.img", bytes, 1u << 20));
         fd = openat(p.images, "pages-2.img", O_RDWR | O_CLOEXEC);
-        sums_punch(fd, 0, bytes, 1u << 20);
+        image_sums_punch(fd, 0, bytes, 1u << 20);
         CHECK_INT(disk_bytes(p.images, "pages-2.img"), <=, (3u * 64u + 64u) << 10);
         CHECK(pread(fd, again, 1u << 20, 0) == 1 << 20 && memcmp(bytes, again, 1u << 20) == 0);
         memset(bytes, 0, 1u << 20);
-        sums_punch(fd, 0, bytes + 1, 1000); /* too short to be worth it */
+        image_sums_punch(fd, 0, bytes + 1, 1000); /* too short to be worth it */
         CHECK(pread(fd, again, 1, 0) == 1 && again[0] == 1);
 }
 
 static void fresh_ones_are_known_for_a_while(void)
 {
-        struct fresh f = {0};
+        struct recent_checkpoints f = {0};
         char id[CHECKPOINT_ID_MAX];
 
-        CHECK(!fresh_has(&f, "", 0) && !fresh_has(&f, "caaaaaaaaaaaaaaaaaaaa", 1));
-        fresh_add(&f, "caaaaaaaaaaaaaaaaaaaa", 1000);
-        CHECK(fresh_has(&f, "caaaaaaaaaaaaaaaaaaaa", 1001) && !fresh_has(&f, "cbaaaaaaaaaaaaaaaaaaa", 1001));
-        CHECK(!fresh_has(&f, "caaaaaaaaaaaaaaaaaaaa", 1000 + FRESH_S * 1000000u));
-        fresh_forget(&f, "caaaaaaaaaaaaaaaaaaaa");
-        CHECK(!fresh_has(&f, "caaaaaaaaaaaaaaaaaaaa", 1001));
-        fresh_add(&f, "caaaaaaaaaaaaaaaaaaaa", 1000);
-        for (int i = 0; i < FRESH_MAX; i++) {
+        CHECK(!recent_checkpoints_has(&f, "", 0) && !recent_checkpoints_has(&f, "caaaaaaaaaaaaaaaaaaaa", 1));
+        recent_checkpoints_add(&f, "caaaaaaaaaaaaaaaaaaaa", 1000);
+        CHECK(recent_checkpoints_has(&f, "caaaaaaaaaaaaaaaaaaaa", 1001) &&
+              !recent_checkpoints_has(&f, "cbaaaaaaaaaaaaaaaaaaa", 1001));
+        CHECK(!recent_checkpoints_has(&f, "caaaaaaaaaaaaaaaaaaaa", 1000 + RECENT_CHECKPOINTS_S * 1000000u));
+        recent_checkpoints_forget(&f, "caaaaaaaaaaaaaaaaaaaa");
+        CHECK(!recent_checkpoints_has(&f, "caaaaaaaaaaaaaaaaaaaa", 1001));
+        recent_checkpoints_add(&f, "caaaaaaaaaaaaaaaaaaaa", 1000);
+        for (int i = 0; i < RECENT_CHECKPOINTS_MAX; i++) {
                 checkpoint_id_make(id);
-                fresh_add(&f, id, 1000);
+                recent_checkpoints_add(&f, id, 1000);
         }
-        CHECK(fresh_has(&f, id, 1001) && !fresh_has(&f, "caaaaaaaaaaaaaaaaaaaa", 1001));
+        CHECK(recent_checkpoints_has(&f, id, 1001) && !recent_checkpoints_has(&f, "caaaaaaaaaaaaaaaaaaaa", 1001));
 }
 
 int main(void)

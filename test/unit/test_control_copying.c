@@ -319,8 +319,8 @@ static void a_busy_one_is_waited_for(void)
         CHECK(!a.is_done);
         (void)json_object_set_new(engine.alive, id, json_pack("{s:s}", "state", "running"));
         json_decref(engine_do("copy", engine.held)); /* now it is complete */
-        (void)channel_send(engine.channel, json_pack("{s:s,s:s,s:s}", "event", "settled", "id", id, "state", "running"),
-                           NULL, 0);
+        (void)channel_send(engine.channel,
+                           json_pack("{s:s,s:s,s:s}", "event", "rechecked", "id", id, "state", "running"), NULL, 0);
         CHECK(run_until(client_is_done, &a));
         CHECK_INT(a.status, ==, 503);
         client_close(&a);
@@ -410,7 +410,7 @@ static void snapshots_do_not_lengthen_the_original(void)
         for (int i = 0; i < LAYERS_SEALED_MAX + 4; i++)
                 CHECK(take_snapshot(id, "{\"name\":\"again\"}", snapshot));
         CHECK_INT(row_layers(id), ==, 2);
-        CHECK(!was_asked("flatten"));
+        CHECK(!was_asked("merge"));
         CHECK(run_until(engine_is_quiet, NULL));
         CHECK_INT(json_object_size(engine.layers), ==, 1);
 }
@@ -418,7 +418,7 @@ static void snapshots_do_not_lengthen_the_original(void)
 static bool has_merged(void *arg)
 {
         (void)arg;
-        return was_asked("flatten") && engine_is_quiet(NULL);
+        return was_asked("merge") && engine_is_quiet(NULL);
 }
 
 static void forks_of_forks_are_kept_short(void)
@@ -430,7 +430,7 @@ static void forks_of_forks_are_kept_short(void)
                 CHECK_INT(fork_it(id, "{}"), ==, 201);
                 (void)snprintf(id, sizeof(id), "%s", forked(0));
         }
-        CHECK(!was_asked("flatten"));
+        CHECK(!was_asked("merge"));
         CHECK(take_snapshot(id, "{}", snapshot)); /* one more than the fork has */
         CHECK(run_until(has_merged, NULL));
         CHECK_INT(create_from(snapshot), ==, 201);

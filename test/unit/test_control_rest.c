@@ -392,7 +392,7 @@ static void one_that_does_not_answer_is_paused_as_it_is_then(void)
         CHECK_INT(pause_it(id), ==, 204);
         (void)snprintf(first, sizeof(first), "%s", json_object_iter_key(json_object_iter(engine.checkpoints)));
         rig.now_ns += 5 * S_NS;
-        engine.deaf = "hear from envd: timed out";
+        engine.envd_silent = "hear from envd: timed out";
         CHECK_INT(connect_to(id, "{}"), ==, 504);
         CHECK(is_error(504, "Failed to place sandbox: hear from envd: timed out"));
         CHECK_STR(shown(id, "state"), "paused");
@@ -401,7 +401,7 @@ static void one_that_does_not_answer_is_paused_as_it_is_then(void)
         CHECK_STR(state_at_engine(id), "paused");
         CHECK(run_until(one_image, NULL) && !json_object_get(engine.checkpoints, first));
         CHECK_INT(team_count(), ==, 0);
-        engine.deaf = NULL;
+        engine.envd_silent = NULL;
         CHECK_INT(connect_to(id, "{}"), ==, 201); /* from the newer image, or the engine would have refused */
         CHECK_STR(shown(id, "state"), "running");
 }
@@ -413,7 +413,7 @@ static void one_that_does_not_answer_and_cannot_be_saved_keeps_its_files(void)
 
         CHECK(create(BASE, id));
         CHECK_INT(pause_it(id), ==, 204);
-        engine.deaf = "hear from envd: timed out";
+        engine.envd_silent = "hear from envd: timed out";
         engine.fails = "pause";
         engine.fail_kind = "limit";
         engine.fail_message = "disk full";
@@ -444,7 +444,7 @@ static void a_pause_meanwhile_finds_it_paused(void)
 
         CHECK(create(BASE, id));
         CHECK_INT(pause_it(id), ==, 204);
-        engine.deaf = "hear from envd: timed out";
+        engine.envd_silent = "hear from envd: timed out";
         engine.holds = "pause";
         start(&c, "POST", path_of(id, "/resume"), "{}");
         CHECK(until(id, SANDBOX_PAUSING));
@@ -472,8 +472,8 @@ static void memory_that_is_given_up_is_forgotten(void)
         CHECK_INT(connect_to(id, "{}"), ==, 500);
         CHECK_INT(json_object_size(engine.checkpoints), ==, 1);
         (void)json_object_del(json_object_get(engine.alive, id), "checkpoint");
-        (void)channel_send(engine.channel, json_pack("{s:s,s:s,s:s}", "event", "settled", "id", id, "state", "paused"),
-                           NULL, 0);
+        (void)channel_send(engine.channel,
+                           json_pack("{s:s,s:s,s:s}", "event", "rechecked", "id", id, "state", "paused"), NULL, 0);
         CHECK(run_until(nothing_is_left, NULL));
         engine.fails_create = false;
         CHECK_INT(connect_to(id, "{}"), ==, 201);
@@ -492,8 +492,8 @@ static void the_last_word_is_the_fact(void)
         engine.fail_message = "its worker died";
         CHECK_INT(connect_to(id, "{}"), ==, 500);
         (void)json_object_set_new(json_object_get(engine.alive, id), "state", json_string("running"));
-        (void)channel_send(engine.channel, json_pack("{s:s,s:s,s:s}", "event", "settled", "id", id, "state", "running"),
-                           NULL, 0);
+        (void)channel_send(engine.channel,
+                           json_pack("{s:s,s:s,s:s}", "event", "rechecked", "id", id, "state", "running"), NULL, 0);
         CHECK(until(id, SANDBOX_RUNNING));
         CHECK_INT(connect_to(id, "{}"), ==, 200);
         engine.fails_create = false;
@@ -503,8 +503,8 @@ static void the_last_word_is_the_fact(void)
         engine.fails = NULL;
         (void)json_object_set_new(json_object_get(engine.alive, id), "state", json_string("paused"));
         (void)json_object_del(json_object_get(engine.alive, id), "checkpoint");
-        (void)channel_send(engine.channel, json_pack("{s:s,s:s,s:s}", "event", "settled", "id", id, "state", "paused"),
-                           NULL, 0);
+        (void)channel_send(engine.channel,
+                           json_pack("{s:s,s:s,s:s}", "event", "rechecked", "id", id, "state", "paused"), NULL, 0);
         CHECK(until(id, SANDBOX_PAUSED));
         CHECK_INT(connect_to(id, "{}"), ==, 201);
 }

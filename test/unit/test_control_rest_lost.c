@@ -166,8 +166,8 @@ static void a_busy_one_is_waited_for(void)
         (void)json_object_set_new(entry, "state", json_string("running"));
         json_decref(engine_do("pause", engine.held));
         (void)channel_send(engine.channel,
-                           json_pack("{s:s,s:s,s:s,s:O}", "event", "settled", "id", id, "state", "paused", "checkpoint",
-                                     json_object_get(entry, "checkpoint")),
+                           json_pack("{s:s,s:s,s:s,s:O}", "event", "rechecked", "id", id, "state", "paused",
+                                     "checkpoint", json_object_get(entry, "checkpoint")),
                            NULL, 0);
         CHECK(run_until(client_is_done, &a));
         CHECK_INT(a.status, ==, 204);

@@ -134,7 +134,7 @@ static void chains_are_kept_short(void)
                 CHECK(take_snapshot(id, "{\"name\":\"again\"}", snapshot));
                 CHECK(until(id, SANDBOX_RUNNING));
         }
-        CHECK(strstr(engine.log, "flatten"));
+        CHECK(strstr(engine.log, "merge"));
         CHECK(run_until(engine_is_quiet, NULL) && run_until(is_short, id));
         CHECK(json_object_size(engine.layers) <= 2 * LAYERS_SEALED_MAX + 4);
         CHECK_INT(create_from(snapshot), ==, 201);
@@ -149,7 +149,7 @@ static void at_the_limit_a_copy_waits_for_the_merge(void)
         char id[SANDBOX_ID_MAX], snapshot[160];
 
         CHECK(create(BASE, id));
-        engine.fails = "flatten";
+        engine.fails = "merge";
         engine.fail_kind = "internal";
         engine.fail_message = "no";
         for (int i = 0; i < PLAN_LAYERS_MAX - 2; i++) {
@@ -182,7 +182,7 @@ static void a_chain_that_cannot_be_merged_is_not_in_the_way_of_others(void)
         char id[SANDBOX_ID_MAX], other[SANDBOX_ID_MAX], snapshot[160];
         const struct life *l;
 
-        engine.fails = "flatten"; /* until both are long */
+        engine.fails = "merge"; /* until both are long */
         engine.fail_kind = "internal";
         engine.fail_message = "no";
         CHECK(create(BASE, other));

@@ -2,9 +2,9 @@
 #include <errno.h>
 
 #include "base/err.h"
-#include "engine/criu.h"
-#include "engine/criu_log.h"
-#include "engine/criu_rpc.h"
+#include "engine/criu/criu.h"
+#include "engine/criu/criu_log.h"
+#include "engine/criu/criu_rpc.h"
 #include "tap.h"
 #include "wire/protobuf.h"
 

@@ -6,8 +6,8 @@
 
 #include "base/auto.h"
 #include "base/err.h"
-#include "engine/instance.h"
-#include "engine/still.h"
+#include "engine/host/instance.h"
+#include "engine/records/paused.h"
 #include "model/conf.h"
 #include "serve/datadir.h"
 #include "sys/fs.h"
@@ -92,27 +92,27 @@ static void an_engine_keeps_the_number_it_takes(void)
 /* It was at rest, began to wake, and is to be at rest again. */
 static void what_does_not_wake_is_at_rest_again(void)
 {
-        struct still s = {.checkpoint = CHECKPOINT}, back = {0};
+        struct paused s = {.checkpoint = CHECKPOINT}, back = {0};
         struct err err = {0};
 
         BEGIN;
-        CHECK_INT(still_write(disk, ID, &s, true, &err), ==, 0);
+        CHECK_INT(paused_write(disk, ID, &s, true, &err), ==, 0);
         full_disk_fill();
         s.checkpoint[0] = 0;
-        CHECK_INT(still_write(disk, ID, &s, true, &err), <, 0); /* what is there is not risked */
+        CHECK_INT(paused_write(disk, ID, &s, true, &err), <, 0); /* what is there is not risked */
         CHECK_INT(err.kind, ==, ERR_NO_SPACE);
-        CHECK_INT(still_read(disk, ID, &back, &err), ==, 0);
+        CHECK_INT(paused_read(disk, ID, &back, &err), ==, 0);
         CHECK_STR(back.checkpoint, CHECKPOINT);
-        CHECK_INT(still_remove(disk), ==, 0);
+        CHECK_INT(paused_remove(disk), ==, 0);
         full_disk_fill();
-        CHECK(still_read(disk, ID, &back, &err) < 0);
-        CHECK_INT(still_write(disk, ID, &s, true, &err), ==, 0);
-        CHECK_INT(still_read(disk, ID, &back, &err), ==, 0);
+        CHECK(paused_read(disk, ID, &back, &err) < 0);
+        CHECK_INT(paused_write(disk, ID, &s, true, &err), ==, 0);
+        CHECK_INT(paused_read(disk, ID, &back, &err), ==, 0);
         CHECK_STR(back.checkpoint, "");
-        CHECK_INT(still_remove(disk), ==, 0);
-        (void)unlinkat(disk, "still.was", 0);
+        CHECK_INT(paused_remove(disk), ==, 0);
+        (void)unlinkat(disk, "paused.old", 0);
         full_disk_fill();
-        CHECK_INT(still_write(disk, ID, &s, false, &err), <, 0);
+        CHECK_INT(paused_write(disk, ID, &s, false, &err), <, 0);
         CHECK_INT(err.kind, ==, ERR_NO_SPACE);
 }
 

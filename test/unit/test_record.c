@@ -1,4 +1,4 @@
-#include "engine/record.h"
+#include "engine/records/record.h"
 
 #include <fcntl.h>
 #include <tap.h>
@@ -48,7 +48,7 @@ static enum err_kind refusal(const char *text)
         struct err err = {0};
         struct record r;
 
-        if (sys_replace_at(scratch, "cell.json", text, strlen(text), 0600) < 0)
+        if (sys_replace_at(scratch, "running.json", text, strlen(text), 0600) < 0)
                 return ERR_INTERNAL;
         if (record_read(scratch, &r, &err) == 0) {
                 record_done(&r);
@@ -81,7 +81,7 @@ static void says_when_there_is_none(void)
         struct err err = {0};
         struct record r;
 
-        CHECK_INT(unlinkat(scratch, "cell.json", 0), ==, 0);
+        CHECK_INT(unlinkat(scratch, "running.json", 0), ==, 0);
         CHECK(record_read(scratch, &r, &err) < 0);
         CHECK_INT(err.kind, ==, ERR_NOT_FOUND);
 }

@@ -130,7 +130,7 @@ export function take(server) {
 
 const flatten = ({ mounts, fds, netns, links, ...plain }) => ({ ...plain, mountsHost: mounts.host, mountsEngine: mounts.engine })
 
-/** Network namespaces of ended sandboxes are kept for the next ones, up to a limit (src/engine/pool.c). */
+/** Network namespaces of ended sandboxes are kept for the next ones, up to a limit (src/engine/namespace/pool.c). */
 const idleNetworks = 144
 
 /** Connections between edge and control, and to the engine, are kept open for the next request. */
@@ -186,14 +186,14 @@ export const leakless = (server, body) => async (t) => {
 
 /** Processes of one sandbox, its first one first. */
 export function sandboxPids(server, id) {
-  const cell = JSON.parse(fs.readFileSync(server.file(`sandboxes/${id}/cell.json`), 'utf8'))
+  const cell = JSON.parse(fs.readFileSync(server.file(`sandboxes/${id}/running.json`), 'utf8'))
   return [cell.pid, ...descendants(cell.pid).map((p) => p.pid)]
 }
 
 /** A paused sandbox's files as the engine keeps them: {id, checkpoint, sealed}; null while it is not at rest. */
 export function stillOf(server, id) {
   try {
-    return JSON.parse(fs.readFileSync(server.file(`sandboxes/${id}/still.json`), 'utf8'))
+    return JSON.parse(fs.readFileSync(server.file(`sandboxes/${id}/paused.json`), 'utf8'))
   } catch {
     return null
   }

@@ -228,7 +228,7 @@ test('exec says why its command was lost: the sandbox was taken back, paused, ki
   good('snapshots', ['--delete', snapshot])
   const { child, ended, id: dying } = await running('bash', '-c', 'echo up; exec sleep 100')
   const said = sayings(child)
-  process.kill(JSON.parse(fs.readFileSync(server.file(`sandboxes/${dying}/cell.json`), 'utf8')).pid, 'SIGKILL')
+  process.kill(JSON.parse(fs.readFileSync(server.file(`sandboxes/${dying}/running.json`), 'utf8')).pid, 'SIGKILL')
   assert.deepEqual([(await ended)[0], said()], [1, `sandglass run: sandbox ${dying} was killed, which ended the command\n`])
 })
 

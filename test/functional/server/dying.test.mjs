@@ -27,7 +27,7 @@ async function large(server) {
   await sandbox.commands.run(`exec python3 -c "${program}"`, { background: true, timeoutMs: 0 })
   await until('it has its memory', () => sandbox.files.exists('up'), 60_000)
   const id = sandbox.sandboxId
-  return { id, first: JSON.parse(fs.readFileSync(server.file(`sandboxes/${id}/cell.json`), 'utf8')).pid }
+  return { id, first: JSON.parse(fs.readFileSync(server.file(`sandboxes/${id}/running.json`), 'utf8')).pid }
 }
 
 test('a sandbox that is killed while CRIU dumps it is gone for everybody who waits', async () => {

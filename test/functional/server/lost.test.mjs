@@ -172,7 +172,7 @@ test('what cannot be known to be at rest keeps its memory', withServer({ warm_mb
   const [one, other] = [await counting(), await counting()]
   for (const { sandbox } of [one, other]) await sandbox.pause()
   await held.server.stop()
-  const still = held.server.file(`sandboxes/${one.id}/still.json`)
+  const still = held.server.file(`sandboxes/${one.id}/paused.json`)
   const kept = fs.readFileSync(still)
   fs.writeFileSync(still, '')
   await held.again()
@@ -183,7 +183,7 @@ test('what cannot be known to be at rest keeps its memory', withServer({ warm_mb
   await Sandbox.kill(other.id) // after the flush and the drop that this takes, the other one's memory would be gone, too
   await until('dropped', () => namesIn(server, 'checkpoints').length < 2)
   assert.equal(namesIn(server, 'checkpoints').length, 1)
-  fs.writeFileSync(server.file(`lost/${one.id}/still.json`), kept)
+  fs.writeFileSync(server.file(`lost/${one.id}/paused.json`), kept)
   lost(server, 'restore', one.id)
   await one.ask(await Sandbox.connect(one.id))
 }))

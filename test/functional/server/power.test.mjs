@@ -148,7 +148,7 @@ cases('the engine dies before a resumed one moves, then the power is cut: never 
   await setGeneration(sandbox, 1)
   await pause(id)
   const { engine } = machine.server.roles()
-  const marker = processes().find((p) => p.parent === engine[0] && p.name === 'sg-marker')
+  const marker = processes().find((p) => p.parent === engine[0] && p.name === 'sg-resume-mark')
   process.kill(marker.pid, 'SIGSTOP')
   const under = post(id, 'connect', { timeout: 300 }).catch(() => null)
   await new Promise((done) => setTimeout(done, 100)) // whatever the engine has done of it by then, it cannot have finished
@@ -174,7 +174,7 @@ cases('resumed, ended by itself, and cut when its files could be gone: it does n
   const { sandboxId: id } = await create()
   await pause(id, false) // with memory, its checkpoint is dropped soon, and the store flushed for that
   await connect(id)
-  process.kill(inside(JSON.parse(fs.readFileSync(machine.server.file(`sandboxes/${id}/cell.json`), 'utf8')).pid).pid, 'SIGKILL')
+  process.kill(inside(JSON.parse(fs.readFileSync(machine.server.file(`sandboxes/${id}/running.json`), 'utf8')).pid).pid, 'SIGKILL')
   await until('it is gone', async () => (await find(id)).status === 404)
   flushDir('sandboxes')
   await cutAndBoot()

@@ -172,7 +172,7 @@ test('paused ones hold no process and no memory', leakless(async () => {
   await until('only the pool', () => cellProcesses(instanceName(server.data)).filter((p) => p.state !== 'Z').length <= before.processes)
   for (const { sandboxID } of made) {
     assert.ok(stillOf(server, sandboxID), 'at rest')
-    assert.ok(!fs.existsSync(server.file(`sandboxes/${sandboxID}/cell.json`)))
+    assert.ok(!fs.existsSync(server.file(`sandboxes/${sandboxID}/running.json`)))
   }
   for (const { sandboxID } of made) await killRaw(server, sandboxID)
 }))

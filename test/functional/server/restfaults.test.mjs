@@ -171,7 +171,7 @@ async function reboot(held) {
   for (const p of cellProcesses(instance)) process.kill(p.pid, 'SIGKILL')
   await until('no process left', () => cellProcesses(instance).filter((p) => p.state !== 'Z').length === 0)
   for (const name of fs.readdirSync(server.file('sandboxes'))) {
-    const cell = server.file(`sandboxes/${name}/cell.json`)
+    const cell = server.file(`sandboxes/${name}/running.json`)
     if (fs.existsSync(cell)) fs.writeFileSync(cell, fs.readFileSync(cell, 'utf8').replace(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}/, '00000000-0000-0000-0000-000000000000'))
   }
   await held.again()

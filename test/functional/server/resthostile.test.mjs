@@ -45,7 +45,7 @@ test('an init that became another program is not what others are woken with', wi
     'assert c.ptrace(13, 1, None, ctypes.cast(regs, ctypes.c_void_p)) == 0', 'c.ptrace(17, 1, None, None)',
     'while "sleep" not in os.readlink("/proc/1/exe"): time.sleep(0.01)', 'open("/tmp/done", "w").write("swapped")', 'time.sleep(1000)',
   ].join('\n'), { user: 'root' })
-  const cell = JSON.parse(fs.readFileSync(server.file(`sandboxes/${sandbox.sandboxId}/cell.json`)))
+  const cell = JSON.parse(fs.readFileSync(server.file(`sandboxes/${sandbox.sandboxId}/running.json`)))
   await sandbox.commands.run('setsid python3 /tmp/swap.py > /tmp/swap.log 2>&1 < /dev/null & sleep 1; cat /tmp/swap.log', { user: 'root' }).catch(() => {})
   assert.match(fs.readlinkSync(`/proc/${cell.pid}/exe`), /sleep/)
   await post(sandbox.sandboxId, 'pause')
@@ -93,7 +93,7 @@ test('nine hundred processes come back; more than can come back are not saved, a
 test('limits are as they were once it is back', withSandbox(async (sandbox) => {
   const id = sandbox.sandboxId
   const group = (name, file) => {
-    const { slot } = JSON.parse(fs.readFileSync(server.file(`sandboxes/${id}/cell.json`)))
+    const { slot } = JSON.parse(fs.readFileSync(server.file(`sandboxes/${id}/running.json`)))
     const { instance } = JSON.parse(fs.readFileSync(server.file('engine.json')))
     const places = [`/sys/fs/cgroup/${name}`, '/sys/fs/cgroup', '/sys/fs/cgroup/unified'].map((p) => `${p}/sandglass-${instance}/${slot}/`)
     const found = places.flatMap((p) => file.map((f) => p + f)).find((p) => fs.existsSync(p))

@@ -1,0 +1,444 @@
+#include "engine/guest/adopt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "engine/guest/deferred.h"
+#include "engine/guest/guest.h"
+#include "engine/records/lost_note.h"
+#include "engine/checkpoint/unlinked_files.h"
+#include "engine/guest/pause.h"
+#include "engine/saved_items.h"
+#include "engine/checkpoint/used_checkpoints.h"
+#include "engine/guest/guest_job.h"
+#include "sys/fs.h"
+
+int adopt_boot_id(int data_dir, char out[SYS_BOOT_ID_MAX])
+{
+        ssize_t n = sys_read_at(data_dir, "stall/boot_id", out, SYS_BOOT_ID_MAX);
+
+        return n > 0 ? 0 : sys_boot_id(out);
+}
+
+/* The pid may have been given to another process meanwhile: compare before and after taking hold of it. */
+static int find_process(const struct record *r, int proc_dir, const char *boot_id, int *ret_pidfd, struct err *err)
+{
+        AUTO_CLOSE int pidfd = -1;
+        uint64_t start = 0;
+        int x;
+
+        if (strcmp(r->boot_id, boot_id) != 0)
+                return err_set(err, ERR_NOT_FOUND, "the machine was started again since");
+        pidfd = sys_pidfd_open(r->pid);
+        x = pidfd < 0 ? pidfd : sys_start_time(proc_dir, r->pid, &start);
+        if (x == -ESRCH || x == -ENOENT || (x == 0 && (start != r->start_time || sys_pidfd_is_dead(pidfd))))
+                return err_set(err, ERR_NOT_FOUND, "process %d is gone", r->pid);
+        if (x < 0)
+                return err_sys(err, x, "look at process %d", r->pid);
+        *ret_pidfd = TAKE_FD(pidfd);
+        return 0;
+}
+
+int adopt_find(int dir, int proc_dir, const char *boot_id, struct record *ret, int *ret_pidfd, struct err *err)
+{
+        struct record r;
+        int e = record_read(dir, &r, err);
+
+        if (e < 0)
+                return e;
+        e = find_process(&r, proc_dir, boot_id, ret_pidfd, err);
+        if (e < 0) {
+                record_done(&r);
+                return e;
+        }
+        *ret = r;
+        return 0;
+}
+
+static int check_place(struct engine *e, const struct record *r, const char *id, struct err *err)
+{
+        uint32_t base;
+        int x = instance_uid_base(&e->instance, r->slot, &base, err);
+
+        if (x < 0)
+                return x;
+        if (strcmp(r->id, id) != 0 || base != r->uid_base)
+                return err_set(err, ERR_CONFLICT, "its record belongs elsewhere");
+        return 0;
+}
+
+/* ------------------------------------------------------------- one that lives */
+
+static int take_over(struct guest *s, struct record *r, int *pidfd, struct err *err)
+{
+        struct engine *e = s->engine;
+        AUTO_CLOSE int netns = sys_ns_open(e->proc_dir, r->pid, "net");
+        int x;
+
+        if (netns < 0 && (sys_pidfd_is_dead(*pidfd) || sys_is_ending(e->proc_dir, r->pid)))
+                return err_set(err, ERR_NOT_FOUND, "process %d is ending", r->pid);
+        if (netns < 0)
+                return err_sys(err, netns, "open network namespace");
+        if (s->record.slot != r->slot && !slots_mark_used(&e->pool.slots, r->slot))
+                return err_set(err, ERR_CONFLICT, "slot %u is another's", r->slot);
+        plan_net_done(&s->record.net);
+        s->record = *r;
+        *r = (struct record){0};
+        s->netns = TAKE_FD(netns);
+        x = guest_watch(s, TAKE_FD(*pidfd));
+        return x < 0 ? err_sys(err, x, "watch process") : 0;
+}
+
+static int find_and_take(struct guest *s, int dir, struct err *err)
+{
+        AUTO_CLOSE int pidfd = -1;
+        struct engine *e = s->engine;
+        struct record r;
+        int x = adopt_find(dir, e->proc_dir, e->boot_id, &r, &pidfd, err);
+
+        if (x < 0)
+                return x;
+        x = check_place(e, &r, s->record.id, err);
+        if (x == 0)
+                x = take_over(s, &r, &pidfd, err);
+        if (x < 0 && pidfd >= 0)
+                (void)sys_pidfd_kill(pidfd, SIGKILL); /* alive, but nobody could ever reach it */
+        record_done(&r);
+        return x;
+}
+
+/* ------------------------------------------------------------- what there is of it */
+
+/* CRIU was given more for itself (job_restore.c), and who lowers that again may have died before. */
+static void limit_again(struct guest *s)
+{
+        struct plan_limits raised = s->record.limits;
+        struct err err = {0};
+
+        if (!s->record.is_restored || !raised.memory_bytes)
+                return;
+        raised.memory_bytes = raised.pids = 0; /* whatever they are: these two are written */
+        if (cgroups_limit(&s->engine->cgroups, s->record.slot, &raised, &s->record.limits, &err) < 0)
+                log_error("limits.left", "sandbox=%s error=\"%s\"", s->record.id, err.msg);
+}
+
+static int runs_on(struct guest *s, struct err *err)
+{
+        struct engine *e = s->engine;
+        struct plan_net net = s->record.net;
+        int r;
+
+        if (s->record.is_stranger)
+                return err_set(err, ERR_CONFLICT, "its job process died before it knew who it is");
+        limit_again(s);
+        r = cgroups_freeze(&e->cgroups, s->record.slot, false); /* whoever froze it is gone */
+
+        if (r < 0 && r != -EOPNOTSUPP)
+                return err_sys(err, r, "thaw slot %u", s->record.slot);
+        if (e->firewall && !s->has_rules) { /* else they are loaded with everybody's */
+                s->record.net = (struct plan_net){0};
+                r = guest_set_net(s, &net, err);
+                if (r < 0)
+                        s->record.net = net;
+                if (r < 0)
+                        return r;
+        }
+        guest_go(s, GUEST_RUNNING);
+        e->alive++;
+        return 0;
+}
+
+/* That it was woken had reached the disk, but not that it is not paused any more: the power was cut. */
+static void give_up_memory(struct guest *s, int dir)
+{
+        struct err err = {0};
+
+        log_warn("sandbox.resumed_before",
+                 "sandbox=%s checkpoint=%s was woken when the machine went down, keeping its files only", s->record.id,
+                 s->paused.checkpoint);
+        s->paused.checkpoint[0] = '\0';
+        if (paused_write(dir, s->record.id, &s->paused, true, &err) < 0)
+                log_error("paused.stale", "sandbox=%s error=\"%s\"", s->record.id, err.msg);
+}
+
+/* It was to become a layer, and a crash came first: that never was. */
+static void finish_seal(struct guest *s, int dir)
+{
+        struct err err = {0};
+
+        if (!s->paused.sealed[0] ||
+            faccessat(s->engine->sealed_dir, s->paused.sealed, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
+            faccessat(dir, "u", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+                return;
+        s->paused.sealed[0] = '\0';
+        if (paused_write(dir, s->record.id, &s->paused, true, &err) < 0)
+                log_error("paused.stale", "sandbox=%s error=\"%s\"", s->record.id, err.msg);
+}
+
+/* It is paused on disk: with all that its paused.json says? */
+static void check_paused(struct guest *s, int dir)
+{
+        struct engine *e = s->engine;
+        enum checkpoint_use used_checkpoints =
+                e->used_checkpoints < 0 ? CHECKPOINT_UNUSED
+                                        : used_checkpoints_find(e->used_checkpoints, s->paused.checkpoint, e->boot_id);
+        struct err err = {0};
+
+        finish_seal(s, dir);
+        if (used_checkpoints == CHECKPOINT_USED_BEFORE)
+                give_up_memory(s, dir);
+        else if (used_checkpoints == CHECKPOINT_USED_NOW &&
+                 used_checkpoints_unmark(e->used_checkpoints, s->paused.checkpoint, &err) < 0)
+                log_error("used_checkpoints.stale", "sandbox=%s error=\"%s\"", s->record.id, err.msg);
+}
+
+/* It may be paused, and with its memory: to say so without would have that deleted.  Its processes, frozen if there are any, are
+ * ended with it. */
+static int is_unknown(struct guest *s, int dir, int r, const struct err *why, struct err *err)
+{
+        struct err none = {0};
+
+        log_error("paused.unreadable", "sandbox=%s error=\"%s\"", s->record.id, why->msg);
+        if (s->death.fd < 0)
+                (void)find_and_take(s, dir, &none);
+        *err = *why;
+        return r;
+}
+
+/* BUSY -> what the disk says: paused, or running, or (negative) nothing that could be kept. */
+static int settle(struct guest *s, struct err *err)
+{
+        struct engine *e = s->engine;
+        AUTO_CLOSE int dir = sys_open_dir(e->sandboxes_dir, s->record.id);
+        struct paused half = s->paused; /* what a job process was at */
+        struct err why = {0};
+        bool is_paused;
+        int r = 0, read;
+
+        if (dir == -ENOENT)
+                return err_set(err, ERR_NOT_FOUND, "its directory is gone");
+        if (dir < 0)
+                return err_sys(err, dir, "open");
+        s->paused = (struct paused){0};
+        read = paused_read(dir, s->record.id, &s->paused, &why);
+        is_paused = read == 0;
+        if (!is_paused && why.kind != ERR_NOT_FOUND)
+                return is_unknown(s, dir, read, &why, err);
+        if (is_paused && s->paused.boot_id[0] && strcmp(s->paused.boot_id, e->boot_id) != 0) {
+                (void)err_set(&why, ERR_NOT_FOUND, "it was being copied when the machine stopped");
+                is_paused = false;
+        }
+        if (is_paused)
+                check_paused(s, dir);
+        if (half.checkpoint[0] && !saved_items_has(e, half.checkpoint))
+                (void)saved_items_drop(e, e->checkpoints_dir, half.checkpoint);
+        (void)saved_items_drop(e, dir, JOB_COPY_DIR);
+        if (!is_paused)
+                (void)saved_items_drop(e, dir, UNLINKED_FILES_DIR);
+        (void)job_note_remove(dir);
+        if (s->death.fd < 0)
+                r = find_and_take(s, dir, err);
+        if (r < 0 && !is_paused)
+                return r;
+        if (!is_paused)
+                return runs_on(s, err);
+        guest_stop(s);
+        return 0;
+}
+
+/* Of one that is to be ended, if there are any: so that its end is waited for. */
+static void find_processes(struct guest *s)
+{
+        AUTO_CLOSE int dir = sys_open_dir(s->engine->sandboxes_dir, s->record.id);
+        struct err err = {0};
+
+        if (s->death.fd < 0 && dir >= 0 && find_and_take(s, dir, &err) < 0 && s->record.slot)
+                cgroups_kill(&s->engine->cgroups, s->record.slot);
+}
+
+/* Is this not the boot in which it ran?  Without a record that can be read it is not known to be. */
+static bool was_rebooted(const struct guest *s)
+{
+        AUTO_CLOSE int dir = sys_open_dir(s->engine->sandboxes_dir, s->record.id);
+        struct err err = {0};
+        struct record r;
+        bool is_this;
+
+        if (dir < 0 || record_read(dir, &r, &err) < 0)
+                return true;
+        is_this = strcmp(r.boot_id, s->engine->boot_id) == 0;
+        record_done(&r);
+        return !is_this;
+}
+
+static bool has_paused_file(const struct guest *s)
+{
+        AUTO_CLOSE int dir = sys_open_dir(s->engine->sandboxes_dir, s->record.id);
+
+        return dir >= 0 && faccessat(dir, PAUSED_FILE, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Nothing of it could be taken over.  ERR_NOT_FOUND, and only that: because it is known to be dead, or never began.
+ * Whatever else was in the way may pass, and then its files are all there is of it. */
+static void part_with(struct guest *s, const struct err *err)
+{
+        bool is_dead = err->kind == ERR_NOT_FOUND || s->record.is_stranger;
+        struct lost_note *n = is_dead ? NULL : calloc(1, sizeof(*n));
+
+        if (n) {
+                n->lost_ns = clock_real_ns();
+                (void)snprintf(n->was, sizeof(n->was), "%s", has_paused_file(s) ? "paused" : "running");
+                (void)snprintf(n->why, sizeof(n->why), "%.*s", (int)sizeof(n->why) - 1, err->msg);
+                s->lost = n;
+        }
+        if (n || s->death.loop) {
+                guest_tell(s, "exited");
+                guest_end(s); /* with what lives of it */
+                return;
+        }
+        s->was_rebooted = was_rebooted(s);
+        guest_exited(s);
+}
+
+static bool is_as_wished(const struct guest *s, enum adopt_wish wish)
+{
+        switch (wish) {
+        case ADOPT_NOTHING: break;
+        case ADOPT_RUNNING: return s->state == GUEST_RUNNING;
+        case ADOPT_PAUSED: return s->state != GUEST_RUNNING;
+        }
+        return false;
+}
+
+static void fail_interrupted(const struct guest *s, struct ask *a)
+{
+        struct err err = {0};
+
+        (void)err_set(&err, ERR_INTERRUPTED, "the process that worked on sandbox %s died: try again", s->record.id);
+        ask_fail(a, &err);
+}
+
+/* One answer, and then a fact only if that says something else: whoever asked goes by the last word. */
+static void tell(struct guest *s, struct ask *a, enum adopt_wish wish)
+{
+        if (is_as_wished(s, wish) && a && a->client) {
+                ask_ok(a, json_object(), -1);
+                return;
+        }
+        fail_interrupted(s, a);
+        guest_tell(s, "rechecked");
+}
+
+void adopt_recheck(struct guest *s, struct ask *a, enum adopt_wish wish)
+{
+        struct err err = {0};
+        int r;
+
+        if (s->is_doomed) {
+                fail_interrupted(s, a);
+                find_processes(s);
+                guest_end(s);
+                return;
+        }
+        if (s->is_dead) {
+                loop_del(&s->death);
+                close_fd(&s->death.fd);
+        }
+        r = settle(s, &err);
+        if (r < 0) {
+                log_warn("sandbox.lost", "sandbox=%s error=\"%s\"", s->record.id, err.msg);
+                fail_interrupted(s, a);
+                part_with(s, &err);
+                return;
+        }
+        log_info("sandbox.rechecked", "sandbox=%s state=%s", s->record.id,
+                 s->state == GUEST_RUNNING ? "running" : "paused");
+        tell(s, a, wish);
+        if (s->state == GUEST_RUNNING)
+                deferred_run(s);
+}
+
+/* ------------------------------------------------------------- all of them */
+
+/* Somebody works on it, or did when everything was killed. */
+static bool is_worked_on(struct guest *s, int dir)
+{
+        struct engine *e = s->engine;
+        AUTO_CLOSE int lock = job_lock(e->sandboxes_dir, s->record.id);
+        struct job_note note;
+        struct err err = {0};
+        bool is_of_this_boot;
+
+        if (job_note_read(dir, &note, &err) < 0)
+                return lock == -EWOULDBLOCK;
+        is_of_this_boot = strcmp(note.boot_id, e->boot_id) == 0;
+        if (is_of_this_boot && note.slot >= SLOT_FIRST && slots_mark_used(&e->pool.slots, note.slot)) {
+                s->record.slot = note.slot;
+                s->record.net = note.net;
+                note.net = (struct plan_net){0};
+        }
+        memcpy(s->paused.checkpoint, note.checkpoint, sizeof(note.checkpoint));
+        memcpy(s->paused.sealed, note.layer, sizeof(note.layer));
+        plan_net_done(&note.net);
+        return is_of_this_boot;
+}
+
+int adopt_one(struct engine *e, const char *id, struct err *err)
+{
+        AUTO_CLOSE int dir = sys_open_dir(e->sandboxes_dir, id);
+        struct guest *s;
+        int r;
+
+        if (dir < 0)
+                return err_sys(err, dir, "open");
+        r = guest_add(e, id, &s, err);
+        if (r < 0)
+                return r;
+        guest_go(s, GUEST_BUSY);
+        if (is_worked_on(s, dir))
+                return 0;
+        r = settle(s, err);
+        if (r < 0)
+                part_with(s, err);
+        return r;
+}
+
+void adopt_busy(struct engine *e)
+{
+        MAP_EACH (slot, &e->sandboxes) {
+                struct guest *s = slot->value;
+
+                if (s->state == GUEST_BUSY && !s->job)
+                        guest_job_recheck(s, NULL, ADOPT_NOTHING);
+        }
+}
+
+int adopt_all(struct engine *e, struct err *err)
+{
+        AUTO_DIR DIR *d = sys_list(e->sandboxes_dir);
+        struct dirent *entry;
+
+        if (!d)
+                return err_sys(err, -errno, "read sandboxes directory");
+        while ((entry = sys_list_next(d))) {
+                struct err why = {0};
+
+                if (entry->d_name[0] == '.')
+                        continue;
+                if (!sandbox_id_is_valid(str_of(entry->d_name)))
+                        log_warn("sandbox.foreign", "name=%.64s is none of ours, leaving it", entry->d_name);
+                else if (adopt_one(e, entry->d_name, &why) == 0)
+                        log_info("sandbox.adopted", "sandbox=%s", entry->d_name);
+                else
+                        log_info("sandbox.ended", "sandbox=%s reason=\"%s\"", entry->d_name, why.msg);
+        }
+        return 0;
+}

@@ -1,0 +1,353 @@
+#include "engine/guest/disk.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "engine/net/slots.h"
+#include "model/plan.h"
+
+#define FINISH_MS 3000
+
+struct disk_request {
+        struct list node;
+        struct disk *disk;
+        struct buf bytes; /* the order, until it is carried out */
+        int text;         /* a file with more of it; -1: none */
+        uint64_t number;
+        enum disk_what what;
+        const struct cell
+                *cell;      /* DISK_MAKE: borrowed, until it was sent; its owner is told or forgets us before it goes */
+        struct rootfs tree; /* what came of it so far */
+        void (*on_tree)(void *arg, struct rootfs *tree);
+        disk_on_done *on_done;
+        void *arg;
+};
+
+/* ------------------------------------------------------------- ends */
+
+static void close_tree(struct disk *d, struct rootfs *t)
+{
+        slots_close_later(d->slots, &t->mount, 1);
+        slots_close_later(d->slots, t->later, t->later_count);
+        t->later_count = 0;
+}
+
+static void discard(struct disk_request *q)
+{
+        if (!q)
+                return;
+        buf_done(&q->bytes);
+        close_fd(&q->text);
+        free(q);
+}
+
+static void finish(struct disk_request *q, const struct err *err)
+{
+        list_remove(&q->node);
+        close_tree(q->disk, &q->tree);
+        if (q->on_done)
+                q->on_done(q->arg, err);
+        discard(q);
+}
+
+void disk_forget(struct disk_request *q)
+{
+        if (!q)
+                return;
+        q->on_done = NULL;
+        q->on_tree = NULL;
+        q->cell = NULL;
+}
+
+static void take_fds(struct disk_request *q, bool has_tree, int *fds, size_t nfds)
+{
+        struct rootfs *t = &q->tree;
+
+        for (size_t i = 0; i < nfds; i++)
+                if (has_tree && i == 0)
+                        t->mount = TAKE_FD(fds[i]);
+                else if (t->later_count < sizeof(t->later) / sizeof(t->later[0]))
+                        t->later[t->later_count++] = TAKE_FD(fds[i]);
+        slots_close_later(q->disk->slots, fds, nfds); /* what there was no room for: nothing */
+        if (!has_tree || !q->on_tree)
+                return;
+        q->on_tree(q->arg, t);
+}
+
+static void on_word(struct helper *h, const void *p, size_t n, int *fds, size_t nfds)
+{
+        struct disk *d = CONTAINER_OF(h, struct disk, helper);
+        struct disk_request *q =
+                list_is_empty(&d->requests) ? NULL : LIST_ENTRY(d->requests.next, struct disk_request, node);
+        struct disk_word w;
+
+        if (n != sizeof(w) || (memcpy(&w, p, sizeof(w)), !q || w.number != q->number)) {
+                slots_close_later(d->slots, fds, nfds);
+                return;
+        }
+        if (nfds > 0)
+                take_fds(q, w.has_tree, fds, nfds);
+        if (w.is_over)
+                finish(q, &w.err);
+}
+
+/* ------------------------------------------------------------- orders */
+
+/* An origin is more than goes into a message.  Negative: there is no memory for it. */
+static int write_text(const json_t *what)
+{
+        AUTO_CLOSE int fd = memfd_create("origin", MFD_CLOEXEC);
+        AUTO_FREE char *text = json_dumps(what, JSON_COMPACT);
+        size_t n = text ? strlen(text) : 0;
+
+        return fd >= 0 && text && write(fd, text, n) == (ssize_t)n ? TAKE_FD(fd) : -ENOMEM;
+}
+
+static int send_order(struct disk *d, struct disk_request *q)
+{
+        const struct cell *c = q->cell;
+        int fds[DISK_FDS + 1];
+        size_t n = 0;
+
+        if (c) {
+                fds[DISK_USERNS] = c->fd[CELL_USERNS];
+                fds[DISK_PROC] = c->fd[CELL_PROC];
+                fds[DISK_SYS] = c->fd[CELL_SYS];
+                fds[DISK_DEV] = c->fd[CELL_DEV];
+                n = DISK_FDS;
+        }
+        if (q->text >= 0)
+                fds[n++] = q->text;
+        return helper_send(&d->helper, buf_at(&q->bytes), q->bytes.len, fds, n);
+}
+
+/* Takes text.  NULL: there is no memory for it. */
+static struct disk_request *create(struct disk *d, struct disk_order *o, const struct plan_create *plan, char *text)
+{
+        struct disk_request *q = calloc(1, sizeof(*q));
+        int r = q ? 0 : -ENOMEM;
+
+        if (q) {
+                o->number = q->number = ++d->last;
+                q->disk = d;
+                q->what = o->what;
+                q->text = -1;
+                rootfs_init(&q->tree);
+                buf_init(&q->bytes, sizeof(*o) + DISK_TEXT_MAX);
+                r = buf_add(&q->bytes, o, sizeof(*o));
+        }
+        for (size_t i = 0; plan && i < plan->layer_count && r == 0; i++)
+                r = buf_add(&q->bytes, plan->layers[i], strlen(plan->layers[i]) + 1);
+        if (r == 0 && text)
+                r = buf_add(&q->bytes, text, strlen(text));
+        free(text);
+        if (r == 0)
+                return q;
+        discard(q);
+        return NULL;
+}
+
+/* One that is dead is being replaced, and hears all of it then. */
+static struct disk_request *begin(struct disk *d, struct disk_request *q)
+{
+        int r = q ? send_order(d, q) : -ENOMEM;
+
+        if (r == 0 || r == -EPIPE) {
+                list_push_back(&d->requests, &q->node);
+                return q;
+        }
+        discard(q);
+        return NULL;
+}
+
+static struct disk_request *prepare(struct disk *d, struct disk_order *o, const char *name, disk_on_done *on_done,
+                                    void *arg)
+{
+        struct disk_request *q;
+
+        memcpy(o->id, name, strlen(name) + 1);
+        q = create(d, o, NULL, NULL);
+        if (q) {
+                q->on_done = on_done;
+                q->arg = arg;
+        }
+        return q;
+}
+
+static struct disk_request *ask(struct disk *d, enum disk_what what, const char *id, disk_on_done *on_done, void *arg)
+{
+        struct disk_order o = {.what = what};
+
+        return begin(d, prepare(d, &o, id, on_done, arg));
+}
+
+struct disk_request *disk_make(struct disk *d, const struct disk_make *m, disk_on_done *on_done, void *arg)
+{
+        struct disk_order o = {.what = DISK_MAKE,
+                               .uid_base = m->cell->uid_base,
+                               .is_paused = m->is_paused,
+                               .is_upper_kept = m->plan->is_upper_kept,
+                               .paused = m->paused,
+                               .layer_count = (uint32_t)m->plan->layer_count,
+                               .has_text = m->plan->origin != NULL};
+        char *text = record_encode(m->record);
+        struct disk_request *q;
+
+        if (!text)
+                return NULL;
+        memcpy(o.id, m->id, strlen(m->id) + 1);
+        q = create(d, &o, m->plan, text);
+        if (q) {
+                q->cell = m->cell;
+                q->on_tree = m->on_tree;
+                q->on_done = on_done;
+                q->arg = arg;
+                if (m->plan->origin && (q->text = write_text(m->plan->origin)) < 0) {
+                        discard(q);
+                        return NULL;
+                }
+        }
+        return begin(d, q);
+}
+
+struct disk_request *disk_save(struct disk *d, const struct record *r, disk_on_done *on_done, void *arg)
+{
+        struct disk_order o = {.what = DISK_SAVE};
+        char *text = record_encode(r);
+        struct disk_request *q;
+
+        if (!text)
+                return NULL;
+        memcpy(o.id, r->id, sizeof(r->id));
+        q = create(d, &o, NULL, text);
+        if (q) {
+                q->on_done = on_done;
+                q->arg = arg;
+        }
+        return begin(d, q);
+}
+
+struct disk_request *disk_note_running(struct disk *d, const char *id, disk_on_done *on_done, void *arg)
+{
+        return ask(d, DISK_NOTE_RUNNING, id, on_done, arg);
+}
+
+struct disk_request *disk_note_paused(struct disk *d, const char *id, disk_on_done *on_done, void *arg)
+{
+        return ask(d, DISK_NOTE_PAUSED, id, on_done, arg);
+}
+
+struct disk_request *disk_throw(struct disk *d, enum disk_place place, const char *name, disk_on_done *on_done,
+                                void *arg)
+{
+        struct disk_order o = {.what = DISK_THROW, .place = place};
+
+        return begin(d, prepare(d, &o, name, on_done, arg));
+}
+
+struct disk_request *disk_lose(struct disk *d, enum disk_place place, const char *name, const struct lost_note *note,
+                               disk_on_done *on_done, void *arg)
+{
+        struct disk_order o = {.what = DISK_LOSE, .place = place, .note = *note};
+
+        return begin(d, prepare(d, &o, name, on_done, arg));
+}
+
+struct disk_request *disk_tidy_lost(struct disk *d, unsigned days, disk_on_done *on_done, void *arg)
+{
+        struct disk_order o = {.what = DISK_TIDY_LOST, .days = days};
+
+        return begin(d, prepare(d, &o, "", on_done, arg));
+}
+
+struct disk_request *disk_origin(struct disk *d, enum disk_place place, const char *name, const json_t *changes,
+                                 disk_on_done *on_done, void *arg)
+{
+        struct disk_order o = {.what = DISK_ORIGIN, .place = place, .has_text = true};
+        struct disk_request *q = prepare(d, &o, name, on_done, arg);
+
+        if (q && (q->text = write_text(changes)) < 0) {
+                discard(q);
+                return NULL;
+        }
+        return begin(d, q);
+}
+
+struct disk_request *disk_sync(struct disk *d, disk_on_done *on_done, void *arg)
+{
+        return ask(d, DISK_SYNC, "", on_done, arg);
+}
+
+/* ------------------------------------------------------------- the process */
+
+/* Where it was interrupted nobody knows, and mounts that were moved cannot be moved again. */
+static void on_gone(struct helper *h)
+{
+        struct disk *d = CONTAINER_OF(h, struct disk, helper);
+        struct disk_request *first;
+        struct err err = {0};
+
+        if (list_is_empty(&d->requests))
+                return;
+        first = LIST_ENTRY(d->requests.next, struct disk_request, node);
+        if (first->what != DISK_MAKE)
+                return;
+        (void)err_set(&err, ERR_INTERRUPTED, "the process that was at it died: try again");
+        finish(first, &err);
+}
+
+/* One that nobody waits for any more has no cell: what it began is removed by what comes after it. */
+static bool is_needed(const struct disk_request *q)
+{
+        return q->what != DISK_MAKE || q->cell;
+}
+
+static int start_helper(struct helper *h, struct err *err)
+{
+        struct disk *d = CONTAINER_OF(h, struct disk, helper);
+        const int keep[] = {d->dirs.sandboxes, d->dirs.layers, d->dirs.sealed, d->dirs.checkpoints,
+                            d->dirs.trash,     d->dirs.lost,   d->dirs.ahead};
+        const struct err none = {0};
+        int sock = -1, r;
+        pid_t pid = helper_fork("sg-disk", keep, sizeof(keep) / sizeof(keep[0]), &sock);
+
+        if (pid < 0)
+                return err_sys(err, pid, "fork disk helper");
+        if (pid == 0)
+                disk_serve(&d->dirs, sock);
+        r = helper_start(h, d->loop, sock);
+        LIST_EACH (node, &d->requests) {
+                struct disk_request *q = LIST_ENTRY(node, struct disk_request, node);
+
+                if (r == 0 && !is_needed(q))
+                        finish(q, &none);
+                else if (r == 0)
+                        r = send_order(d, q);
+        }
+        if (r < 0)
+                helper_stop(h);
+        return r < 0 ? err_sys(err, r, "start disk helper") : 0;
+}
+
+int disk_open(struct disk *d, struct loop *l, const struct disk_dirs *dirs, struct slots *slots, struct err *err)
+{
+        d->loop = l;
+        d->dirs = *dirs;
+        d->slots = slots;
+        d->helper.name = "disk";
+        d->helper.on_message = on_word;
+        d->helper.on_gone = on_gone;
+        d->helper.again = start_helper;
+        return start_helper(&d->helper, err);
+}
+
+void disk_close(struct disk *d)
+{
+        helper_finish(&d->helper, FINISH_MS);
+}

@@ -1,0 +1,121 @@
+/* disk.h - the engine's helper for files: what the engine's loop asks of a disk, done where a disk that stalls hurts nobody
+ * else.
+ *
+ * Requests are carried out one after the other, in the order they were made, and so are their ends told.  Whoever needs no
+ * disk does not come here, and does not wait.  A helper that died is started again and gets what was not done: all of it
+ * may be done twice, but for disk_make(), which then fails. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "engine/namespace/cell.h"
+#include "engine/host/helper.h"
+#include "engine/records/lost_note.h"
+#include "engine/records/record.h"
+#include "engine/storage/rootfs.h"
+#include "engine/records/paused.h"
+
+struct disk;
+
+enum disk_place { DISK_SANDBOXES, DISK_CHECKPOINTS, DISK_SEALED, DISK_LOST };
+
+struct disk_request; /* the disk's own, until its end was told */
+
+/* err: ERR_NONE, or why it failed. */
+typedef void disk_on_done(void *arg, const struct err *err);
+
+struct disk_dirs { /* borrowed */
+        int sandboxes, layers, sealed, checkpoints, trash, lost;
+        int ahead; /* directories for the next sandboxes: to make one costs the file system more than all the rest */
+};
+
+struct disk {
+        struct loop *loop;
+        struct disk_dirs dirs;
+        struct slots *slots; /* whose slot cleaner closes mounts; borrowed */
+        struct helper helper;
+        struct list requests; /* in order; the first is the one the helper is at */
+        uint64_t last;
+};
+
+int disk_open(struct disk *d, struct loop *l, const struct disk_dirs *dirs, struct slots *slots, struct err *err);
+void disk_close(struct disk *d); /* what is under way is finished, if that takes no more than a moment */
+
+/* All of these take copies.  on_done may be NULL; it is called from the loop, once, unless disk_forget() comes first.  NULL
+ * is returned without memory or room: nothing was begun, and nobody is told. */
+
+struct disk_make {
+        const char *id;
+        const struct plan_create *plan; /* its layers */
+        const struct cell *cell;
+        const struct record *record; /* to be written when it can be started, after plan->origin */
+        bool is_paused;              /* its directory is there, and says that it is paused */
+        struct paused paused;        /* then: with what; its memory is given up */
+        /* Its tree is there, to be sent to envd: *tree's fds are the callee's.  The record is written after that. */
+        void (*on_tree)(void *arg, struct rootfs *tree);
+};
+struct disk_request *disk_make(struct disk *d, const struct disk_make *m, disk_on_done *on_done, void *arg);
+struct disk_request *disk_save(struct disk *d, const struct record *r, disk_on_done *on_done,
+                               void *arg); /* running.json */
+struct disk_request *disk_note_running(struct disk *d, const char *id, disk_on_done *on_done,
+                                       void *arg); /* paused.json away */
+struct disk_request *disk_note_paused(struct disk *d, const char *id, disk_on_done *on_done,
+                                      void *arg); /* running.json away */
+/* To the trash; it need not be there, unless it is lost (ERR_NOT_FOUND).  ERR_NO_SPACE: trash_left() tries again. */
+struct disk_request *disk_throw(struct disk *d, enum disk_place place, const char *name, disk_on_done *on_done,
+                                void *arg);
+/* To lost/ (lost_note.h); it need not be there. */
+struct disk_request *disk_lose(struct disk *d, enum disk_place place, const char *name, const struct lost_note *note,
+                               disk_on_done *on_done, void *arg);
+struct disk_request *disk_tidy_lost(struct disk *d, unsigned days, disk_on_done *on_done, void *arg);
+/* What is noted as its origin (origin.h) changes in these members. */
+struct disk_request *disk_origin(struct disk *d, enum disk_place place, const char *name, const json_t *changes,
+                                 disk_on_done *on_done, void *arg);
+struct disk_request *disk_sync(struct disk *d, disk_on_done *on_done, void *arg); /* all before it is done */
+
+void disk_forget(struct disk_request *q); /* it goes on, and nobody is told; NULL is fine */
+
+/* ------------------------------------------------------------- between engine and helper */
+
+#define DISK_TEXT_MAX (96u << 10)
+
+enum disk_what {
+        DISK_MAKE,
+        DISK_SAVE,
+        DISK_NOTE_RUNNING,
+        DISK_NOTE_PAUSED,
+        DISK_THROW,
+        DISK_LOSE,
+        DISK_TIDY_LOST,
+        DISK_ORIGIN,
+        DISK_SYNC,
+};
+
+struct disk_order { /* engine -> helper; after it layer_count names, each with its NUL, and the record's text */
+        uint64_t number;
+        enum disk_what what;
+        enum disk_place place;
+        char id[SEALED_ID_MAX]; /* of the sandbox, the checkpoint or the layer */
+        uint32_t uid_base;
+        bool is_paused, is_upper_kept;
+        struct paused paused;
+        uint32_t layer_count;
+        struct lost_note note;
+        unsigned days;
+        bool has_text; /* the last fd is a file with an origin in it, or changes of one */
+};
+_Static_assert(SEALED_ID_MAX >= SANDBOX_ID_MAX && SEALED_ID_MAX >= CHECKPOINT_ID_MAX, "an id fits");
+
+enum disk_fd { DISK_USERNS, DISK_PROC, DISK_SYS, DISK_DEV, DISK_FDS }; /* with DISK_MAKE, before that of the text */
+
+struct disk_word { /* helper -> engine */
+        uint64_t number;
+        bool is_over;
+        bool has_tree; /* the first fd is the tree's mount; others are mounts to be closed when nobody waits */
+        struct err err;
+};
+_Static_assert(sizeof(struct disk_word) <= HELPER_MESSAGE_MAX, "fits into one message");
+
+_Noreturn void disk_serve(const struct disk_dirs *dirs, int sock);

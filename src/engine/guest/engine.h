@@ -1,0 +1,56 @@
+/* engine.h - what the parts of the engine's main process share. */
+#pragma once
+#include "base/map.h"
+#include "engine/host/cgroups.h"
+#include "engine/criu/criu_find.h"
+#include "engine/guest/disk.h"
+#include "engine/checkpoint/recent_checkpoints.h"
+#include "engine/net/firewall.h"
+#include "engine/storage/layer_merger.h"
+#include "engine/host/helper.h"
+#include "engine/host/instance.h"
+#include "engine/namespace/pool.h"
+#include "engine/records/record.h"
+#include "engine/guest/trash.h"
+#include "engine/jobs/job_queue.h"
+#include "io/listener.h"
+#include "io/loop.h"
+#include "model/conf.h"
+#include "sys/proc.h"
+
+struct engine {
+        const struct conf *conf;
+        struct loop *loop;
+        struct io supervisor; /* its pidfd */
+        int data_dir, sandboxes_dir, trash_dir, ahead_dir, layers_dir, proc_dir, host_netns, envd_binary;
+        int used_checkpoints; /* used_checkpoints.h */
+        uint64_t mark_turn;   /* of the next mark */
+        int checkpoints_dir, sealed_dir, envd_dir, lost_dir;
+        struct timer lost_timer; /* lost.h */
+        char envd_hash[RECORD_HASH_MAX];
+        struct criu_place criu;
+        char checkpoints_why[240]; /* "": sandboxes can be paused with their memory; else why not */
+        char boot_id[SYS_BOOT_ID_MAX];
+        struct instance instance;
+        struct cgroups cgroups;
+        struct firewall *firewall; /* NULL: this host has none, sandboxes have loopback only */
+        char firewall_why[200];    /* then: why */
+        struct io table_events;    /* firewall_watch.h */
+        struct plan_limits default_limits;
+        struct pool pool;
+        struct disk disk;
+        struct helper trash_remover;
+        struct trash trash;
+        struct helper resume_marker; /* resume_marker.h */
+        struct layer_merger layer_merger;
+        struct job_queue job_queue;
+        struct recent_checkpoints recent;
+        struct io pressure; /* the machine's memory; warm.h */
+        uint64_t warm_bytes;
+        unsigned warm_count;
+        struct list warm;     /* struct guest, least recently used first */
+        struct map sandboxes; /* id -> struct guest */
+        unsigned alive;       /* running ones */
+        struct listener engine_listener, dial_listener;
+        struct list controls, edges; /* struct client */
+};

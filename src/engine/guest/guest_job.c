@@ -1,0 +1,157 @@
+#include "engine/guest/guest_job.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "engine/guest/adopt.h"
+#include "engine/net/slot_cleaner.h"
+#include "sys/proc.h"
+
+static void free_memory(struct task *t)
+{
+        free(CONTAINER_OF(t, struct guest_job, free_task));
+}
+
+static void guest_job_free(struct guest_job *w)
+{
+        plan_done(&w->plan);
+        w->free_task.run = free_memory;
+        loop_post(w->guest->engine->loop, &w->free_task);
+}
+
+static void read_error(const json_t *answer, struct err *err)
+{
+        const json_t *e = json_object_get(answer, "error");
+        const char *msg = json_string_value(json_object_get(e, "message"));
+
+        if (!answer)
+                (void)err_set(err, ERR_INTERNAL, "its job process died");
+        else if (e)
+                (void)err_set(err, err_kind_from_name(json_string_value(json_object_get(e, "kind"))), "%s",
+                              msg ? msg : "no reason was given");
+}
+
+/* Its end and its job process's last word arrive in any order; the end counts. */
+static void notice_death(struct guest *s)
+{
+        bool is_worked_on = s->state == GUEST_PAUSING || s->state == GUEST_COPYING || s->state == GUEST_RESUMING ||
+                            s->state == GUEST_BUSY;
+
+        if (is_worked_on && s->death.loop && sys_pidfd_is_dead(s->death.fd)) {
+                loop_del(&s->death);
+                s->is_dead = true;
+        }
+}
+
+static void on_done(struct queued_job *j, const json_t *answer, int *fds, size_t nfds)
+{
+        struct guest_job *w = CONTAINER_OF(j, struct guest_job, queued);
+        struct guest *s = w->guest;
+        struct err err = {0};
+
+        read_error(answer, &err);
+        s->job = NULL;
+        trash_remover_call(&s->engine->trash_remover); /* job processes throw things away, too */
+        notice_death(s);
+        w->on_done(w, answer, &err, fds, nfds);
+        guest_job_free(w);
+}
+
+struct guest_job *guest_job_create(struct guest *s, json_t *what, struct ask *a)
+{
+        struct guest_job *w = what ? calloc(1, sizeof(*w)) : NULL;
+
+        if (!w) {
+                json_decref(what);
+                return NULL;
+        }
+        *w = (struct guest_job){.guest = s, .ask = a, .began_us = clock_mono_us()};
+        w->queued = (struct queued_job){.what = what, .on_done = on_done};
+        return w;
+}
+
+void guest_job_discard(struct guest_job *w)
+{
+        json_decref(w->queued.what);
+        guest_job_free(w);
+}
+
+int guest_job_start(struct guest_job *w, const struct job_note *note, struct err *err)
+{
+        struct guest *s = w->guest;
+        struct job_note here = *note; /* borrows its rules */
+
+        memcpy(here.boot_id, s->engine->boot_id, sizeof(here.boot_id));
+        if (json_object_set_new(w->queued.what, "id", json_string(s->record.id)) < 0 ||
+            json_object_set_new(w->queued.what, "note", job_note_encode(&here)) < 0) {
+                guest_job_discard(w);
+                return err_sys(err, -ENOMEM, "work on sandbox %s", s->record.id);
+        }
+        s->job = w;
+        job_queue_run(&s->engine->job_queue, &w->queued);
+        return 0;
+}
+
+bool guest_job_give_up(struct guest *s)
+{
+        struct guest_job *w = s->job;
+        struct err err = {0};
+
+        if (!job_queue_cancel(&w->queued))
+                return false;
+        s->job = NULL;
+        (void)err_set(&err, ERR_CONFLICT, "sandbox %s was killed", s->record.id);
+        ask_fail(TAKE_PTR(w->ask), &err);
+        guest_job_free(w);
+        return true;
+}
+
+void guest_job_fail(struct guest_job *w, const struct err *err)
+{
+        struct err why = *err;
+
+        if (w->guest->is_dead) /* whatever else went wrong */
+                why.kind = ERR_GONE;
+        ask_fail(TAKE_PTR(w->ask), &why);
+}
+
+bool guest_job_is_making(const struct engine *e, const char *name)
+{
+        MAP_EACH (slot, &e->sandboxes) {
+                const struct guest *s = slot->value;
+                const struct paused *makes = s->state == GUEST_BUSY ? &s->paused : s->job ? &s->job->paused : NULL;
+
+                if (makes && (strcmp(makes->checkpoint, name) == 0 || strcmp(makes->sealed, name) == 0))
+                        return true;
+        }
+        return false;
+}
+
+/* ------------------------------------------------------------- after a job process that is not ours to hear */
+
+static void on_rechecked(struct guest_job *w, const json_t *answer, const struct err *err, int *fds, size_t nfds)
+{
+        (void)answer, (void)err, (void)fds, (void)nfds;
+        adopt_recheck(w->guest, TAKE_PTR(w->ask), w->wish);
+}
+
+void guest_job_recheck(struct guest *s, struct ask *a, enum adopt_wish wish)
+{
+        struct guest_job *w = guest_job_create(s, json_pack("{s:s,s:s}", "op", "recheck", "id", s->record.id), a);
+
+        if (!w) {
+                log_error("sandbox.stuck", "sandbox=%s error=\"out of memory\", until the engine starts again",
+                          s->record.id);
+                ask_fail(a, &(struct err){.kind = ERR_INTERNAL, .msg = "out of memory"});
+                return;
+        }
+        w->queued.only_waits = true;
+        w->on_done = on_rechecked;
+        w->wish = wish;
+        s->job = w;
+        job_queue_run(&s->engine->job_queue, &w->queued);
+}

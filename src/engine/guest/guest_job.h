@@ -1,0 +1,36 @@
+/* guest_job.h - a job of the job queue about one guest: its lock, its note on disk, who asked for it, and how it ended. */
+#pragma once
+#include "engine/guest/adopt.h"
+#include "engine/guest/guest.h"
+#include "engine/jobs/job_queue.h"
+#include "engine/records/job_note.h"
+
+struct guest_job {
+        struct queued_job queued;
+        struct guest *guest;
+        struct ask *ask; /* owned until answered */
+        uint64_t began_us;
+        /* err: ERR_NONE or why it failed.  answer NULL: its job process died.  fds are the callee's.  w is no longer the guest's
+         * work, and is freed after this. */
+        void (*on_done)(struct guest_job *w, const json_t *answer, const struct err *err, int *fds, size_t nfds);
+        struct plan_create plan; /* owned; of a sandbox that wakes */
+        struct paused paused;    /* what is to be paused */
+        bool is_durable;
+        enum adopt_wish wish; /* of guest_job_recheck() */
+        struct task free_task;
+};
+
+/* New, with `what` (used up, also on failure) for the job process; begun by guest_job_start(). */
+struct guest_job *guest_job_create(struct guest *s, json_t *what, struct ask *a);
+/* Off, with what its job process notes first.  On failure the work is freed, its ask is still the caller's. */
+int guest_job_start(struct guest_job *w, const struct job_note *note, struct err *err);
+void guest_job_discard(struct guest_job *w); /* one that was not started; its ask is still the caller's */
+/* If the job process did not begin yet: true, and who asked is told.  Only for those about to be ended. */
+bool guest_job_give_up(struct guest *s);
+/* Why a job process could not do it, for who asked: to him "not found" is that the sandbox is gone, not what a job process missed. */
+void guest_job_fail(struct guest_job *w, const struct err *err);
+bool guest_job_is_making(const struct engine *e,
+                         const char *name); /* a checkpoint or a layer: some job process may be at it */
+/* BUSY: when no job process is at it any more, see what there is.  a (may be NULL) is answered then: all is well if the sandbox
+ * is what its job process, which died, was to make of it. */
+void guest_job_recheck(struct guest *s, struct ask *a, enum adopt_wish wish);

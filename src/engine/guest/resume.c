@@ -1,0 +1,290 @@
+#include "engine/guest/resume.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "engine/guest/pause.h"
+#include "engine/guest/warm.h"
+#include "engine/guest/guest_job.h"
+#include "sys/fs.h"
+
+/* ------------------------------------------------------------- how it ends */
+
+/* silent: borrowed; why its envd did not answer, NULL: it did. */
+static void is_running(struct guest *s, struct ask *a, uint64_t began_us, const char *from, json_t *envd_silent)
+{
+        uint64_t us = clock_mono_us() - began_us;
+        bool is_orphan = !a->client;
+
+        guest_go(s, GUEST_RUNNING);
+        s->engine->alive++;
+        s->paused = (struct paused){0};
+        s->was_paused = false;
+        ask_ok(a,
+               json_pack("{s:i,s:I,s:s,s:O*}", "pid", (int)s->record.pid, "create_us", (json_int_t)us, "from", from,
+                         "envd_silent", envd_silent),
+               -1);
+        log_info("sandbox.resumed", "sandbox=%s slot=%u pid=%d from=%s create_us=%llu%s", s->record.id, s->record.slot,
+                 s->record.pid, from, (unsigned long long)us, envd_silent ? " envd_silent=1" : "");
+        if (is_orphan)
+                guest_tell(s, "rechecked");
+}
+
+/* Its record is what the job process wrote: process, envd. */
+static int take_over(struct guest *s, int *fds, size_t nfds, struct err *err)
+{
+        AUTO_CLOSE int dir = sys_open_dir(s->engine->sandboxes_dir, s->record.id);
+        struct record r;
+        int x;
+
+        if (nfds != JOB_ANSWER_FDS_MAX)
+                return err_set(err, ERR_INTERNAL, "its job process kept what it should hand over");
+        x = dir < 0 ? err_sys(err, dir, "open directory of sandbox %s", s->record.id) : record_read(dir, &r, err);
+        if (x < 0)
+                return x;
+        record_done(&s->record);
+        s->record = r;
+        s->netns = TAKE_FD(fds[1]);
+        x = guest_watch(s, TAKE_FD(fds[0]));
+        if (x < 0)
+                close_fd(&s->death.fd);
+        return x < 0 ? err_sys(err, x, "watch process") : 0;
+}
+
+/* As its job process left it: with its memory, unless its processes ran already. */
+static bool has_lost_memory(struct guest *s)
+{
+        AUTO_CLOSE int dir = sys_open_dir(s->engine->sandboxes_dir, s->record.id);
+        struct err err = {0};
+        struct paused now;
+
+        if (!s->paused.checkpoint[0] || dir < 0 || paused_read(dir, s->record.id, &now, &err) < 0 || now.checkpoint[0])
+                return false;
+        s->paused = now;
+        return true;
+}
+
+static void failed(struct guest_job *w, const struct err *err)
+{
+        struct guest *s = w->guest;
+        bool is_orphan = w->ask && !w->ask->client;
+
+        log_warn("sandbox.failed", "sandbox=%s error=\"%s\"", s->record.id, err->msg);
+        guest_answer_at_end(s, TAKE_PTR(w->ask), err);
+        if (!s->was_paused || s->is_doomed) {
+                if (is_orphan && !s->is_doomed)
+                        guest_tell(s, "exited");
+                guest_end(s);
+                return;
+        }
+        s->is_news = has_lost_memory(s) || is_orphan;
+        guest_stop(s);
+}
+
+/* Its job process died half way: what it restored is to be ended, unless it is the same sandbox as before and written down as
+ * running.  Where the disk cannot tell, nothing is ended. */
+static bool is_half_restored(const struct guest *s)
+{
+        AUTO_CLOSE int dir = sys_open_dir(s->engine->sandboxes_dir, s->record.id);
+        struct err err = {0};
+        struct paused paused;
+        struct record r;
+        bool is_it;
+
+        if (dir < 0)
+                return false;
+        if (paused_read(dir, s->record.id, &paused, &err) == 0)
+                return true;
+        if (err.kind != ERR_NOT_FOUND)
+                return false;
+        if (record_read(dir, &r, &err) < 0)
+                return err.kind == ERR_NOT_FOUND;
+        is_it = r.is_stranger;
+        record_done(&r);
+        return is_it;
+}
+
+/* It may be anything between paused and running: the disk knows. */
+static void see_what_there_is(struct guest_job *w)
+{
+        guest_go(w->guest, GUEST_BUSY);
+        guest_job_recheck(w->guest, TAKE_PTR(w->ask), ADOPT_RUNNING);
+}
+
+static void on_woken(struct guest_job *w, const json_t *answer, const struct err *why, int *fds, size_t nfds)
+{
+        struct guest *s = w->guest;
+        struct err err = *why;
+
+        if (!answer) {
+                if (is_half_restored(s))
+                        cgroups_kill(&s->engine->cgroups, s->record.slot);
+                see_what_there_is(w);
+        } else if (err.kind != ERR_NONE) {
+                failed(w, &err);
+        } else if (take_over(s, fds, nfds, &err) < 0) {
+                log_warn("sandbox.left", "sandbox=%s error=\"%s\", looking again", s->record.id, err.msg);
+                see_what_there_is(w);
+        } else if (s->is_doomed) {
+                (void)err_set(&err, ERR_CONFLICT, "sandbox %s was killed while it was being made", s->record.id);
+                failed(w, &err);
+        } else
+                is_running(s, TAKE_PTR(w->ask), w->began_us, "checkpoint", json_object_get(answer, "envd_silent"));
+        while (nfds > 0)
+                close_fd(&fds[--nfds]);
+}
+
+/* ------------------------------------------------------------- how it begins */
+
+bool resume_can_thaw(const struct guest *s, const struct plan_create *plan)
+{
+        return plan->is_upper_kept && strcmp(plan->checkpoint, s->paused.checkpoint) == 0;
+}
+
+static int tell_resume_marker(struct guest *s, enum resume_marker_what what)
+{
+        struct resume_marker_order o = {.turn = s->thaw_turn, .pid = s->record.pid, .what = what, .paused = s->paused};
+
+        memcpy(o.id, s->record.id, sizeof(o.id));
+        return helper_send(&s->engine->resume_marker, &o, sizeof(o), NULL, 0);
+}
+
+/* A marker that is dead is being replaced, and hears all of it then. */
+int resume_mark(struct guest *s)
+{
+        int r = tell_resume_marker(s, s->thaw_failure.kind == ERR_NONE ? MARK_RESUMES : MARK_PAUSED);
+
+        return r == -EPIPE ? 0 : r;
+}
+
+static void lie_down_again(struct guest *s)
+{
+        guest_answer_at_end(s, TAKE_PTR(s->thawing), &s->thaw_failure);
+        guest_stop(s);
+}
+
+/* Nothing of it has moved: it is paused as before, but for its processes, which are ended. */
+static void thaw_give_up(struct guest *s)
+{
+        log_warn("sandbox.failed", "sandbox=%s error=\"%s\"", s->record.id, s->thaw_failure.msg);
+        if (resume_mark(s) == 0)
+                return;
+        log_error("sandbox.lost", "sandbox=%s, it cannot be written down that it rests", s->record.id);
+        lie_down_again(s);
+}
+
+static void on_rests(struct guest *s, int result)
+{
+        if (result < 0)
+                log_error("sandbox.lost", "sandbox=%s error=\"%s\"", s->record.id, strerror(-result));
+        lie_down_again(s);
+}
+
+/* That it moves is on disk: now it may.  A crash at any point leaves it paused, or running (resume_marker.c). */
+static void on_wakes(struct guest *s, int result)
+{
+        if (result == 0)
+                result = s->is_dead ? -ESRCH : cgroups_freeze(&s->engine->cgroups, s->record.slot, false);
+        if (result < 0) {
+                (void)err_sys(&s->thaw_failure, result, "thaw sandbox %s", s->record.id);
+                thaw_give_up(s);
+                return;
+        }
+        (void)tell_resume_marker(s, MARK_RUNS); /* else what it throws away goes with the next pause */
+        is_running(s, TAKE_PTR(s->thawing), s->thaw_began_us, "warm", NULL);
+}
+
+void resume_marked(struct guest *s, const struct resume_marker_order *o)
+{
+        if (!s->thawing || s->thaw_turn != o->turn)
+                return; /* it was killed meanwhile */
+        if (o->what == MARK_RESUMES && s->thaw_failure.kind == ERR_NONE)
+                on_wakes(s, o->result);
+        else if (o->what == MARK_PAUSED && s->thaw_failure.kind != ERR_NONE)
+                on_rests(s, o->result);
+}
+
+/* Nobody inside has to be told: it never was anything else, and its connections of before were closed by their other ends.
+ * An engine that dies on the way leaves a frozen one, which the next thaws (adopt.c). */
+static int thaw(struct guest *s, struct plan_create *plan, struct ask *a, struct err *err)
+{
+        int r = guest_set_net(s, &plan->net, err);
+
+        if (r < 0)
+                return r;
+        warm_forget(s);
+        s->thaw_failure = (struct err){0};
+        s->thaw_turn = s->engine->mark_turn++;
+        r = resume_mark(s);
+        if (r < 0)
+                return err_sys(err, r, "thaw sandbox %s", s->record.id);
+        s->thawing = a;
+        s->thaw_began_us = clock_mono_us();
+        return 0;
+}
+
+static int take_slot(struct guest *s, struct err *err)
+{
+        struct engine *e = s->engine;
+        unsigned slot = slots_take_bare(&e->pool.slots);
+
+        if (!slot)
+                return err_set(err, ERR_LIMIT, "all %u slots of this server are in use", SLOTS_MAX - SLOT_FIRST);
+        s->record.slot = slot;
+        s->record.is_restored = true;
+        return instance_uid_base(&e->instance, slot, &s->record.uid_base, err);
+}
+
+static int begin(struct guest *s, struct plan_create *plan, struct ask *a, struct err *err)
+{
+        struct job_note note = {0};
+        struct guest_job *w;
+        int r;
+
+        r = take_slot(s, err);
+        if (r < 0)
+                return r;
+        w = guest_job_create(s,
+                             json_pack("{s:s,s:b,s:o,s:i,s:I,s:I,s:b}", "op", "restore", "make", !s->was_paused, "plan",
+                                       plan_encode(plan), "slot", (int)s->record.slot, "uid_base",
+                                       (json_int_t)s->record.uid_base, "turn", (json_int_t)s->engine->mark_turn++,
+                                       "recent",
+                                       recent_checkpoints_has(&s->engine->recent, plan->checkpoint, clock_mono_us())),
+                             a);
+        if (!w)
+                return err_sys(err, -ENOMEM, "restore sandbox %s", s->record.id);
+        w->on_done = on_woken;
+        r = guest_set_net(s, &plan->net, err);
+        note.slot = s->record.slot;
+        note.net = s->record.net;
+        memcpy(note.checkpoint, plan->checkpoint, sizeof(note.checkpoint));
+        if (r == 0)
+                return guest_job_start(w, &note, err);
+        guest_job_discard(w);
+        return r;
+}
+
+void resume_begin(struct guest *s, struct plan_create *plan, struct ask *a)
+{
+        bool is_warm = s->state == GUEST_WARM;
+        struct err err = {0};
+
+        s->was_paused = s->state != GUEST_WAITING;
+        guest_go(s, GUEST_RESUMING);
+        if (!is_warm && s->engine->checkpoints_why[0])
+                (void)err_set(&err, ERR_UNAVAILABLE, "%s", s->engine->checkpoints_why);
+        if (err.kind == ERR_NONE && (is_warm ? thaw(s, plan, a, &err) : begin(s, plan, a, &err)) == 0) {
+                plan_done(plan);
+                return;
+        }
+        plan_done(plan);
+        guest_answer_at_end(s, a, &err);
+        if (s->was_paused)
+                guest_stop(s);
+        else
+                guest_end(s);
+}

@@ -1,0 +1,115 @@
+/* A copy of a running sandbox, which stands still only until memory and files are written and then goes on as if nothing
+ * had been: same processes, same connections.
+ *
+ *   measure its upper directory → freeze → CRIU writes the images → its upper directory is copied beside it, before CRIU is
+ *   done → thaw → manifest → the copy becomes a layer: checkpoint and layer are complete, and belong together */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "engine/records/origin.h"
+#include "engine/storage/upper_copy.h"
+#include "engine/jobs/job_process.h"
+#include "engine/jobs/memory_dump.h"
+#include "engine/jobs/job_files.h"
+#include "sys/fs.h"
+
+struct copying {
+        struct memory_dump dump;
+        const char *layer;
+        const json_t *origin; /* borrowed; NULL: none */
+        struct upper_size files;
+        uint64_t bytes;
+        uint64_t began_us, frozen_us, written_us, copied_us, thawed_us; /* when each was done */
+};
+
+/* CRIU's hook.  A file that is open and has lost its name, but not all of them, has one from CRIU now, beside where it was:
+ * those who are restored from the images look for it there, in the copy. */
+static int copy_files(void *arg, struct err *err)
+{
+        struct copying *c = arg;
+        int r;
+
+        c->written_us = clock_mono_us();
+        job_discard(c->dump.conf, c->dump.dir, JOB_COPY_DIR); /* of one that failed */
+        r = upper_copy(c->dump.dir, "u", JOB_COPY_DIR, &c->files, err);
+        job_stall_point(c->dump.conf, "copied");
+        c->copied_us = clock_mono_us();
+        return r;
+}
+
+static int write_both(struct copying *c, struct err *err)
+{
+        int r = memory_dump_freeze(&c->dump, err);
+
+        c->frozen_us = clock_mono_us();
+        job_stall_point(c->dump.conf, "frozen");
+        if (r == 0)
+                r = memory_dump_write(&c->dump, err);
+        job_stall_point(c->dump.conf, "dumped");
+        memory_dump_thaw(&c->dump);
+        c->thawed_us = clock_mono_us();
+        return r;
+}
+
+/* From here on it is found as a layer, and is whole. */
+static int seal(const struct copying *c, struct err *err)
+{
+        const struct job_conf *conf = c->dump.conf;
+
+        if (renameat2(c->dump.dir, JOB_COPY_DIR, conf->sealed_dir, c->layer, RENAME_NOREPLACE) < 0)
+                return err_sys(err, -errno, "seal layer %s", c->layer);
+        return 0;
+}
+
+static int copy_it(struct copying *c, struct err *err)
+{
+        int r = upper_measure(c->dump.dir, "u", &c->files, err);
+
+        if (r < 0)
+                return r;
+        r = write_both(c, err);
+        job_stall_point(c->dump.conf, "thawed");
+        if (r == 0)
+                origin_write(c->dump.checkpoint_dir, c->dump.checkpoint, c->origin);
+        if (r == 0)
+                r = memory_dump_finish(&c->dump, &c->bytes, err);
+        if (r == 0)
+                r = seal(c, err);
+        if (r < 0) {
+                memory_dump_discard(&c->dump);
+                job_discard(c->dump.conf, c->dump.dir, JOB_COPY_DIR);
+                memory_dump_await_end(&c->dump);
+        }
+        job_stall_point(c->dump.conf, "sealed");
+        return r;
+}
+
+int job_copy(const struct job_conf *conf, const json_t *job, struct job_result *ret, struct err *err)
+{
+        struct copying c = {.layer = json_string_value(json_object_get(job, "layer")),
+                            .origin = json_object_get(job, "origin"),
+                            .began_us = clock_mono_us()};
+        int r;
+
+        memory_dump_init(&c.dump, conf, job);
+        c.dump.on_written = copy_files;
+        c.dump.arg = &c;
+        c.dump.dir = sys_open_dir(conf->sandboxes_dir, c.dump.id);
+        if (c.dump.dir < 0)
+                return err_sys(err, c.dump.dir, "open directory of sandbox %s", c.dump.id);
+        r = copy_it(&c, err);
+        if (r < 0)
+                return r;
+        log_debug("copy.steps", "sandbox=%s freeze_us=%llu dump_us=%llu files_us=%llu thaw_us=%llu rest_us=%llu",
+                  c.dump.id, (unsigned long long)(c.frozen_us - c.began_us),
+                  (unsigned long long)(c.written_us - c.frozen_us), (unsigned long long)(c.copied_us - c.written_us),
+                  (unsigned long long)(c.thawed_us - c.copied_us), (unsigned long long)(clock_mono_us() - c.thawed_us));
+        ret->body = json_pack("{s:I,s:I,s:I}", "bytes", (json_int_t)c.bytes, "layer_bytes", (json_int_t)c.files.bytes,
+                              "frozen_us", (json_int_t)(c.thawed_us - c.began_us));
+        return 0;
+}

@@ -1,0 +1,248 @@
+#include "engine/jobs/job_files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/records/origin.h"
+#include "engine/checkpoint/unlinked_files.h"
+#include "engine/records/paused.h"
+#include "engine/records/job_note.h"
+#include "sys/fs.h"
+
+#define COUNT_MAX 20000u /* entries looked at for a size: it is told while somebody waits */
+#define COUNT_DEPTH_MAX 64u
+#define TRACED_ROUNDS 2000u /* of 5 ms */
+
+void job_discard(const struct job_conf *c, int dir, const char *name)
+{
+        char to[96];
+
+        (void)snprintf(to, sizeof(to), "%.64s-", name);
+        random_id(to + strlen(to), 6);
+        if (renameat(dir, name, c->trash_dir, to) < 0 && errno != ENOENT)
+                log_error("trash.full", "name=%s error=\"%s\"", name, strerror(errno));
+}
+
+/* ------------------------------------------------------------- sizes, sealing */
+
+struct count {
+        uint64_t bytes;
+        unsigned entries;
+};
+
+static void count_below(int at, const char *name, struct count *n, unsigned depth)
+{
+        int fd = sys_open_beneath(at, name, O_RDONLY | O_DIRECTORY, 0);
+        DIR *d = fd < 0 ? NULL : fdopendir(fd);
+        struct dirent *e;
+        struct stat st;
+
+        while (d && n->entries < COUNT_MAX && (e = readdir(d))) {
+                if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+                        continue;
+                n->entries++;
+                if (e->d_type == DT_DIR && depth < COUNT_DEPTH_MAX)
+                        count_below(fd, e->d_name, n, depth + 1);
+                else if (e->d_type == DT_REG && fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+                        n->bytes += (uint64_t)st.st_blocks * 512u;
+        }
+        if (d)
+                (void)closedir(d);
+}
+
+uint64_t job_size_of(int dir, const char *name)
+{
+        struct count n = {0};
+
+        count_below(dir, name, &n, 0);
+        return n.bytes;
+}
+
+/* Its own files: what lies in layers is shared with others. */
+int job_measure(const struct job_conf *c, const json_t *job, struct job_result *ret, struct err *err)
+{
+        const char *id = json_string_value(json_object_get(job, "id"));
+        AUTO_CLOSE int dir = sys_open_dir(c->sandboxes_dir, id);
+        struct count n = {0};
+
+        if (dir == -ENOENT) /* to control that is no sample, as for any other that does not run */
+                return err_set(err, ERR_CONFLICT, "sandbox %s is being ended", id);
+        if (dir < 0)
+                return err_sys(err, dir, "open directory of sandbox %s", id);
+        job_stall_point(c, "measuring");
+        count_below(dir, "u", &n, 0);
+        ret->body = json_pack("{s:I}", "disk_bytes", (json_int_t)n.bytes);
+        return 0;
+}
+
+/* Asked again after it was done: it is done. */
+static int move_upper(const struct job_conf *c, int dir, const char *layer, struct err *err)
+{
+        if (renameat2(dir, "u", c->sealed_dir, layer, RENAME_NOREPLACE) == 0) {
+                job_discard(c, dir, "w");
+                return 0;
+        }
+        if (errno == ENOENT && faccessat(c->sealed_dir, layer, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+                return 0;
+        if (errno == ENOENT)
+                return err_set(err, ERR_INTERNAL, "it has no files of its own");
+        return err_sys(err, -errno, "seal layer %s", layer);
+}
+
+/* Which layer its upper directory became is noted first: a layer that nobody named yet may be dropped at any time, and is all
+ * there is of its files.  A crash in between leaves the directory in place, and the note is taken back (adopt.c). */
+static int seal_as(const struct job_conf *c, int dir, const char *id, struct paused *s, const char *layer,
+                   struct err *err)
+{
+        const struct paused before = *s;
+        struct err why = {0};
+        int r;
+
+        (void)snprintf(s->sealed, sizeof(s->sealed), "%s", layer);
+        r = paused_write(dir, id, s, !s->boot_id[0], err);
+        if (r < 0)
+                return r;
+        job_stall_point(c, "sealing");
+        r = move_upper(c, dir, layer, err);
+        if (r < 0 && paused_write(dir, id, &before, !s->boot_id[0], &why) < 0)
+                log_error("paused.stale", "sandbox=%s error=\"%s\"", id, why.msg);
+        return r;
+}
+
+/* With the checkpoint too: others can be made of both. */
+static void note_origin(const struct job_conf *c, int dir, const char *id, const struct paused *s, const json_t *origin)
+{
+        AUTO_CLOSE int checkpoint = s->checkpoint[0] ? sys_open_dir(c->checkpoints_dir, s->checkpoint) : -1;
+
+        origin_write(dir, id, origin);
+        if (checkpoint >= 0)
+                origin_write(checkpoint, s->checkpoint, origin);
+}
+
+int job_seal(const struct job_conf *c, const json_t *job, struct job_result *ret, struct err *err)
+{
+        const char *id = json_string_value(json_object_get(job, "id"));
+        const char *layer = json_string_value(json_object_get(job, "layer"));
+        AUTO_CLOSE int dir = sys_open_dir(c->sandboxes_dir, id);
+        struct count n = {0};
+        struct paused s;
+        int r;
+
+        if (dir < 0)
+                return err_sys(err, dir, "open directory of sandbox %s", id);
+        r = paused_read(dir, id, &s, err);
+        if (r == 0 && s.checkpoint[0] && !s.sealed[0])
+                r = unlinked_files_put_back(dir, err);
+        if (r == 0)
+                r = seal_as(c, dir, id, &s, layer, err);
+        if (r < 0)
+                return r;
+        job_stall_point(c, "moved");
+        note_origin(c, dir, id, &s, json_object_get(job, "origin"));
+        count_below(c->sealed_dir, layer, &n, 0);
+        ret->body = json_pack("{s:I}", "bytes", (json_int_t)n.bytes);
+        return 0;
+}
+
+/* ------------------------------------------------------------- flushing */
+
+static int flush_layer(const struct job_conf *c, const char *layer, struct err *err)
+{
+        AUTO_CLOSE int dir = sys_open_dir(c->sealed_dir, layer);
+
+        if (dir < 0)
+                return err_sys(err, dir, "layer '%s'", layer);
+        return syncfs(dir) < 0 ? err_sys(err, -errno, "flush layer '%s'", layer) : 0;
+}
+
+static int flush_checkpoint(const struct job_conf *c, const char *checkpoint, struct err *err)
+{
+        AUTO_CLOSE int dir = sys_open_dir(c->checkpoints_dir, checkpoint);
+
+        return dir < 0 ? err_sys(err, dir, "checkpoint '%s'", checkpoint) : checkpoint_flush(dir, err);
+}
+
+int job_flush(const struct job_conf *c, const json_t *job, struct job_result *ret, struct err *err)
+{
+        const char *layer = json_string_value(json_object_get(job, "layer"));
+        const char *checkpoint = json_string_value(json_object_get(job, "checkpoint"));
+        int r = 0;
+
+        (void)ret;
+        job_stall_point(c, "flushing");
+        if (checkpoint)
+                r = flush_checkpoint(c, checkpoint, err);
+        if (r == 0 && layer)
+                r = flush_layer(c, layer, err);
+        return r;
+}
+
+int job_make_durable(const struct job_conf *c, const json_t *job, struct job_result *ret, struct err *err)
+{
+        const char *id = json_string_value(json_object_get(job, "id"));
+        AUTO_CLOSE int dir = sys_open_dir(c->sandboxes_dir, id);
+        struct paused s;
+        int r;
+
+        (void)ret;
+        if (dir < 0)
+                return err_sys(err, dir, "open directory of sandbox %s", id);
+        r = paused_read(dir, id, &s, err);
+        if (r == 0 && s.checkpoint[0])
+                r = flush_checkpoint(c, s.checkpoint, err);
+        if (r == 0 && s.sealed[0])
+                r = flush_layer(c, s.sealed, err);
+        if (r == 0 && syncfs(dir) < 0)
+                r = err_sys(err, -errno, "flush its files");
+        s.boot_id[0] = '\0';
+        return r < 0 ? r : paused_write(dir, id, &s, true, err);
+}
+
+/* ------------------------------------------------------------- waiting for another job process */
+
+bool job_is_traced(const struct job_conf *c, pid_t pid)
+{
+        char path[48], text[4096];
+        const char *at;
+
+        (void)snprintf(path, sizeof(path), "%d/status", pid);
+        if (sys_read_at(c->proc_dir, path, text, sizeof(text)) < 0)
+                return false;
+        at = strstr(text, "\nTracerPid:\t");
+        return at && at[12] != '0';
+}
+
+/* The lock says when the other job process is gone.  What dumps for it may be a moment behind, and has no event. */
+int job_recheck(const struct job_conf *c, const json_t *job, struct job_result *ret, struct err *err)
+{
+        const struct timespec pause = {.tv_nsec = 5000000};
+        const char *id = json_string_value(json_object_get(job, "id"));
+        AUTO_CLOSE int dir = sys_open_dir(c->sandboxes_dir, id);
+        struct record rec;
+        struct err none;
+
+        (void)ret;
+        if (dir < 0)
+                return err_sys(err, dir, "open directory of sandbox %s", id);
+        while (flock(dir, LOCK_EX) < 0)
+                if (errno != EINTR)
+                        return err_sys(err, -errno, "wait for the job process of sandbox %s", id);
+        if (record_read(dir, &rec, &none) == 0) {
+                for (unsigned i = 0; i < TRACED_ROUNDS && job_is_traced(c, rec.pid); i++)
+                        (void)nanosleep(&pause, NULL);
+                record_done(&rec);
+        }
+        (void)job_note_remove(dir); /* and the disk answers: the engine is about to look for itself */
+        return 0;
+}

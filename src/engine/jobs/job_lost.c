@@ -1,0 +1,172 @@
+/* job_lost.c - job processes that look at what was moved aside, and bring it back. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "engine/records/lost_note.h"
+#include "engine/records/origin.h"
+#include "engine/records/paused.h"
+#include "engine/records/job_note.h"
+#include "engine/jobs/job_process.h"
+#include "sys/fs.h"
+
+static bool is_there(int dir, const char *name)
+{
+        return faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* ------------------------------------------------------------- looking */
+
+static bool has_checkpoint(const struct job_conf *c, int lost, const char *name)
+{
+        char manifest[CHECKPOINT_ID_MAX + 16];
+
+        (void)snprintf(manifest, sizeof(manifest), "%s/manifest.json", name);
+        return is_there(c->checkpoints_dir, manifest) || errno != ENOENT || is_there(lost, name);
+}
+
+/* What control needs to know about one of them before it asks for it back. */
+static int describe_one(const struct job_conf *c, int lost, const char *name, struct job_result *ret, struct err *err)
+{
+        AUTO_CLOSE int dir = sys_open_dir(lost, name);
+        const char *checkpoint = NULL;
+        struct paused paused = {0};
+        struct err none = {0};
+        enum lost_kind kind;
+        json_t *origin;
+
+        if (dir < 0 || !lost_kind_of(name, &kind))
+                return err_set(err, ERR_NOT_FOUND, "'%s' is not among what was lost", name);
+        if (kind == LOST_LAYER)
+                return err_set(err, ERR_INVALID, "'%s' is a layer: it comes back with the sandbox that needs it", name);
+        origin = origin_read(dir, &none);
+        if (!origin)
+                return err_set(err, ERR_CONFLICT, "what '%s' was is not noted with it (%.100s): it cannot be restored",
+                               name, none.msg);
+        if (kind == LOST_CHECKPOINT)
+                checkpoint = name;
+        else if (paused_read(dir, name, &paused, &none) == 0 && paused.checkpoint[0] &&
+                 has_checkpoint(c, lost, paused.checkpoint))
+                checkpoint = paused.checkpoint;
+        return job_answer_large(ret,
+                                json_pack("{s:s,s:o,s:s*,s:s*}", "kind", lost_kind_name(kind), "origin", origin,
+                                          "checkpoint", checkpoint, "sealed", paused.sealed[0] ? paused.sealed : NULL),
+                                err);
+}
+
+static int open_lost(const struct job_conf *c, int *ret, struct err *err)
+{
+        int r = sys_open_dir(c->data_dir, LOST_DIR);
+
+        if (r < 0)
+                return err_sys(err, r, "open directory '" LOST_DIR "'");
+        *ret = r;
+        return 0;
+}
+
+int job_lost(const struct job_conf *c, const json_t *job, struct job_result *ret, struct err *err)
+{
+        const char *id = json_string_value(json_object_get(job, "id"));
+        AUTO_CLOSE int lost = -1;
+        bool has_more = false;
+        json_t *list;
+        int r = open_lost(c, &lost, err);
+
+        if (r < 0)
+                return r;
+        if (id)
+                return describe_one(c, lost, id, ret, err);
+        list = lost_page(lost, json_string_value(json_object_get(job, "after")), &has_more);
+        ret->body = json_pack("{s:o,s:b}", "lost", list, "more", has_more);
+        return ret->body ? 0 : err_sys(err, -ENOMEM, "list what was lost");
+}
+
+/* ------------------------------------------------------------- bringing back */
+
+/* In its place, or lost: can it be had? */
+static int find_names(int lost, const json_t *list, int home, struct err *err)
+{
+        json_t *v;
+        size_t i;
+
+        json_array_foreach (list, i, v) {
+                const char *name = json_string_value(v);
+
+                if (!is_there(home, name) && !is_there(lost, name))
+                        return err_set(err, ERR_CONFLICT, "'%s' belongs to it, and is neither here nor lost", name);
+        }
+        return 0;
+}
+
+static int bring_back(int lost, const char *name, int home, struct err *err)
+{
+        if (renameat2(lost, name, home, name, RENAME_NOREPLACE) < 0)
+                return err_sys(err, -errno, "bring back '%s'", name);
+        lost_note_remove(lost, name);
+        log_info("lost.restored", "name=%s", name);
+        return 0;
+}
+
+static int bring_back_names(int lost, const json_t *list, int home, struct err *err)
+{
+        json_t *v;
+        size_t i;
+        int r = 0;
+
+        json_array_foreach (list, i, v)
+                if (r == 0 && !is_there(home, json_string_value(v)))
+                        r = bring_back(lost, json_string_value(v), home, err);
+        return r;
+}
+
+/* Before it is moved: one whose processes were ended is paused with its files; and so is one of which nothing more can be
+ * learned, since somebody wants it back. */
+static int lay_down(int lost, const char *id, struct err *err)
+{
+        AUTO_CLOSE int dir = sys_open_dir(lost, id);
+        const struct paused files_only = {0};
+        struct err why = {0};
+        struct paused now;
+
+        if (dir < 0)
+                return err_set(err, ERR_NOT_FOUND, "'%s' is not among what was lost", id);
+        (void)job_note_remove(dir); /* nobody is at what lies there */
+        if (paused_read(dir, id, &now, &why) == 0)
+                return 0;
+        if (why.kind != ERR_NOT_FOUND && why.kind != ERR_INVALID) { /* a disk that fails may pass */
+                *err = why;
+                return -EIO;
+        }
+        return paused_write(dir, id, &files_only, true, err);
+}
+
+static int restore_sandbox(const struct job_conf *c, int lost, const char *id, struct err *err)
+{
+        int r;
+
+        if (is_there(c->sandboxes_dir, id) && !is_there(lost, id))
+                return 0; /* a job process before us did so, and died before it said so */
+        if (is_there(c->sandboxes_dir, id))
+                return err_set(err, ERR_CONFLICT, "sandbox %s exists", id);
+        r = lay_down(lost, id, err);
+        return r < 0 ? r : bring_back(lost, id, c->sandboxes_dir, err);
+}
+
+int job_lost_restore(const struct job_conf *c, const json_t *job, struct job_result *ret, struct err *err)
+{
+        const json_t *checkpoints = json_object_get(job, "checkpoints"), *layers = json_object_get(job, "layers");
+        const char *id = json_string_value(json_object_get(job, "id"));
+        AUTO_CLOSE int lost = -1;
+        int r = open_lost(c, &lost, err);
+
+        (void)ret;
+        if (r < 0 || (r = find_names(lost, checkpoints, c->checkpoints_dir, err)) < 0 ||
+            (r = find_names(lost, layers, c->sealed_dir, err)) < 0 ||
+            (r = bring_back_names(lost, layers, c->sealed_dir, err)) < 0 ||
+            (r = bring_back_names(lost, checkpoints, c->checkpoints_dir, err)) < 0)
+                return r;
+        return id ? restore_sandbox(c, lost, id, err) : 0;
+}

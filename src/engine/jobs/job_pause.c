@@ -1,0 +1,135 @@
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "engine/records/origin.h"
+#include "engine/checkpoint/unlinked_files.h"
+#include "engine/records/paused.h"
+#include "engine/jobs/job_process.h"
+#include "engine/jobs/memory_dump.h"
+#include "engine/jobs/job_files.h"
+#include "sys/fs.h"
+
+struct pausing {
+        struct memory_dump dump;
+        struct paused paused;
+        const json_t *origin; /* borrowed; NULL: none */
+        uint64_t bytes;
+        uint64_t began_us, frozen_us, dumped_us, summed_us; /* when each was done */
+};
+
+/* ------------------------------------------------------------- its memory */
+
+/* Set the disk to work on everything while the images are summed up: what keep_files() waits for is then little.  One wait
+ * for all of them instead of one for each. */
+static void *flush_early(void *arg)
+{
+        const struct pausing *p = arg;
+
+        (void)syncfs(p->dump.dir); /* if it fails, it does so again later */
+        return NULL;
+}
+
+static int finish(struct pausing *p, struct err *err)
+{
+        pthread_t flusher;
+        bool is_flushing = p->dump.is_durable && pthread_create(&flusher, NULL, flush_early, p) == 0;
+        int r = memory_dump_finish(&p->dump, &p->bytes, err);
+
+        p->summed_us = clock_mono_us();
+        if (is_flushing)
+                (void)pthread_join(flusher, NULL);
+        return r;
+}
+
+/* CRIU's hook. */
+static int keep_names(void *arg, struct err *err)
+{
+        const struct pausing *p = arg;
+
+        job_discard(p->dump.conf, p->dump.dir, UNLINKED_FILES_DIR); /* of a dump that failed */
+        return unlinked_files_keep(p->dump.images, p->dump.dir, err);
+}
+
+static int write_checkpoint(struct pausing *p, struct err *err)
+{
+        int r = memory_dump_write(&p->dump, err);
+
+        p->dumped_us = clock_mono_us();
+        job_stall_point(p->dump.conf, "dumped");
+        return r < 0 ? r : finish(p, err);
+}
+
+/* ------------------------------------------------------------- its files */
+
+/* What its files are at this instant, on disk; then the word that it is paused. */
+static int keep_files(const struct pausing *p, struct err *err)
+{
+        const struct memory_dump *d = &p->dump;
+
+        origin_write(d->dir, d->id, p->origin);
+        if (d->is_durable && syncfs(d->dir) < 0)
+                return err_sys(err, -errno, "flush its files");
+        return paused_write(d->dir, d->id, &p->paused, d->is_durable, err);
+}
+
+static void undo(const struct pausing *p)
+{
+        const struct memory_dump *d = &p->dump;
+
+        (void)paused_remove(d->dir);
+        memory_dump_discard(d);
+        job_discard(d->conf, d->dir, UNLINKED_FILES_DIR);
+        memory_dump_thaw(d);
+        memory_dump_await_end(d);
+}
+
+static int pause_it(struct pausing *p, struct err *err)
+{
+        int r = memory_dump_freeze(&p->dump, err);
+
+        p->frozen_us = p->dumped_us = p->summed_us = clock_mono_us();
+        job_stall_point(p->dump.conf, "frozen");
+        if (r == 0 && p->dump.checkpoint)
+                r = write_checkpoint(p, err);
+        if (r == 0)
+                r = keep_files(p, err);
+        if (r < 0)
+                undo(p);
+        else
+                job_stall_point(p->dump.conf, "kept");
+        return r;
+}
+
+int job_pause(const struct job_conf *c, const json_t *job, struct job_result *ret, struct err *err)
+{
+        struct pausing p = {.began_us = clock_mono_us()};
+        uint64_t now;
+        int r;
+
+        memory_dump_init(&p.dump, c, job);
+        p.origin = json_object_get(job, "origin");
+        (void)snprintf(p.paused.checkpoint, sizeof(p.paused.checkpoint), "%s",
+                       p.dump.checkpoint ? p.dump.checkpoint : "");
+        if (!p.dump.is_durable)
+                memcpy(p.paused.boot_id, c->boot_id, sizeof(p.paused.boot_id));
+        p.dump.dir = sys_open_dir(c->sandboxes_dir, p.dump.id);
+        if (p.dump.dir < 0)
+                return err_sys(err, p.dump.dir, "open directory of sandbox %s", p.dump.id);
+        p.dump.on_written = keep_names;
+        p.dump.arg = &p;
+        job_discard(c, p.dump.dir, UNLINKED_FILES_DIR); /* of one that was thawed */
+        r = pause_it(&p, err);
+        if (r < 0)
+                return r;
+        now = clock_mono_us();
+        log_debug("pause.steps", "sandbox=%s freeze_us=%llu dump_us=%llu images_us=%llu files_us=%llu", p.dump.id,
+                  (unsigned long long)(p.frozen_us - p.began_us), (unsigned long long)(p.dumped_us - p.frozen_us),
+                  (unsigned long long)(p.summed_us - p.dumped_us), (unsigned long long)(now - p.summed_us));
+        ret->body = json_pack("{s:I,s:I}", "bytes", (json_int_t)p.bytes, "frozen_us", (json_int_t)(now - p.began_us));
+        return 0;
+}

@@ -1,0 +1,267 @@
+#include "engine/jobs/job_process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "engine/host/devices.h"
+#include "engine/records/job_note.h"
+#include "sys/scm.h"
+#include "wire/crc32c.h"
+
+#define JOB_MAX (4u << 20)
+#define JOB_FDS 2
+#define JOB_S 1800u
+
+static const struct {
+        const char *name;
+        job_op *run;
+} ops[] = {
+        {"pause", job_pause},
+        {"copy", job_copy},
+        {"restore", job_restore},
+        {"seal", job_seal},
+        {"make_durable", job_make_durable},
+        {"flush", job_flush},
+        {"measure", job_measure},
+        {"names", job_names},
+        {"recheck", job_recheck},
+        {"lost", job_lost},
+        {"lost_restore", job_lost_restore},
+};
+
+void job_stall_point(const struct job_conf *c, const char *point)
+{
+        AUTO_CLOSE int fd = -1;
+        struct stat st;
+        char path[64];
+        char byte;
+
+        (void)snprintf(path, sizeof(path), "stall/%s", point);
+        if (fstatat(c->data_dir, path, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISFIFO(st.st_mode))
+                return;
+        fd = openat(c->data_dir, path, O_RDONLY | O_CLOEXEC);
+        while (fd >= 0 && read(fd, &byte, 1) > 0)
+                continue;
+}
+
+void job_waits(const struct job_result *ret)
+{
+        const char word = JOB_WAITS;
+
+        (void)scm_send(ret->sock, &word, 1, NULL, 0); /* nobody there: nobody counts */
+}
+
+static json_t *read_job(int fd)
+{
+        AUTO_FREE char *text = NULL;
+        struct stat st;
+
+        if (fstat(fd, &st) < 0 || st.st_size <= 0 || st.st_size > JOB_MAX)
+                return NULL;
+        text = malloc((size_t)st.st_size);
+        if (!text || pread(fd, text, (size_t)st.st_size, 0) != st.st_size)
+                return NULL;
+        return json_loadb(text, (size_t)st.st_size, 0, NULL);
+}
+
+static void answer(int sock, struct job_result *r, const struct err *err)
+{
+        AUTO_FREE char *text = NULL;
+        json_t *msg = err->kind == ERR_NONE ? r->body ? r->body : json_object()
+                                            : json_pack("{s:{s:s,s:s}}", "error", "kind", err_kind_name(err->kind),
+                                                        "message", err->msg);
+
+        if (err->kind == ERR_NONE)
+                (void)json_object_set_new(msg, "ok", json_true());
+        text = json_dumps(msg, JSON_COMPACT);
+        json_decref(msg);
+        if (text)
+                (void)scm_send(sock, text, strlen(text), r->fds, err->kind == ERR_NONE ? r->nfds : 0);
+}
+
+int job_answer_large(struct job_result *ret, json_t *body, struct err *err)
+{
+        AUTO_CLOSE int fd = memfd_create("answer", MFD_CLOEXEC);
+        AUTO_FREE char *text = json_dumps(body, JSON_COMPACT);
+        size_t n = text ? strlen(text) : 0;
+
+        json_decref(body);
+        if (fd < 0 || !text || write(fd, text, n) != (ssize_t)n)
+                return err_sys(err, -ENOMEM, "answer");
+        ret->fds[0] = TAKE_FD(fd);
+        ret->nfds = 1;
+        return 0;
+}
+
+static int run(const struct job_conf *c, const json_t *job, struct job_result *ret, struct err *err)
+{
+        const char *op = json_string_value(json_object_get(job, "op"));
+
+        for (size_t i = 0; i < ARRAY_LEN(ops); i++)
+                if (op && strcmp(ops[i].name, op) == 0)
+                        return ops[i].run(c, job, ret, err);
+        return err_set(err, ERR_INTERNAL, "no such job");
+}
+
+/* The directory of the sandbox that it is about, locked, with a note in it of what is in use: an engine that comes after ours
+ * leaves both alone.  Not begun if ours is gone by then, since the next may have looked before there was a lock. */
+static int take_sandbox(const struct job_conf *c, const json_t *job, int sock, int *ret, struct err *err)
+{
+        const char *id = json_string_value(json_object_get(job, "id"));
+        struct pollfd engine = {.fd = sock};
+        AUTO_CLOSE int dir = -1;
+        int r;
+
+        if (json_is_true(json_object_get(job, "make")) && mkdirat(c->sandboxes_dir, id, 0700) < 0)
+                return err_sys(err, -errno, "make directory of sandbox %s", id);
+        dir = job_lock_wait(c->sandboxes_dir, id);
+        if (dir < 0)
+                return err_sys(err, dir, "lock directory of sandbox %s", id);
+        r = job_note_put(dir, json_object_get(job, "note"), err);
+        if (r < 0)
+                return r;
+        if (poll(&engine, 1, 0) == 1) {
+                (void)job_note_remove(dir);
+                _exit(1);
+        }
+        *ret = TAKE_FD(dir);
+        return 0;
+}
+
+/* From here on nothing but the job decides when we end: not the engine, not the job queue, no terminal. */
+static _Noreturn void work(const struct job_conf *c, int job_fd, int sock)
+{
+        struct job_result result = {.sock = sock};
+        struct err err = {0};
+        json_t *job = read_job(job_fd);
+        bool is_of_sandbox = json_object_get(job, "note");
+        int lock = -1, r = 0;
+
+        (void)prctl(PR_SET_NAME, "sg-job");
+        (void)send(sock, &(char){JOB_BEGINS}, 1, MSG_NOSIGNAL);
+        (void)setsid();
+        (void)signal(SIGTERM, SIG_IGN);
+        (void)signal(SIGHUP, SIG_IGN);
+        (void)signal(SIGCHLD, SIG_DFL);
+        (void)alarm(is_of_sandbox ? JOB_S
+                                  : 0); /* one that hangs ends as if it had been killed: the sandbox is thawed */
+        if (is_of_sandbox)
+                r = take_sandbox(c, job, sock, &lock, &err);
+        if (r == 0)
+                r = run(c, job, &result, &err);
+        if (r < 0 && err.kind == ERR_NONE)
+                (void)err_set(&err, ERR_INTERNAL, "no reason was given");
+        (void)prctl(PR_SET_NAME, "sg-job-done"); /* what follows may take a moment: watches to be closed */
+        if (lock >= 0) {
+                (void)job_note_remove(lock);
+                (void)flock(lock, LOCK_UN); /* the engine may go on with the sandbox as soon as it hears */
+        }
+        answer(sock, &result, &err);
+        _exit(err.kind == ERR_NONE ? 0 : 1);
+}
+
+/* A job that nobody can do: its socket is closed, which tells the engine. */
+static ssize_t refuse_one(int sock)
+{
+        int fds[JOB_FDS];
+        size_t nfds = 0;
+        char word;
+        ssize_t n;
+
+        log_error("job.failed", "error=\"%s\"", strerror(errno));
+        n = scm_recv(sock, &word, 1, fds, JOB_FDS, &nfds);
+        while (nfds > 0)
+                (void)close(fds[--nfds]);
+        return n;
+}
+
+/* Pages that every job writes to become its own now, not while somebody waits. */
+static void stretch(void)
+{
+        static const char like_a_job[] = "{\"op\":\"\",\"plan\":{\"id\":\"\",\"layers\":[\"\"],\"init\":{}}}";
+        volatile char stack[64u << 10];
+
+        for (size_t i = 0; i < sizeof(stack); i += 4096)
+                stack[i] = 1;
+        json_decref(json_loadb(like_a_job, sizeof(like_a_job) - 1, 0, NULL));
+}
+
+/* The next job process: waits for its job, so that nobody waits for its birth. */
+static _Noreturn void wait_for_job(const struct job_conf *c, pid_t job_queue, int sock, int taken)
+{
+        int fds[JOB_FDS] = {-1, -1};
+        size_t nfds = 0;
+        char word;
+
+        (void)prctl(PR_SET_NAME, "sg-job-spare");
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        stretch();
+        if (getppid() != job_queue || scm_recv(sock, &word, 1, fds, JOB_FDS, &nfds) != 1)
+                _exit(0);
+        (void)prctl(PR_SET_PDEATHSIG, 0);
+        (void)!write(taken, &word, 1);
+        (void)close(taken);
+        (void)close(sock);
+        if (nfds < 2)
+                _exit(1);
+        work(c, fds[0], fds[1]); /* the job, and the socket */
+}
+
+/* Until it has a job: 1.  0: there will be none any more. */
+static ssize_t keep_spare(const struct job_conf *c, int sock)
+{
+        pid_t job_queue = getpid(), pid = -1;
+        int taken[2];
+        ssize_t n;
+        char word;
+
+        if (pipe2(taken, O_CLOEXEC) < 0)
+                return refuse_one(sock);
+        pid = fork();
+        if (pid == 0)
+                wait_for_job(c, job_queue, sock, taken[1]);
+        n = pid < 0 ? refuse_one(sock) : 0;
+        (void)close(taken[1]);
+        if (pid > 0)
+                n = read(taken[0], &word, 1);
+        (void)close(taken[0]);
+        return n;
+}
+
+_Noreturn void job_process_serve(struct job_conf *c, int sock)
+{
+        static const uint8_t zeros[1u << 16];
+        struct err err;
+
+        if (devices_make(c->envd_binary, &c->dev, &err) < 0)
+                c->dev = -1;                    /* then each job process makes one */
+        (void)crc32c(0, zeros, sizeof(zeros));  /* makes its tables: once, not in each job process */
+        (void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* of what job processes leave: restored sandboxes */
+        while (keep_spare(c, sock) == 1)
+                continue;
+        _exit(0);
+}
+
+unsigned job_conf_fds(const struct job_conf *c, int *out)
+{
+        const int dirs[] = {c->data_dir,   c->sandboxes_dir, c->checkpoints_dir, c->sealed_dir,  c->trash_dir,
+                            c->layers_dir, c->envd_dir,      c->proc_dir,        c->envd_binary, c->used_checkpoints};
+        unsigned n = cgroups_fds(c->cgroups, out);
+
+        for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
+                if (dirs[i] >= 0)
+                        out[n++] = dirs[i];
+        return n;
+}

@@ -1,0 +1,175 @@
+#include "engine/jobs/restore_place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "engine/checkpoint/envd_copies.h"
+#include "engine/jobs/job_files.h"
+#include "sys/fs.h"
+#include "sys/mnt.h"
+
+#define SCRATCH "r" /* below the sandbox's directory: CRIU's log, and images linked for another range */
+#define SCRATCH_IMAGES "i"
+
+void place_init(struct place *p)
+{
+        *p = (struct place){.userns = -1};
+        rootfs_init(&p->rootfs);
+}
+
+/* ------------------------------------------------------------- the range of owners */
+
+static int write_maps(const struct job_conf *c, pid_t pid, uint32_t base)
+{
+        char path[32], map[40];
+        int r;
+
+        (void)snprintf(map, sizeof(map), "0 %u %u", base, UID_RANGE);
+        (void)snprintf(path, sizeof(path), "%d/uid_map", pid);
+        r = sys_write_at(c->proc_dir, path, map);
+        (void)snprintf(path, sizeof(path), "%d/gid_map", pid);
+        return r < 0 ? r : sys_write_at(c->proc_dir, path, map);
+}
+
+static int make_userns(const struct job_conf *c, uint32_t base, int *ret, struct err *err)
+{
+        const struct sys_clone how = {.flags = CLONE_NEWUSER, .cgroup = -1};
+        pid_t pid = sys_clone(&how);
+        int r;
+
+        if (pid == 0)
+                for (;;)
+                        (void)pause(); /* its user namespace is all that is wanted */
+        if (pid < 0)
+                return err_sys(err, pid, "make user namespace");
+        r = write_maps(c, pid, base);
+        if (r == 0)
+                r = sys_ns_open(c->proc_dir, pid, "user");
+        (void)kill(pid, SIGKILL);
+        (void)waitpid(pid, NULL, 0);
+        if (r < 0)
+                return err_sys(err, r, "set up user namespace");
+        *ret = r;
+        return 0;
+}
+
+/* ------------------------------------------------------------- mounts */
+
+static bool is_above(const char *dir, const char *path)
+{
+        size_t n = strlen(dir);
+
+        return path && strncmp(dir, path, n) == 0 && (path[n] == '/' || path[n] == '\0');
+}
+
+/* A directory of the host that can be covered for ourselves: everybody can reach it, nothing we need lies in it. */
+static const char *find_cover(const struct job_conf *c)
+{
+        static const char *const covers[] = {"/mnt", "/media", "/srv", "/boot", "/home", "/opt"};
+        struct stat st;
+
+        for (size_t i = 0; i < ARRAY_LEN(covers); i++)
+                if (!is_above(covers[i], c->data_path) && !is_above(covers[i], c->tool.dir) &&
+                    !is_above(covers[i], c->tool.shim) && !is_above(covers[i], c->tool.run_dir) &&
+                    lstat(covers[i], &st) == 0 && S_ISDIR(st.st_mode))
+                        return covers[i];
+        return NULL;
+}
+
+static int put(int mount, const char *cover, const char *name, char out[64])
+{
+        (void)snprintf(out, 64, "%s/%s", cover, name);
+        if (mkdir(out, 0755) < 0)
+                return -errno;
+        return sys_move_mount(mount, AT_FDCWD, out);
+}
+
+static int hang_up(struct place *p, const struct job_conf *c, int dev, struct err *err)
+{
+        const char *cover = find_cover(c);
+        int r;
+
+        if (!cover)
+                return err_set(err, ERR_UNAVAILABLE, "no directory of this host can be covered to restore in");
+        if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+            mount("place", cover, "tmpfs", MS_NOSUID | MS_NODEV, "size=64k,mode=755") < 0)
+                return err_sys(err, -errno, "make mount namespace");
+        r = put(p->rootfs.mount, cover, "root", p->root);
+        if (r == 0)
+                r = put(dev, cover, "dev", p->dev);
+        return r < 0 ? err_sys(err, r, "hang up its root") : 0;
+}
+
+/* ------------------------------------------------------------- images */
+
+static int make_scratch(const struct job_conf *c, int dir)
+{
+        job_discard(c, dir, SCRATCH); /* of one that was killed */
+        if (mkdirat(dir, SCRATCH, 0711) < 0 || mkdirat(dir, SCRATCH "/" SCRATCH_IMAGES, 0711) < 0)
+                return -errno;
+        return 0;
+}
+
+static int name_images(struct place *p, const struct job_conf *c, const struct plan_create *plan, bool is_linked)
+{
+        if (asprintf(&p->work, "%s/sandboxes/%s/" SCRATCH, c->data_path, plan->id) < 0)
+                p->work = NULL;
+        if (is_linked &&
+            asprintf(&p->images, "%s/sandboxes/%s/" SCRATCH "/" SCRATCH_IMAGES, c->data_path, plan->id) < 0)
+                p->images = NULL;
+        if (!is_linked &&
+            asprintf(&p->images, "%s/checkpoints/%s/" CHECKPOINT_IMAGES, c->data_path, plan->checkpoint) < 0)
+                p->images = NULL;
+        return p->work && p->images ? 0 : -ENOMEM;
+}
+
+static int prepare_images(struct place *p, const struct job_conf *c, int dir, const struct plan_create *plan,
+                          const struct checkpoint *cp, uint32_t uid_base, struct err *err)
+{
+        bool is_linked = checkpoint_facts(cp)->uid_base != uid_base;
+        AUTO_CLOSE int images = -1;
+        int r = make_scratch(c, dir);
+
+        if (r == 0)
+                r = name_images(p, c, plan, is_linked);
+        if (r < 0)
+                return err_sys(err, r, "prepare images");
+        if (!is_linked)
+                return 0;
+        images = sys_open_dir(dir, SCRATCH "/" SCRATCH_IMAGES);
+        return images < 0 ? err_sys(err, images, "open images") : checkpoint_rebase(cp, images, uid_base, err);
+}
+
+int place_make(struct place *p, const struct job_conf *c, int dir, const struct plan_create *plan,
+               const struct checkpoint *cp, uint32_t uid_base, struct err *err)
+{
+        struct rootfs_dirs dirs = {c->layers_dir, c->sealed_dir, dir, c->trash_dir};
+        AUTO_CLOSE int dev = -1;
+        int r;
+
+        if ((r = prepare_images(p, c, dir, plan, cp, uid_base, err)) < 0 ||
+            (r = make_userns(c, uid_base, &p->userns, err)) < 0 ||
+            (r = envd_copies_dev(c, checkpoint_facts(cp)->envd, &dev, err)) < 0)
+                return r;
+        r = sys_mount_idmap(dev, p->userns);
+        if (r < 0)
+                return err_sys(err, r, "map owners of /dev");
+        r = rootfs_overlay(&p->rootfs, &dirs, plan, p->userns, uid_base, err);
+        return r < 0 ? r : hang_up(p, c, dev, err);
+}
+
+void place_clear(struct place *p, const struct job_conf *c, int dir)
+{
+        job_discard(c, dir, SCRATCH);
+        free(p->images);
+        free(p->work);
+}

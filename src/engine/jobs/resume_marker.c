@@ -1,0 +1,90 @@
+#include "engine/jobs/resume_marker.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/err.h"
+#include "engine/host/helper.h"
+#include "engine/checkpoint/unlinked_files.h"
+#include "engine/checkpoint/used_checkpoints.h"
+#include "engine/records/job_note.h"
+#include "engine/jobs/job_process.h"
+#include "engine/jobs/job_files.h"
+#include "sys/fs.h"
+#include "sys/proc.h"
+
+static bool is_dead(pid_t pid)
+{
+        AUTO_CLOSE int fd = sys_pidfd_open(pid);
+
+        return fd < 0 || sys_pidfd_is_dead(fd);
+}
+
+/* The order is that of used_checkpoints.h.  A crash at any point of it leaves the sandbox paused, or running: one that died while it was
+ * frozen stays paused. */
+static int wakes(const struct job_conf *c, const struct resume_marker_order *o)
+{
+        AUTO_CLOSE int dir = sys_open_dir(c->sandboxes_dir, o->id);
+        struct err err = {0};
+        int r = dir;
+
+        if (r >= 0)
+                r = c->used_checkpoints < 0 ? 0
+                                            : used_checkpoints_mark(c->used_checkpoints, o->turn, o->paused.checkpoint,
+                                                                    c->boot_id, &err);
+        job_stall_point(c, "roused");
+        if (r == 0)
+                r = is_dead(o->pid) ? -ESRCH : paused_remove(dir);
+        return r == 0 && c->used_checkpoints < 0 ? used_checkpoints_flush(dir, &err) : r;
+}
+
+static int rests(const struct job_conf *c, const struct resume_marker_order *o)
+{
+        AUTO_CLOSE int dir = sys_open_dir(c->sandboxes_dir, o->id);
+        struct err err = {0};
+        int r = dir < 0 ? dir : paused_write(dir, o->id, &o->paused, true, &err);
+
+        return r == 0 && c->used_checkpoints >= 0
+                       ? used_checkpoints_unmark(c->used_checkpoints, o->paused.checkpoint, &err)
+                       : r;
+}
+
+/* This may come late.  Whoever pauses the sandbox holds the lock, and leaves paused.json: names that are there then are new. */
+static int runs(const struct job_conf *c, const struct resume_marker_order *o)
+{
+        AUTO_CLOSE int dir = job_lock(c->sandboxes_dir, o->id);
+        struct paused paused;
+        struct err err = {0};
+
+        if (dir >= 0 && paused_read(dir, o->id, &paused, &err) < 0)
+                job_discard(c, dir, UNLINKED_FILES_DIR);
+        return 0;
+}
+
+static _Noreturn void run_resume_marker(const struct job_conf *c, int sock)
+{
+        struct resume_marker_order o;
+
+        while (recv(sock, &o, sizeof(o), 0) == (ssize_t)sizeof(o)) {
+                o.result = o.what == MARK_RESUMES ? wakes(c, &o) : o.what == MARK_PAUSED ? rests(c, &o) : runs(c, &o);
+                if (send(sock, &o, sizeof(o), MSG_NOSIGNAL) < 0)
+                        break;
+        }
+        _exit(0);
+}
+
+int resume_marker_fork(const struct job_conf *c, int *ret_sock, struct err *err)
+{
+        int keep[] = {c->data_dir, c->sandboxes_dir, c->trash_dir, c->used_checkpoints};
+        int sock = -1;
+        pid_t pid = helper_fork("sg-resume-mark", keep, ARRAY_LEN(keep) - (c->used_checkpoints < 0), &sock);
+
+        if (pid < 0)
+                return err_sys(err, pid, "fork marker");
+        if (pid == 0)
+                run_resume_marker(c, sock);
+        *ret_sock = sock;
+        return 0;
+}

@@ -1,0 +1,63 @@
+/* cell.h - everything about a sandbox that does not depend on its template, made ahead.
+ *
+ * A cell is a process in namespaces of its own, in its slot's cgroups and network, that runs `envd --cell` in an empty
+ * root and waits for one message (model/envd_init.h); and the mounts that its root will need, detached.
+ * Making one runs in the cell maker and blocks. */
+#pragma once
+#include <linux/filter.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "engine/host/cgroups.h"
+#include "engine/host/instance.h"
+
+struct err;
+
+enum cell_fd {
+        CELL_PIDFD,
+        CELL_SOCK,   /* the other end of the cell's fd 3 */
+        CELL_USERNS, /* for idmapped mounts */
+        CELL_NETNS,
+        CELL_PROC, /* detached mounts from here on */
+        CELL_SYS,
+        CELL_DEV, /* with pts, shm and mqueue on it */
+        CELL_FDS,
+};
+
+struct cell {
+        unsigned slot;
+        uint32_t uid_base;
+        pid_t pid;
+        uint64_t start_time; /* with pid: this process and no later one */
+        int fd[CELL_FDS];    /* owned; -1: none */
+};
+
+void cell_init(struct cell *c);
+void cell_close(struct cell *c); /* closes what is open; a waiting cell then ends by itself */
+
+struct cell_tools { /* the cell maker's tools */
+        const struct instance *instance;
+        const struct cgroups *cgroups;
+        struct plan_limits limits; /* what a cell starts with */
+        struct sock_fprog filter;
+        bool has_link;
+        int proc_dir; /* host's /proc */
+        int host_netns, host_ipcns;
+        int host_netlink; /* -1 without links */
+        int dev;          /* devices.h */
+        int sys;          /* sysfs of an empty network namespace, read-only */
+};
+
+/* The three steps, in this order; after a failure cell_undo() takes back what was done.  When several cells are made at a
+ * time, the second step of all goes together: the first process to join a v1 cgroup pays for a grace period (8 ms), those
+ * right behind it do not.
+ *
+ * begin: a process in its namespaces, which waits.  netns: the slot's, from its last sandbox; -1: make one.  It is used up
+ * in any case. */
+int cell_begin(const struct cell_tools *m, unsigned slot, uint32_t uid_base, int netns, struct cell *ret,
+               struct err *err);
+int cell_join(const struct cell_tools *m, struct cell *c, struct err *err);
+/* Its mounts; and off it goes: ENVD_CELL_WAITING will come on its socket. */
+int cell_finish(const struct cell_tools *m, struct cell *c, struct err *err);
+void cell_undo(const struct cell_tools *m, struct cell *c);

@@ -1,0 +1,107 @@
+#include "engine/namespace/firewall_watch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "engine/guest/guest.h"
+#include "sys/fs.h"
+#include "sys/netlink.h"
+
+static struct firewall_entry *collect(struct engine *e, size_t *ret_count)
+{
+        struct firewall_entry *entries = calloc(e->sandboxes.used + 1, sizeof(*entries));
+        size_t n = 0;
+
+        MAP_EACH (slot, &e->sandboxes) {
+                struct guest *s = slot->value;
+
+                if (entries && s->has_rules)
+                        entries[n++] = (struct firewall_entry){s->record.slot, &s->record.net};
+        }
+        *ret_count = n;
+        return entries;
+}
+
+static void put_back(struct engine *e)
+{
+        size_t n;
+        AUTO_FREE struct firewall_entry *entries = collect(e, &n);
+        struct err err = {0};
+
+        if (!entries)
+                (void)err_sys(&err, -ENOMEM, "packet filter");
+        if (!entries || firewall_load(e->firewall, entries, n, &err) < 0)
+                log_error("filter.lost", "error=\"%s\", sandboxes can reach the host", err.msg);
+        else
+                log_warn("firewall.restored", "somebody removed the table");
+}
+
+/* Our own changes arrive here, too: the table is there then. */
+static void on_change(struct io *io, uint32_t events)
+{
+        struct engine *e = CONTAINER_OF(io, struct engine, table_events);
+        char text[4096];
+        ssize_t n;
+
+        (void)events;
+        do
+                n = recv(io->fd, text, sizeof(text), MSG_TRUNC);
+        while (n > 0 || (n < 0 && (errno == ENOBUFS || errno == EINTR)));
+        if (netlink_table_exists(e->instance.name) == 0)
+                put_back(e);
+}
+
+static int watch(struct engine *e)
+{
+        int fd = netlink_open_table_events(), r;
+
+        if (fd < 0)
+                return fd;
+        e->table_events = (struct io){.fd = fd, .on = on_change};
+        r = loop_add(e->loop, &e->table_events, EPOLLIN);
+        if (r < 0)
+                close_fd(&e->table_events.fd);
+        return r;
+}
+
+void firewall_watch_start(struct engine *e)
+{
+        size_t n;
+        AUTO_FREE struct firewall_entry *entries = NULL;
+        struct err err = {0};
+        int r;
+
+        MAP_EACH (slot, &e->sandboxes) {
+                struct guest *s = slot->value;
+                const struct plan_net *net = &s->record.net;
+
+                s->has_rules = s->record.slot && (!net->internet || net->allow_count > 0 || net->deny_count > 0);
+        }
+        entries = collect(e, &n);
+        if (!entries)
+                (void)err_sys(&err, -ENOMEM, "packet filter");
+        else if (sys_write_at(AT_FDCWD, "/proc/sys/net/ipv4/ip_forward", "1") < 0)
+                (void)err_set(&err, ERR_UNAVAILABLE, "IP forwarding cannot be switched on");
+        else if (firewall_create(&e->instance, entries, n, &e->firewall, &err) == 0) {
+                r = watch(e);
+                if (r < 0)
+                        log_warn("filter.unwatched", "error=\"%s\"", strerror(-r));
+                return;
+        }
+        (void)snprintf(e->firewall_why, sizeof(e->firewall_why), "%.199s", err.msg);
+        log_warn("engine.offline", "reason=\"%s\", sandboxes have loopback only", e->firewall_why);
+}
+
+void firewall_watch_stop(struct engine *e)
+{
+        if (!e->table_events.loop)
+                return;
+        loop_del(&e->table_events);
+        close_fd(&e->table_events.fd);
+}

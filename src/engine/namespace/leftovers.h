@@ -1,0 +1,14 @@
+/* leftovers.h - slots with cgroups that no living sandbox owns: what a crash or the end of an engine leaves behind. */
+#pragma once
+#include <stdbool.h>
+
+#include "engine/guest/engine.h"
+
+/* At start: end what runs in them, and have the slot cleaner clean them. */
+void leftovers_return(struct engine *e);
+/* At the end of the engine: the same at once; and the parent and the filter, if no sandbox is left. */
+void leftovers_remove(struct engine *e);
+
+/* End and remove every slot's cgroups but those `keep` (may be NULL) wants, waiting a few seconds at most.  Number that
+ * is left. */
+unsigned leftovers_clear(const struct cgroups *c, bool (*keep)(unsigned slot, void *arg), void *arg);

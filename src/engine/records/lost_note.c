@@ -1,0 +1,162 @@
+#include "engine/records/lost_note.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/clock.h"
+#include "engine/jobs/job_files.h"
+#include "model/ids.h"
+#include "sys/fs.h"
+
+#define NOTE_SUFFIX ".json"
+#define NOTE_NAME_MAX 40 /* the longest id, and the suffix */
+#define TEXT_MAX 1024u
+#define NS_PER_S INT64_C(1000000000)
+
+static const struct {
+        const char *name;
+        bool (*is_one)(struct str id);
+} kinds[LOST_KINDS] = {
+        [LOST_SANDBOX] = {"sandbox", sandbox_id_is_valid},
+        [LOST_CHECKPOINT] = {"checkpoint", checkpoint_id_is_valid},
+        [LOST_LAYER] = {"layer", sealed_id_is_valid},
+};
+
+const char *lost_kind_name(enum lost_kind kind)
+{
+        return kinds[kind].name;
+}
+
+bool lost_kind_of(const char *name, enum lost_kind *ret)
+{
+        for (int k = 0; k < LOST_KINDS; k++)
+                if (kinds[k].is_one(str_of(name))) {
+                        *ret = (enum lost_kind)k;
+                        return true;
+                }
+        return false;
+}
+
+static void name_note(const char *name, char out[NOTE_NAME_MAX])
+{
+        (void)snprintf(out, NOTE_NAME_MAX, "%.*s" NOTE_SUFFIX, (int)(NOTE_NAME_MAX - sizeof(NOTE_SUFFIX)), name);
+}
+
+int lost_note_write(int lost, const char *name, const struct lost_note *n)
+{
+        json_t *obj = json_pack("{s:I,s:s,s:s}", "lost_ns", (json_int_t)n->lost_ns, "was", n->was, "why", n->why);
+        AUTO_FREE char *text = json_dumps(obj, JSON_COMPACT);
+        char note[NOTE_NAME_MAX];
+
+        json_decref(obj);
+        if (!text)
+                return -ENOMEM;
+        name_note(name, note);
+        return sys_replace_at(lost, note, text, strlen(text), 0600);
+}
+
+static void take_text(const json_t *obj, const char *key, char *out, size_t size)
+{
+        const char *text = json_string_value(json_object_get(obj, key));
+
+        (void)snprintf(out, size, "%s", text ? text : "");
+}
+
+void lost_note_read(int lost, const char *name, struct lost_note *ret)
+{
+        char note[NOTE_NAME_MAX], text[TEXT_MAX];
+        struct stat st;
+        json_t *obj;
+
+        name_note(name, note);
+        *ret = (struct lost_note){0};
+        obj = sys_read_at(lost, note, text, sizeof(text)) < 0 ? NULL : json_loads(text, 0, NULL);
+        ret->lost_ns = json_integer_value(json_object_get(obj, "lost_ns"));
+        take_text(obj, "was", ret->was, sizeof(ret->was));
+        take_text(obj, "why", ret->why, sizeof(ret->why));
+        json_decref(obj);
+        if (ret->lost_ns <= 0 && fstatat(lost, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+                ret->lost_ns = st.st_ctim.tv_sec * NS_PER_S;
+}
+
+void lost_note_remove(int lost, const char *name)
+{
+        char note[NOTE_NAME_MAX];
+
+        name_note(name, note);
+        (void)unlinkat(lost, note, 0); /* one that stays is taken away at the next start */
+}
+
+int lost_count(int data, struct lost_count *ret)
+{
+        AUTO_CLOSE int lost = sys_open_dir(data, LOST_DIR);
+        AUTO_DIR DIR *d = lost < 0 ? NULL : sys_list(lost);
+        const struct dirent *e;
+        enum lost_kind kind;
+
+        *ret = (struct lost_count){0};
+        if (!d)
+                return lost == -ENOENT ? 0 : lost < 0 ? lost : -errno;
+        while ((e = sys_list_next(d)))
+                if (lost_kind_of(e->d_name, &kind))
+                        ret->of[kind]++;
+        return 0;
+}
+
+/* ------------------------------------------------------------- listing */
+
+struct page {
+        char names[LOST_PAGE_MAX + 1][NOTE_NAME_MAX]; /* the first of them, in order */
+        size_t count;
+};
+
+/* Keep the smallest ones: however many there are, no more is remembered. */
+static void page_add(struct page *p, const char *name)
+{
+        size_t at = p->count;
+
+        while (at > 0 && strcmp(p->names[at - 1], name) > 0)
+                at--;
+        if (at > LOST_PAGE_MAX)
+                return;
+        if (p->count <= LOST_PAGE_MAX)
+                p->count++;
+        memmove(p->names[at + 1], p->names[at], (p->count - at - 1) * sizeof(p->names[0]));
+        (void)snprintf(p->names[at], sizeof(p->names[at]), "%.*s", NOTE_NAME_MAX - 1, name);
+}
+
+static json_t *describe(int lost, const char *name)
+{
+        enum lost_kind kind = LOST_SANDBOX;
+        char at[CLOCK_TEXT_MAX];
+        struct lost_note n;
+
+        (void)lost_kind_of(name, &kind);
+        lost_note_read(lost, name, &n);
+        clock_format(n.lost_ns, at);
+        return json_pack("{s:s,s:s,s:s,s:s,s:s,s:I}", "id", name, "kind", lost_kind_name(kind), "was", n.was, "why",
+                         n.why, "lostAt", at, "bytes", (json_int_t)job_size_of(lost, name));
+}
+
+json_t *lost_page(int lost, const char *after, bool *ret_more)
+{
+        AUTO_DIR DIR *d = sys_list(lost);
+        AUTO_FREE struct page *p = calloc(1, sizeof(*p));
+        json_t *list = json_array();
+        const struct dirent *e;
+        enum lost_kind kind;
+
+        while (d && p && (e = sys_list_next(d)))
+                if (lost_kind_of(e->d_name, &kind) && (!after || strcmp(e->d_name, after) > 0))
+                        page_add(p, e->d_name);
+        for (size_t i = 0; p && i < p->count && i < LOST_PAGE_MAX; i++)
+                (void)json_array_append_new(list, describe(lost, p->names[i]));
+        *ret_more = p && p->count > LOST_PAGE_MAX;
+        return list;
+}

@@ -1,0 +1,41 @@
+/* lost_note.h - <data>/lost/: what lay on the disk and no row of the store knew, moved aside.
+ *
+ *   lost/<name>        a sandbox's directory, a checkpoint or a sealed layer, as it was: one rename, which needs no room
+ *   lost/<name>.json   why and when; written before the rename, so that nothing lies here without a reason unless the disk
+ *                      was full; a note without its directory says nothing and goes at the next start
+ *
+ * What is needed to bring a sandbox back lies in its directory: paused.json, and origin.json (origin.h). */
+#pragma once
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define LOST_DIR "lost"
+#define LOST_WHY_MAX 128
+#define LOST_WAS_MAX 16
+
+enum lost_kind { LOST_SANDBOX, LOST_CHECKPOINT, LOST_LAYER, LOST_KINDS };
+const char *lost_kind_name(enum lost_kind kind);
+bool lost_kind_of(const char *name, enum lost_kind *ret); /* by the form of its id; false: none of ours */
+
+struct lost_note {
+        int64_t lost_ns; /* when; real time */
+        char was[LOST_WAS_MAX];
+        char why[LOST_WHY_MAX]; /* "": not known */
+};
+
+int lost_note_write(int lost, const char *name, const struct lost_note *n);
+/* Without a note: when its directory was moved, as far as the file system knows. */
+void lost_note_read(int lost, const char *name, struct lost_note *ret);
+void lost_note_remove(int lost, const char *name);
+
+struct lost_count {
+        unsigned of[LOST_KINDS];
+};
+/* Of a data directory; all zero when nothing is lost.  Negative: lost/ cannot be read. */
+int lost_count(int data, struct lost_count *ret);
+
+/* One page, in order of names: [{id, kind, was, why, lostAt, bytes}], those after `after` (NULL: from the first on).
+ * *ret_more: there are more.  Walks through what is there for its size.  New reference; NULL: out of memory. */
+json_t *lost_page(int lost, const char *after, bool *ret_more);
+#define LOST_PAGE_MAX 64u

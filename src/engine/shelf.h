@@ -1,9 +1,0 @@
-/* shelf.h - checkpoints/ and sealed/: what is kept of sandboxes beside their own directories. */
-#pragma once
-#include <jansson.h>
-
-#include "engine/engine.h"
-
-bool shelf_has(const struct engine *e, const char *checkpoint); /* complete; true also where the disk cannot tell */
-/* At the start: what is incomplete, and what no worker is at, goes to the trash; so do copies of envd nobody needs. */
-void shelf_tidy(struct engine *e);

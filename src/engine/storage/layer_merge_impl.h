@@ -1,0 +1,34 @@
+/* layer_merge_impl.h - shared by the parts of flatten: what of an overlay's marks is where, and making entries. */
+#pragma once
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include "engine/storage/entry_copy.h"
+#include "engine/storage/layer_merge.h"
+
+#define OVERLAY_OPAQUE "trusted.overlay.opaque"
+#define OVERLAY_REDIRECT "trusted.overlay.redirect"
+#define OVERLAY_ORIGIN "trusted.overlay.origin"
+#define OVERLAY_WHITEOUT "trusted.overlay.whiteout"
+
+#define LAYER_MERGE_COPIES 16u
+
+/* ---- layer_merge_entry.c: everything that is not a directory */
+
+struct entries {
+        int whiteout; /* O_PATH of one of ours that can take more links; -1: none */
+        struct {      /* files that were copied: further names link to the copy */
+                ino_t of;
+                int fd; /* O_PATH; -1: free */
+        } copies[LAYER_MERGE_COPIES];
+        unsigned next_copy;
+        struct layer_merge_count *count;
+};
+
+void entries_init(struct entries *e, struct layer_merge_count *count);
+void entries_done(struct entries *e);
+int entries_whiteout(struct entries *e, int out, const char *name);
+/* Hard link of src/name, or a copy. */
+int entries_link(struct entries *e, int src, int out, const char *name, const struct stat *st);
+/* A device 0:0 or an empty file with the mark: 1, other files: 0. */
+int is_whiteout(int dir, const char *name, const struct stat *st);

@@ -1,6 +1,7 @@
 // Measures a server of its own and the floor under it in the same run; prints a table and writes bench/result.json.
 //
-//   bench/run [--quick] [floor|life|client|parallel|lives|many|files|output|big|proxy|percore|streams|http2|tunnels|others|pause ...]
+//   bench/run --compare OLD.json [NEW.json]     measures nothing: both, and new/old; NEW is bench/result.json
+//   bench/run [--quick] [memory|floor|life|client|parallel|lives|many|files|output|big|proxy|percore|streams|http2|tunnels|others|pause ...]
 import { spawn, spawnSync } from 'node:child_process'
 import fs from 'node:fs'
 import { createRequire } from 'node:module'
@@ -12,8 +13,10 @@ import { descendants } from '../test/functional/lib/proc.mjs'
 import { createRaw, envd, killRaw } from '../test/functional/lib/raw.mjs'
 import { Server, temporaryDir } from '../test/functional/lib/server.mjs'
 import { until } from '../test/functional/lib/wait.mjs'
+import { compareFiles } from './compare.mjs'
 import { measureBig, measureOutput } from './data.mjs'
 import { measureHttp2, measurePerCore, measureStreams, measureTunnels } from './edge.mjs'
+import { measureOthers } from './others.mjs'
 import { measurePause } from './pause.mjs'
 import { print, row } from './table.mjs'
 
@@ -23,12 +26,23 @@ const quick = process.argv.includes('--quick')
 const wanted = process.argv.slice(2).filter((a) => !a.startsWith('-'))
 const wants = (part) => wanted.length === 0 || wanted.includes(part)
 const few = (n) => String(quick ? Math.ceil(n / 5) : n)
-const result = { when: new Date().toISOString(), machine: machine(), figures: {} }
+const result = { when: new Date().toISOString(), quick, parts: wanted, machine: machine(), peers: peers(), figures: {} }
 const rows = []
 
 function machine() {
   const cpu = os.cpus()
-  return { kernel: os.release(), cpus: cpu.length, cpu: cpu[0]?.model, memoryMB: Math.round(os.totalmem() / 2 ** 20) }
+  const system = /^PRETTY_NAME="?([^"\n]*)/m.exec(fs.readFileSync('/etc/os-release', 'utf8'))?.[1]
+  const cgroups = fs.existsSync('/sys/fs/cgroup/cgroup.controllers') ? 'v2' : 'v1'
+  return { system, kernel: os.release(), cpus: cpu.length, cpu: cpu[0]?.model, memoryMB: Math.round(os.totalmem() / 2 ** 20), cgroups }
+}
+
+/** What is compared with, and in which version; null: not installed. */
+function peers() {
+  const version = (argv) => {
+    const r = spawnSync(argv[0], argv.slice(1), { encoding: 'utf8' })
+    return r.error ? null : (/\d+\.\d[\w.+~-]*/.exec(r.stdout + r.stderr)?.[0] ?? null)
+  }
+  return Object.fromEntries(['nginx -v', 'wrk -v', 'podman --version', 'buildah --version', 'crun --version', 'runc --version'].map((c) => [c.split(' ')[0], version(c.split(' '))]))
 }
 
 /** Run a program to its end while we go on reading the server's log: {status, stdout, stderr}. */
@@ -302,53 +316,6 @@ http { access_log off; ${temp} ${settings}
   }
 }
 
-/** The same file system under other tools. */
-async function measureOthers(server, life) {
-  const [layer] = baseLayer(server)
-  const time = async (argv, n) => {
-    const list = []
-    for (let i = 0; i < n; i++) {
-      const t = performance.now()
-      const r = await execute(argv)
-      if (r.status !== 0) return { error: (r.stderr || `exit ${r.status}`).trim().split('\n').at(-1) }
-      list.push((performance.now() - t) * 1000)
-    }
-    return { p50: median(list) }
-  }
-  const own = life?.first_output.p50
-  if (has('podman')) {
-    const limits = '--ulimit nofile=4096:4096 --ulimit nproc=4096:4096' // it would raise them, which not every root may
-    const podman = await time(['unshare', '-m', 'sh', '-c', `${hideUnified}exec podman run --rm --network=none ${limits} --rootfs ${layer}:O /bin/echo hello`], quick ? 3 : 10)
-    result.figures.podman = podman
-    if (podman.p50 && own) rows.push(row('podman run, same file system', podman.p50, 'us', { floor: own, floorName: 'ours, create → output', ratioAtLeast: 30 }))
-    else if (podman.error) rows.push(row('podman run, same file system', undefined, 'us', { note: podman.error }))
-  }
-  if (has('crun')) {
-    const crun = await withBundle(layer, (bundle) => time(['unshare', '-m', 'sh', '-c', hideUnified + `exec crun run --bundle ${bundle} sandglass-bench-$$`], quick ? 5 : 20))
-    result.figures.crun = crun
-    if (crun.p50 && own) rows.push(row('crun run, same file system', crun.p50, 'us', { floor: own, floorName: 'ours, create → output', ratioAtLeast: 1 }))
-    else if (crun.error) rows.push(row('crun run, same file system', undefined, 'us', { note: crun.error }))
-  }
-}
-
-// crun refuses a machine with cgroup v1 and v2 side by side: it is shown v1 only, in a mount namespace of its own
-const hideUnified = 'if [ -d /sys/fs/cgroup/unified ]; then umount /sys/fs/cgroup/unified; fi; '
-
-async function withBundle(layer, body) {
-  const dir = temporaryDir('bundle')
-  const spec = spawnSync('crun', ['spec', '--bundle', dir], { cwd: dir, encoding: 'utf8' })
-  try {
-    if (spec.status !== 0) return { error: spec.stderr.trim() }
-    const config = JSON.parse(fs.readFileSync(path.join(dir, 'config.json'), 'utf8'))
-    config.root = { path: layer, readonly: true }
-    Object.assign(config.process, { terminal: false, args: ['/bin/echo', 'hello'] })
-    fs.writeFileSync(path.join(dir, 'config.json'), JSON.stringify(config))
-    return await body(dir)
-  } finally {
-    fs.rmSync(dir, { recursive: true, force: true })
-  }
-}
-
 async function measureMemory(server) {
   const roles = Object.fromEntries(Object.entries(server.roles()).map(([role, pids]) => [role, pids.reduce((sum, pid) => sum + rollup(pid, 'Rss'), 0)]))
   const sum = Object.values(roles).reduce((a, b) => a + b, 0)
@@ -393,11 +360,11 @@ async function main() {
     await step('output', () => measureOutput(data))
     await step('big', () => measureBig(data))
     await step('proxy', () => measureProxy(server))
-    if (has('nginx')) await step('percore', () => measurePerCore({ ...data, execute, here }))
+    await step('percore', () => measurePerCore({ ...data, execute, here }))
     await step('streams', () => measureStreams(data))
-    if (has('nginx')) await step('http2', () => measureHttp2({ ...data, execute, here }))
+    await step('http2', () => measureHttp2({ ...data, execute, here }))
     await step('tunnels', () => measureTunnels(data))
-    await step('others', () => measureOthers(server, life))
+    await step('others', () => measureOthers({ execute, layer: baseLayer(server)[0], own: life?.first_output.p50, quick, result, rows }))
     await step('pause', () => measurePause({ measure, programs, layer: baseLayer(server)[0], quick, result, rows }))
     await step('many', () => measureMany(server))
   } finally {
@@ -410,4 +377,5 @@ async function main() {
   fs.writeFileSync(path.join(here, 'result.json'), JSON.stringify(result, null, 2) + '\n')
 }
 
-await main()
+if (process.argv[2] === '--compare') compareFiles(process.argv[3], process.argv[4] ?? path.join(here, 'result.json'))
+else await main()

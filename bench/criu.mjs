@@ -4,6 +4,7 @@ import fs from 'node:fs'
 import path from 'node:path'
 
 import { criuDir, temporaryDir } from '../test/functional/lib/server.mjs'
+import { hideUnified, ulimits } from './others.mjs'
 
 export const median = (list) => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)]
 export const since = (t) => (performance.now() - t) * 1000
@@ -91,16 +92,14 @@ export function measureCriu({ programs, layer, mbytes, n }) {
 export function measurePodman({ layer, mbytes, n }) {
   const name = `sandglass-bench-${process.pid}`
   const dir = temporaryDir('podman')
-  // crun refuses a machine with cgroup v1 and v2 side by side: it is shown v1 only, in a mount namespace of its own
-  const hide = 'if [ -d /sys/fs/cgroup/unified ]; then umount /sys/fs/cgroup/unified; fi; '
   const runtime = spawnSync('sh', ['-c', 'command -v runc']).status === 0 ? '--runtime runc' : ''
-  const podman = (args) => shell(`exec unshare -m sh -euc '${hide} PATH=${dir}:$PATH exec podman ${runtime} ${args}'`)
+  const podman = (args) => shell(`exec unshare -m sh -euc '${hideUnified} PATH=${dir}:$PATH exec podman ${runtime} ${args}'`)
   const times = { dump: [], restore: [] }
   fs.chmodSync(dir, 0o755)
   fs.writeFileSync(path.join(dir, 'server.py'), pythonServer(mbytes))
   try {
     fs.writeFileSync(path.join(dir, 'criu'), `#!/bin/sh\nexec env ${criuCommand()} "$@"\n`, { mode: 0o755 })
-    podman(`run -d --name ${name} --network=none --ulimit nofile=4096:4096 --ulimit nproc=4096:4096 -v ${dir}/server.py:/server.py:ro --rootfs ${layer}:O python3 /server.py`)
+    podman(`run -d --name ${name} --network=none ${ulimits} -v ${dir}/server.py:/server.py:ro --rootfs ${layer}:O python3 /server.py`)
     for (let i = 0; i < n; i++) {
       let t = performance.now()
       podman(`container checkpoint ${name}`)
@@ -113,7 +112,7 @@ export function measurePodman({ layer, mbytes, n }) {
   } catch (e) {
     return { error: e.message }
   } finally {
-    spawnSync('sh', ['-c', `unshare -m sh -c '${hide} podman rm -f ${name}' >/dev/null 2>&1`])
+    spawnSync('sh', ['-c', `unshare -m sh -c '${hideUnified} podman rm -f ${name}' >/dev/null 2>&1`])
     fs.rmSync(dir, { recursive: true, force: true })
   }
 }

@@ -1,20 +1,18 @@
 // The table: ratios first, then what they are ratios of.
 
 const us = (v) => (v >= 1e6 ? `${(v / 1e6).toFixed(2)} s` : v >= 1000 ? `${(v / 1000).toFixed(2)} ms` : `${v.toFixed(0)} us`)
-const units = {
+export const units = {
   us,
   rate: (v) => `${v >= 1000 ? Math.round(v).toLocaleString('en') : v.toFixed(1)}/s`,
   kib: (v) => (v >= 1024 ? `${(v / 1024).toFixed(2)} MiB` : `${v.toFixed(0)} KiB`),
   mbs: (v) => `${v.toFixed(0)} MB/s`,
   count: (v) => String(v),
   percent: (v) => `${v.toFixed(2)} %`,
-  count: (v) => String(v),
 }
 
 /** Rows: {name, value, unit, floor?, floorName?, limit?: {at most | at least}, note?} */
 export function row(name, value, unit, { floor, floorName = 'floor', atMost, atLeast, ratioAtMost, ratioAtLeast, note } = {}) {
-  const better = unit === 'rate' || unit === 'mbs' // larger is better: the ratio is turned so that it says "times the floor"
-  const ratio = floor && value ? (better ? value / floor : value / floor) : undefined
+  const ratio = floor && value ? value / floor : undefined // "times the floor", also where more is better
   let met
   if (atMost !== undefined) met = value <= atMost
   if (atLeast !== undefined) met = value >= atLeast

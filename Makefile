@@ -35,7 +35,7 @@ fuzz: $(BUILD)/.tools-build $(BUILD)/.tools-test ## the libFuzzer programs: buil
 	@test -f $(BUILD)-fuzz/build.ninja || CC=clang meson setup $(BUILD)-fuzz -Dfuzz=true
 	@ninja -C $(BUILD)-fuzz --quiet
 
-bench: build $(BUILD)/.tools-test $(BUILD)/.tools-bench ## measure, beside floors and peers; as root
+bench: build $(BUILD)/.tools-test $(BUILD)/.tools-bench ## measure, beside floors and peers; writes docs/benchmarks.*; as root
 	@exec tools/bench
 
 format: ## clang-format, in place

@@ -105,9 +105,9 @@ async function measureCycle(server, { measure, floor, quick, result, rows }) {
   result.small = { ...times, written }
   rows.push(
     row('pause, envd + python of 50 MB, durable', p50.pause, 'us', { floor: floor?.synced, floorName: 'plain criu dump + fsync', atMost: floor && floor.synced + ms(20) }),
-    row('... against time to write as much', p50.pause, 'us', { floor: written, floorName: '57 MB written + fsync', atMost: ms(200) + written }),
+    row('pause, the same, against the time to write as much', p50.pause, 'us', { floor: written, floorName: '57 MB written + fsync', atMost: ms(200) + written }),
     row('resume → first command answered, same', p50.resume, 'us', { floor: floor?.restore, floorName: 'plain criu restore', atMost: floor && floor.restore + ms(20) }),
-    row('... in itself', p50.resume, 'us', { atMost: ms(150) }),
+    row('resume, the same, in itself', p50.resume, 'us', { atMost: ms(150) }),
   )
 }
 

@@ -28,7 +28,7 @@ MARGIN = 14
 
 
 class Diagram:
-    def __init__(self, source):
+    def __init__(self, name, source):
         self.boxes, self.back, self.front = {}, [], []
         self.title, self.about = "", []
         for number, line in enumerate(source.splitlines(), 1):
@@ -37,7 +37,7 @@ class Diagram:
                 if words:
                     getattr(self, "do_" + words[0])(*words[1:])
             except (AttributeError, KeyError, TypeError, ValueError) as e:
-                raise ValueError(f"line {number}: {line.strip()}: {e}") from e
+                raise ValueError(f"{name}:{number}: {line.strip()}: {e}") from e
 
     def svg(self):
         return svg.picture(self.width, self.height, self.title, " ".join(self.about), self.back + self.front)

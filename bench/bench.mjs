@@ -197,7 +197,7 @@ async function quiet(server) {
   const total = () => serverPids(server).reduce((sum, pid) => sum + safe(() => cpuTicks(pid)), 0)
   let last = total()
   let since = performance.now()
-  await until('the server at rest', () => {
+  await until('the server idle', () => {
     const now = total()
     if (now !== last) [last, since] = [now, performance.now()]
     return performance.now() - since > 500

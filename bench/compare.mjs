@@ -6,12 +6,13 @@ import { units } from './table.mjs'
 const moreIsBetter = new Set(['rate', 'mbs'])
 const noise = 1.1 // runs of the same program on a quiet machine differ by less
 
-/** One line per figure that either has: [name, old, new, new/old, word]. */
+/** One line per figure that either has, or that the new one has if only parts were run: [name, old, new, new/old, word]. */
 export function compareRows(old, now) {
   const before = new Map(old.rows.map((r) => [r.name, r]))
   const after = new Map(now.rows.map((r) => [r.name, r]))
   const show = (r) => (r?.value === undefined ? '-' : units[r.unit](r.value))
-  return [...new Set([...before.keys(), ...after.keys()])].map((name) => {
+  const names = now.parts?.length ? after.keys() : new Set([...before.keys(), ...after.keys()])
+  return [...names].map((name) => {
     const [a, b] = [before.get(name), after.get(name)]
     const ratio = a?.value && b?.value !== undefined ? b.value / a.value : undefined
     const cost = ratio && moreIsBetter.has(a.unit) ? 1 / ratio : ratio

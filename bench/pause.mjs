@@ -1,4 +1,4 @@
-// Pause, resume, fork and snapshots beside plain CRIU on the same processes; sandboxes at rest, and what they hold.
+// Pause, resume, fork and snapshots beside plain CRIU on the same processes; paused sandboxes, and what they hold.
 import fs from 'node:fs'
 import path from 'node:path'
 
@@ -202,14 +202,14 @@ const inSandboxes = (server) => {
   }).length
 }
 
-/** Many at rest, and what they hold: the pool's cells are there before and after. */
-async function measureAtRest({ quick, result, rows }) {
+/** Many paused sandboxes, and what they hold: the pool's cells are there before and after. */
+async function measurePaused({ quick, result, rows }) {
   const count = quick ? 50 : 500
   await withServer({ warm_mb: 0, pool_size: 1 }, async (server) => {
     await killRaw(server, (await createRaw(server)).sandboxID)
     const settled = async () => {
       let [last, times] = [-1, 0]
-      await until('the pool at rest', () => {
+      await until('the pool as before', () => {
         const now = inSandboxes(server)
         times = now === last ? times + 1 : 0
         last = now
@@ -221,7 +221,7 @@ async function measureAtRest({ quick, result, rows }) {
     for (let i = 0; i < count; i += 10)
       await Promise.all(Array.from({ length: 10 }, async () => pause(server, await createRaw(server, { templateID: 'base', timeout: 3600 }))))
     const after = { processes: await settled(), kib: available() }
-    result.atRest = { count, before, after }
+    result.paused = { count, before, after }
     rows.push(
       row(`processes of ${count} paused sandboxes`, after.processes - before.processes, 'count', { atMost: 0, note: `${before.processes} ready cells before and after` }),
       row(`memory of each of ${count} paused sandboxes`, Math.max(0, before.kib - after.kib) / count, 'kib', { atMost: 64, note: 'what the machine has less, divided: noise and kernel caches included' }),
@@ -257,5 +257,5 @@ export async function measurePause({ measure, programs, layer, quick, result, ro
       await attempt(name, () => take(server, part))
   }))
   await attempt('warm tier', () => withServer({ warm_mb: 4096 }, (server) => measureWarm(server, part)))
-  await attempt('many at rest', () => measureAtRest(part))
+  await attempt('many paused sandboxes', () => measurePaused(part))
 }

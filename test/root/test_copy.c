@@ -293,7 +293,7 @@ static void without_its_worker_it_goes_on(void)
                 CHECK_INT(kill(rig_worker(&g), SIGKILL), ==, 0);
                 (void)close(fd);
                 CHECK_STARTS(why_not(rig_receive(&g)), "interrupted");
-                CHECK_STR(fact(), "settled running");
+                CHECK_STR(fact(), "rechecked running");
                 CHECK_STR(rig_state(&g, A), "running");
                 CHECK(is_itself());
                 if (strcmp(points[i], "sealed") == 0)
@@ -321,7 +321,7 @@ static void without_the_engine_it_is_finished(void)
                 rig_dial_send(&g, A, 49983); /* whoever wants to reach it waits for that */
                 CHECK_STR(rig_state(&g, A), "busy");
                 (void)close(fd);
-                CHECK_STR(fact(), "settled running");
+                CHECK_STR(fact(), "rechecked running");
                 socket = rig_dial_receive(&g);
                 CHECK(socket >= 0);
                 (void)close(socket);
@@ -370,7 +370,7 @@ static void who_comes_instead_of_the_asker_is_told(void)
         rig_reconnect(&g);
         CHECK_STR(rig_state(&g, A), "busy");
         (void)close(fd);
-        CHECK_STR(fact(), "settled running");
+        CHECK_STR(fact(), "rechecked running");
         CHECK(is_itself());
         CHECK_NONE(end());
 }

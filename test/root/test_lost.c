@@ -300,7 +300,7 @@ static void a_seal_that_is_cut_off_never_was(void)
         (void)close(fd);
         CHECK(rig_start(&g));
         if (strcmp(rig_state(&g, A), "busy") == 0)
-                CHECK_STR(fact(), "settled paused");
+                CHECK_STR(fact(), "rechecked paused");
         CHECK_NONE(rig_drop(&g, NULL, LAYER));
         CHECK_STR(rig_state(&g, A), "paused");
         CHECK_NONE(rig_create(&g, kept(A)));

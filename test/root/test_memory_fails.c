@@ -188,7 +188,7 @@ static void one_that_dies_when_it_wakes_keeps_its_files(void)
         const char *why = json_string_value(json_object_get(json_object_get(answer, "error"), "message"));
         CHECK(why && strstr(why, "only its files are kept"));
         json_decref(answer);
-        CHECK_STR(fact(), "settled paused");
+        CHECK_STR(fact(), "rechecked paused");
         CHECK_STARTS(rig_create(&g, used_checkpoints(A)), "invalid: checkpoint damaged: it is not of the files");
         plan = used_checkpoints(A);
         (void)json_object_del(plan, "checkpoint");

@@ -46,7 +46,7 @@ static void pause_goes_on_without_the_engine(void)
                 CHECK_STARTS(rig_pause(&g, A, IMAGE), "conflict");
                 CHECK_STARTS(rig_create(&g, used_checkpoints(A)), "conflict");
                 (void)close(fd);
-                CHECK_STR(fact(), "settled paused");
+                CHECK_STR(fact(), "rechecked paused");
                 CHECK_STR(rig_state(&g, A), "paused");
                 CHECK_NONE(rig_create(&g, used_checkpoints(A)));
                 CHECK(is_itself());
@@ -71,7 +71,7 @@ static void waking_goes_on_without_the_engine(void)
                 CHECK(rig_start(&g));
                 CHECK_STR(rig_state(&g, A), "busy");
                 (void)close(fd);
-                CHECK_STR(fact(), "settled running");
+                CHECK_STR(fact(), "rechecked running");
                 CHECK_STR(rig_state(&g, A), "running");
                 CHECK(is_itself());
                 CHECK_NONE(end());
@@ -117,7 +117,7 @@ static void a_pause_whose_worker_dies_never_was(void)
                 answer = rig_receive(&g);
                 CHECK(json_object_get(answer, "error"));
                 json_decref(answer);
-                CHECK_STR(fact(), "settled running"); /* the last word */
+                CHECK_STR(fact(), "rechecked running"); /* the last word */
                 CHECK_STR(rig_state(&g, A), "running");
                 CHECK(is_itself());
                 CHECK_NONE(rig_pause(&g, A, IMAGE)); /* and it can be paused */
@@ -157,7 +157,7 @@ static void waking_whose_worker_dies_can_be_tried_again(void)
                 CHECK(end_one(rig_worker(&g)));
                 (void)close(fd);
                 json_decref(rig_receive(&g));
-                CHECK_STR(fact(), "settled paused");
+                CHECK_STR(fact(), "rechecked paused");
                 CHECK_STR(rig_state(&g, A), "paused");
                 CHECK_NONE(rig_create(&g, used_checkpoints(A)));
                 CHECK(is_itself());
@@ -541,7 +541,7 @@ static void what_nobody_hears_becomes_a_fact(void)
         rig_reconnect(&g); /* another control */
         CHECK_STR(rig_state(&g, A), "busy");
         (void)close(fd);
-        CHECK_STR(fact(), "settled paused");
+        CHECK_STR(fact(), "rechecked paused");
         CHECK_NONE(rig_create(&g, used_checkpoints(A)));
         CHECK(is_itself());
         CHECK_NONE(end());

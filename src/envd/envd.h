@@ -2,11 +2,11 @@
 #pragma once
 #include <stdbool.h>
 
-#include "envd/furnish.h"
-#include "envd/metrics.h"
-#include "envd/process.h"
-#include "envd/settings.h"
-#include "envd/watchers.h"
+#include "envd/sandbox/identity_files.h"
+#include "envd/sandbox/metrics.h"
+#include "envd/process/process.h"
+#include "envd/rpc/settings.h"
+#include "envd/watch/watch_rpc.h"
 
 struct http_server;
 struct loop;

@@ -9,10 +9,10 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "envd/cell.h"
+#include "envd/sandbox/cell_start.h"
 #include "envd/envd.h"
 #include "envd/router.h"
-#include "envd/spawn.h"
+#include "envd/process/spawn.h"
 #include "http/server.h"
 #include "io/listener.h"
 #include "io/loop.h"

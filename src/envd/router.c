@@ -1,14 +1,14 @@
 #include "envd/router.h"
 
-#include "envd/answer.h"
-#include "envd/auth.h"
-#include "envd/control.h"
+#include "envd/rpc/answer.h"
+#include "envd/rpc/auth.h"
+#include "envd/endpoints.h"
 #include "envd/envd.h"
-#include "envd/files.h"
-#include "envd/fs_rpc.h"
-#include "envd/process_rpc.h"
-#include "envd/rpc.h"
-#include "envd/watchers.h"
+#include "envd/files/files.h"
+#include "envd/files/filesystem_rpc.h"
+#include "envd/process/process_rpc.h"
+#include "envd/rpc/rpc.h"
+#include "envd/watch/watch_rpc.h"
 
 static const struct rpc_method methods[] = {
         {"/process.Process/Start", RPC_SERVER_STREAM, process_rpc_start},

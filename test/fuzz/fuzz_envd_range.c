@@ -1,5 +1,5 @@
-#include "envd/accept.h"
-#include "envd/content.h"
+#include "envd/files/accept_encoding.h"
+#include "envd/files/content_headers.h"
 #include "fuzz.h"
 
 /* Whatever comes before it, a plain refusal at the end holds. */

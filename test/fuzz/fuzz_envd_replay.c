@@ -1,4 +1,4 @@
-#include "envd/replay.h"
+#include "envd/process/replay.h"
 #include "fuzz.h"
 
 #define RINGS 3

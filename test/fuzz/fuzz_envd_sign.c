@@ -1,4 +1,4 @@
-#include "envd/auth.h"
+#include "envd/rpc/auth.h"
 #include "fuzz.h"
 #include "wire/url.h"
 

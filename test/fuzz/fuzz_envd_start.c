@@ -1,5 +1,5 @@
-#include "envd/process_rpc.h"
-#include "envd/process_start.h"
+#include "envd/process/process_rpc.h"
+#include "envd/process/process_start.h"
 #include "fuzz.h"
 
 static bool has_odd_name(const json_t *envs)

@@ -1,6 +1,6 @@
 #include <errno.h>
 
-#include "envd/users.h"
+#include "envd/rpc/users.h"
 #include "fuzz.h"
 
 /* The first line is a name to look for; then, up to an empty line, passwd; then group. */

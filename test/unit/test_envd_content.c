@@ -1,10 +1,10 @@
 /* What describes a file's bytes: types, names, dates, ranges. */
 #include <errno.h>
 
-#include "envd/accept.h"
-#include "envd/content.h"
-#include "envd/gunzip.h"
-#include "envd/gzip.h"
+#include "envd/files/accept_encoding.h"
+#include "envd/files/content_headers.h"
+#include "envd/files/gunzip.h"
+#include "envd/files/gzip.h"
 #include "tap.h"
 
 static void knows_types_by_name_and_by_bytes(void)

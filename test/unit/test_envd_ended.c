@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "envd/ended.h"
+#include "envd/process/ended_process.h"
 #include "io/loop.h"
 #include "tap.h"
 

@@ -2,10 +2,10 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "envd/entry.h"
-#include "envd/fault.h"
-#include "envd/field.h"
-#include "envd/metadata.h"
+#include "envd/files/file_entry.h"
+#include "envd/rpc/fault.h"
+#include "envd/rpc/field.h"
+#include "envd/files/file_metadata.h"
 #include "tap.h"
 
 static void check_mode(mode_t mode, const char *want)

@@ -2,8 +2,8 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "envd/output.h"
-#include "envd/process_start.h"
+#include "envd/process/process_event.h"
+#include "envd/process/process_start.h"
 #include "tap.h"
 #include "wire/connect.h"
 

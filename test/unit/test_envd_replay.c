@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "envd/replay.h"
+#include "envd/process/replay.h"
 #include "tap.h"
 
 static uint8_t piece[OUTPUT_READ_MAX];

@@ -1,10 +1,10 @@
 /* Users, paths, settings, tokens. */
 #include <errno.h>
 
-#include "envd/auth.h"
-#include "envd/paths.h"
-#include "envd/settings.h"
-#include "envd/users.h"
+#include "envd/rpc/auth.h"
+#include "envd/rpc/paths.h"
+#include "envd/rpc/settings.h"
+#include "envd/rpc/users.h"
 #include "tap.h"
 
 static void fill(struct users *us, const char *passwd, const char *group)

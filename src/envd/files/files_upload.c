@@ -1,0 +1,349 @@
+#include <errno.h>
+
+#include "envd/rpc/answer.h"
+#include "envd/envd.h"
+#include "envd/files/files.h"
+#include "envd/files/gunzip.h"
+#include "envd/files/file_metadata.h"
+#include "envd/rpc/paths.h"
+#include "envd/files/file_writer.h"
+#include "http/server.h"
+#include "wire/multipart.h"
+
+#define FILES_MAX 4096             /* of one request */
+#define DISCARD_MAX (256ull << 20) /* read for nothing after a failure, so that the client sees the answer */
+
+struct upload {
+        struct envd *envd;
+        struct http_request *rq;
+        struct user user;
+        struct files_query query;
+        json_t *metadata; /* NULL: none */
+        struct target target;
+        json_t *done; /* items of the answer */
+        bool is_multipart, in_file, is_closed;
+        struct multipart multipart;
+        struct gunzip *gunzip; /* owned; NULL: the body comes as it is */
+        struct buf carry;      /* multipart: bytes that may belong to a boundary */
+        int64_t announced;     /* Content-Length, or -1 */
+        unsigned failed;       /* status; 0: all is well so far */
+        struct fault fault;
+        uint64_t discarded;
+};
+
+static void upload_free(struct upload *up)
+{
+        user_done(&up->user);
+        files_query_done(&up->query);
+        json_decref(up->metadata);
+        json_decref(up->done);
+        target_done(&up->target);
+        if (up->is_multipart)
+                multipart_done(&up->multipart);
+        gunzip_free(up->gunzip);
+        buf_done(&up->carry);
+        fault_done(&up->fault);
+        free(up);
+}
+
+static void on_close(struct http_request *rq, bool is_complete)
+{
+        (void)is_complete;
+        upload_free(rq->user);
+}
+
+static void fail(struct upload *up, unsigned status)
+{
+        up->failed = status;
+        close_fd(&up->target.fd);
+}
+
+/* Is the path among those written already? */
+static bool is_written(const struct upload *up, const char *path)
+{
+        const json_t *item;
+        size_t i;
+
+        json_array_foreach (up->done, i, item) {
+                if (strcmp(json_string_value(json_object_get(item, "path")), path) == 0)
+                        return true;
+        }
+        return false;
+}
+
+/* A file begins; `given` is what names it. */
+static void begin_file(struct upload *up, const char *given)
+{
+        char *path;
+
+        if (path_expand(given, &up->user, up->envd->settings.default_workdir, &path, &up->fault) < 0) {
+                fail(up, 400);
+                return;
+        }
+        if (is_written(up, path)) {
+                (void)fault_set(&up->fault, CONNECT_INVALID_ARGUMENT,
+                                "you cannot upload multiple files to the same path '%s' in one upload request, only "
+                                "the first specified file was uploaded",
+                                path);
+                free(path);
+                fail(up, 400);
+                return;
+        }
+        if (target_open(&up->target, path, &up->user, up->envd->keep_user, &up->fault) < 0)
+                fail(up, target_fault_status(&up->fault));
+}
+
+static void end_file(struct upload *up)
+{
+        json_t *item, *metadata;
+
+        if (target_finish(&up->target, up->metadata, up->announced, &up->fault) < 0) {
+                fail(up, target_fault_status(&up->fault));
+                return;
+        }
+        item = json_pack("{s:o, s:o, s:s}", "path", json_text(str_of(up->target.path)), "name",
+                         json_text(path_base(up->target.path)), "type", "file");
+        metadata = up->metadata ? metadata_read(up->target.path) : NULL;
+        if (metadata)
+                (void)json_object_set_new(item, "metadata", metadata);
+        (void)json_array_append_new(up->done, item);
+}
+
+/* Multipart */
+
+static void begin_part(struct upload *up)
+{
+        struct multipart *m = &up->multipart;
+        const char *name = buf_cstr(&m->name), *file = m->has_filename ? buf_cstr(&m->filename) : "";
+
+        up->in_file = name && strcmp(name, "file") == 0;
+        if (!up->in_file)
+                return;
+        if (up->query.path && up->query.path[0])
+                file = up->query.path;
+        if (!file || !file[0]) {
+                (void)fault_set(&up->fault, CONNECT_INVALID_ARGUMENT,
+                                "path query parameter or a file name in the form is required");
+                fail(up, 400);
+        } else if (m->has_filename && str_has_nul((struct str){(char *)buf_at(&m->filename), m->filename.len})) {
+                (void)fault_set(&up->fault, CONNECT_INVALID_ARGUMENT, "a file name with a NUL byte");
+                fail(up, 400);
+        } else if (json_array_size(up->done) >= FILES_MAX) {
+                (void)fault_set(&up->fault, CONNECT_INVALID_ARGUMENT, "more than %d files in one request", FILES_MAX);
+                fail(up, 400);
+        } else {
+                begin_file(up, file);
+        }
+}
+
+/* Feed what we have; returns how much of it was used. */
+static size_t feed(struct upload *up, struct str bytes)
+{
+        size_t total = 0;
+
+        while (!up->failed) {
+                struct str data = {0};
+                size_t used = 0;
+                enum multipart_step step =
+                        multipart_feed(&up->multipart, bytes.p + total, bytes.n - total, &used, &data);
+
+                total += used;
+                switch (step) {
+                case MULTIPART_MORE: return total;
+                case MULTIPART_PART: begin_part(up); break;
+                case MULTIPART_DATA:
+                        if (up->in_file && target_write(&up->target, data, up->announced, &up->fault) < 0)
+                                fail(up, target_fault_status(&up->fault));
+                        break;
+                case MULTIPART_END:
+                        if (up->in_file)
+                                end_file(up);
+                        up->in_file = false;
+                        break;
+                case MULTIPART_DONE: up->is_closed = true; return bytes.n;
+                case MULTIPART_BAD:
+                case MULTIPART_TOO_BIG:
+                        (void)fault_set(&up->fault, CONNECT_INTERNAL, "error parsing multipart form: %s",
+                                        up->multipart.why ? up->multipart.why : "part head too long");
+                        fail(up, 500);
+                        break;
+                }
+        }
+        return bytes.n;
+}
+
+static void take_multipart(struct upload *up, struct str piece)
+{
+        size_t used;
+
+        if (up->is_closed)
+                return;
+        if (!up->carry.len) {
+                used = feed(up, piece);
+                piece = (struct str){piece.p + used, piece.n - used};
+        }
+        if (!piece.n)
+                return;
+        if (buf_add(&up->carry, piece.p, piece.n) < 0) {
+                (void)fault_set(&up->fault, CONNECT_INTERNAL, "error reading form: out of memory");
+                fail(up, 500);
+                return;
+        }
+        used = feed(up, (struct str){(const char *)buf_at(&up->carry), up->carry.len});
+        buf_consume(&up->carry, used);
+}
+
+/* The body */
+
+static void finish(struct upload *up)
+{
+        json_t *done;
+
+        if (up->failed) {
+                answer_error(up->rq, up->failed, "%s", fault_text(&up->fault));
+                return;
+        }
+        done = up->done;
+        up->done = NULL;
+        answer_json(up->rq, 200, done);
+}
+
+static void take(struct upload *up, struct str piece) /* of the body, unpacked */
+{
+        if (up->is_multipart)
+                take_multipart(up, piece);
+        else if (target_write(&up->target, piece, up->announced, &up->fault) < 0)
+                fail(up, target_fault_status(&up->fault));
+}
+
+static void unpack(struct upload *up, struct str piece)
+{
+        struct str plain = {0};
+        int r = 0;
+
+        while (!up->failed && (r = gunzip_next(up->gunzip, &piece, &plain)) > 0)
+                take(up, plain);
+        if (!up->failed && r < 0) {
+                (void)fault_set(&up->fault, CONNECT_INVALID_ARGUMENT, "error decompressing request body: %s",
+                                r == -EINVAL ? "invalid gzip data" : "out of memory");
+                fail(up, 400);
+        }
+}
+
+static size_t on_data(struct http_request *rq, struct str piece)
+{
+        struct upload *up = rq->user;
+
+        if (up->failed) {
+                up->discarded += piece.n;
+                if (up->discarded > DISCARD_MAX)
+                        finish(up);
+        } else if (up->gunzip) {
+                unpack(up, piece);
+        } else {
+                take(up, piece);
+        }
+        return piece.n;
+}
+
+static void on_end(struct http_request *rq)
+{
+        struct upload *up = rq->user;
+
+        if (!up->failed && up->gunzip && !gunzip_is_done(up->gunzip)) {
+                (void)fault_set(&up->fault, CONNECT_INVALID_ARGUMENT,
+                                "error decompressing request body: unexpected EOF");
+                fail(up, 400);
+        } else if (!up->failed && !up->is_multipart) {
+                end_file(up);
+        } else if (!up->failed && !up->is_closed) {
+                (void)fault_set(&up->fault, CONNECT_INTERNAL, "error reading form: unexpected EOF");
+                fail(up, 500);
+        }
+        finish(up);
+}
+
+/* Content-Encoding.  false: answered. */
+static bool check_encoding(struct upload *up)
+{
+        struct str encoding = http1_value(up->rq->head, "Content-Encoding");
+
+        if (!encoding.n || str_iis(encoding, "identity"))
+                return true;
+        if (!str_iis(encoding, "gzip")) {
+                answer_error(up->rq, 400,
+                             "error decompressing request body: unsupported Content-Encoding: %.*s, supported: [gzip]",
+                             STR_ARG(encoding));
+                return false;
+        }
+        up->announced = -1; /* the length of something else */
+        up->gunzip = gunzip_create();
+        if (!up->gunzip)
+                answer_error(up->rq, 503, "out of memory");
+        return up->gunzip;
+}
+
+/* What kind of body it is.  false: answered. */
+static bool check_type(struct upload *up)
+{
+        struct str value = http1_value(up->rq->head, "Content-Type"), rest = value, type;
+
+        (void)str_cut(&rest, ';', &type);
+        type = str_trim(type);
+        if (str_iis(type, "application/octet-stream")) {
+                if (up->query.path && up->query.path[0])
+                        return true;
+                answer_error(up->rq, 400, "path query parameter is required for raw body upload");
+                return false;
+        }
+        if (!str_iis(type, "multipart/form-data")) {
+                answer_error(up->rq, 400,
+                             "unsupported content type: %.*s, expected multipart/form-data or application/octet-stream",
+                             STR_ARG(value));
+                return false;
+        }
+        if (multipart_init(&up->multipart, value) < 0) {
+                answer_error(up->rq, 500, "error parsing multipart form: no multipart boundary param in Content-Type");
+                return false;
+        }
+        up->is_multipart = true;
+        return true;
+}
+
+/* Everything before the body.  false: answered. */
+static bool prepare(struct upload *up)
+{
+        if (!files_admit(up->envd, up->rq, "write", &up->query, &up->user) || !check_encoding(up) || !check_type(up))
+                return false;
+        if (metadata_from_headers(up->rq->head, &up->metadata, &up->fault) < 0) {
+                answer_error(up->rq, 400, "%s", fault_text(&up->fault));
+                return false;
+        }
+        up->done = json_array();
+        if (!up->done) {
+                answer_error(up->rq, 503, "out of memory");
+                return false;
+        }
+        if (!up->is_multipart)
+                begin_file(up, up->query.path);
+        return true;
+}
+
+void files_post(struct envd *e, struct http_request *rq)
+{
+        struct upload *up = calloc(1, sizeof(*up));
+
+        if (!up) {
+                answer_error(rq, 503, "out of memory");
+                return;
+        }
+        *up = (struct upload){.envd = e, .rq = rq, .announced = -1};
+        if (rq->head->framing == HTTP1_BODY_LENGTH)
+                up->announced = (int64_t)rq->head->content_length;
+        target_init(&up->target);
+        buf_init(&up->carry, 1u << 20);
+        rq->user = up;
+        rq->on_close = on_close;
+        if (prepare(up))
+                http_stream_body(rq, on_data, on_end);
+}

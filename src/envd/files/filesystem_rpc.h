@@ -1,0 +1,15 @@
+/* filesystem_rpc.h - the methods of filesystem.Filesystem; filesystem_rpc.c: single files; list_dir.c, remove_tree.c: whole trees. */
+#pragma once
+#include "envd/files/file_entry.h"
+#include "envd/rpc/users.h"
+
+struct rpc;
+
+void fs_rpc_stat(struct rpc *rpc);
+void fs_rpc_list_dir(struct rpc *rpc);
+void fs_rpc_make_dir(struct rpc *rpc);
+void fs_rpc_move(struct rpc *rpc);
+void fs_rpc_remove(struct rpc *rpc);
+
+/* How entries are shown to this caller; us is loaded for it. */
+struct entry_options fs_entry_options(const struct rpc *rpc, struct users *us);

@@ -1,0 +1,43 @@
+/* ended_process.h - processes that have ended, kept for a while for those who connect late. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/list.h"
+#include "envd/process/replay.h"
+#include "io/loop.h"
+
+#define ENDED_KEEP_MS 30000         /* for everybody */
+#define ENDED_REPLAY_KEEP_MS 600000 /* for those who ask for replay */
+#define ENDED_MAX 16384
+#define ENDED_SLOTS 256
+
+struct ended {
+        struct list node, by_pid;
+        pid_t pid;
+        char *tag;             /* owned; NULL: none */
+        int code, status;      /* of waitid: what its end event tells */
+        struct replay *replay; /* owned (a reference) */
+        uint64_t since_ms;
+};
+
+struct ended_table {
+        struct loop *loop;
+        uint64_t (*now_ms)(void); /* the monotonic clock; tests have their own */
+        struct list all;          /* struct ended, oldest first */
+        struct list by_pid[ENDED_SLOTS];
+        size_t count;
+        struct timer sweep; /* forgets the oldest of them */
+};
+
+void ended_table_init(struct ended_table *t, struct loop *loop);
+void ended_table_done(struct ended_table *t);
+
+/* Keep this one: pid, tag, code, status and replay of it.  Takes tag and replay; without memory it is not kept. */
+void ended_keep(struct ended_table *t, const struct ended *from);
+struct ended *ended_find_pid(struct ended_table *t, pid_t pid);
+struct ended *ended_find_tag(struct ended_table *t, const char *tag);     /* the newest */
+bool ended_is_recent(const struct ended_table *t, const struct ended *e); /* one that everybody may see */
+/* A live one has taken the place of those with this pid, or this tag (may be NULL). */
+void ended_forget(struct ended_table *t, pid_t pid, const char *tag);

@@ -1,0 +1,71 @@
+/* process.h - processes started through the API, from start to the end of their output; and those who listen to them.
+ *
+ *   live ──exit──▶ waiting for the end of its output ──▶ ended (its end event is kept for a while) ──▶ forgotten
+ *
+ * A process does not depend on listeners: without any its output is read, and only its newest part kept (replay.h).
+ * A listener whose connection is full stops the reading, and so in the end the process, until it has room again or
+ * leaves.
+ * It is in the table until just before its end event is sent. */
+#pragma once
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/list.h"
+#include "envd/process/ended_process.h"
+#include "envd/process/replay.h"
+#include "io/loop.h"
+
+struct subscriber;
+
+struct process_table {
+        struct loop *loop;
+        struct list live; /* struct process */
+        struct ended_table ended;
+        struct replay_pool pool;
+};
+
+struct process {
+        struct list node;
+        struct process_table *table;
+        pid_t pid;
+        char *tag;      /* owned; NULL: none */
+        json_t *config; /* owned; as it was asked for */
+        bool is_pty;
+        struct io out, err;      /* our ends of the output; fd -1: at its end.  A PTY has only out */
+        struct io in;            /* our end of stdin, or the PTY once more; fd -1: closed */
+        struct list inputs;      /* struct input (process_input.h), in order */
+        struct list subscribers; /* struct subscriber */
+        struct replay *replay;   /* owned (a reference) */
+        struct timer kill;       /* armed: SIGKILL when due */
+        bool is_exited;
+        int exit_code, exit_status; /* of waitid: CLD_*, status */
+        bool no_wait;               /* signalled by us: the end of the output is not waited for */
+        struct task gone;           /* frees it */
+};
+
+void process_table_init(struct process_table *t, struct loop *loop);
+void process_table_done(struct process_table *t); /* forgets all; kills nothing */
+
+/* A process that was just started; everything in *from but pid, tag, config, fds and is_pty is ignored.  Takes tag,
+ * config and the fds on success.  NULL: out of memory or epoll failed. */
+struct process *process_add(struct process_table *t, const struct process *from);
+struct process *process_find_pid(struct process_table *t, pid_t pid);
+struct process *process_find_tag(struct process_table *t, const char *tag);
+
+/* Reap every child that has exited, ours by adoption too. */
+void process_reap(struct process_table *t);
+
+void process_subscribe(struct process *p, struct subscriber *s);
+void process_unsubscribe(struct subscriber *s);
+/* A subscriber has room again, or has caught up. */
+void process_drained(struct process *p);
+/* A subscriber has none, or is behind: nothing more is read. */
+void process_hold(struct process *p);
+
+void process_kill_after(struct process *p, uint64_t ms);
+/* To that process alone, not to its group.  Negative errno.  A process that has exited, but whose output others hold
+ * open, ends with this call. */
+int process_signal(struct process *p, int sig);
+int process_resize(struct process *p, uint32_t cols, uint32_t rows); /* -ENOTTY: no PTY */

@@ -1,0 +1,139 @@
+#include "envd/process/process_rpc.h"
+
+#include "envd/envd.h"
+#include "envd/rpc/field.h"
+#include "envd/process/process.h"
+#include "envd/process/process_start.h"
+#include "envd/rpc/rpc.h"
+#include "envd/process/subscriber.h"
+
+int selector_decode(const json_t *in, struct selector *ret, struct fault *f)
+{
+        json_t *obj;
+
+        if (field_object(in, "process", &obj, f) < 0 || field_text(obj, "tag", &ret->tag, f) < 0 ||
+            field_u32(obj, "pid", &ret->pid, f) < 0)
+                return -1;
+        if (!ret->tag && !field_get(obj, "pid"))
+                return fault_set(f, CONNECT_UNIMPLEMENTED, "invalid input type <nil>");
+        if (ret->tag && field_get(obj, "pid"))
+                return fault_set(f, CONNECT_INVALID_ARGUMENT,
+                                 "unmarshal message: field process: only one of pid and tag may be given");
+        return 0;
+}
+
+int selector_not_found(const struct selector *sel, struct fault *f)
+{
+        if (sel->tag)
+                return fault_set(f, CONNECT_NOT_FOUND, "process with tag %s not found", sel->tag);
+        return fault_set(f, CONNECT_NOT_FOUND, "process with pid %u not found", sel->pid);
+}
+
+static struct process *find_live(struct process_table *t, const struct selector *sel)
+{
+        return sel->tag ? process_find_tag(t, sel->tag) : process_find_pid(t, (pid_t)sel->pid);
+}
+
+struct process *selector_find(struct envd *e, const json_t *in, struct fault *f)
+{
+        struct selector sel;
+        struct process *p;
+
+        if (selector_decode(in, &sel, f) < 0)
+                return NULL;
+        p = find_live(&e->processes, &sel);
+        if (!p)
+                (void)selector_not_found(&sel, f);
+        return p;
+}
+
+static int start(struct rpc *rpc, struct process **ret, struct fault *f)
+{
+        struct envd *e = rpc->envd;
+        AUTO_USER struct user user = {0};
+        struct start_request rq;
+        struct process_start ps = {.rq = &rq, .settings = &e->settings, .user = &user, .keep_user = e->keep_user};
+
+        if (start_request_decode(rpc->in, &rq, f) < 0 || rpc_user(rpc, &user, f) < 0)
+                return -1;
+        return process_start(&e->processes, &ps, ret, f);
+}
+
+void process_rpc_start(struct rpc *rpc)
+{
+        AUTO_FAULT struct fault f = {0};
+        struct replay_from from;
+        struct process *p;
+
+        if (replay_from_decode(rpc->rq->head, &from, &f) < 0 || start(rpc, &p, &f) < 0) {
+                rpc_fail(rpc, &f);
+                return;
+        }
+        from.offset = 0;
+        if (rpc->has_timeout) /* the stream ends then too, but the process even when the client has left */
+                process_kill_after(p, rpc->timeout_ms);
+        if (subscriber_create(rpc, p, &from, &f) < 0)
+                rpc_fail(rpc, &f);
+}
+
+/* One that has ended: its start and its end, at once, with what is kept in between if that is asked for. */
+static int connect_ended(struct rpc *rpc, const struct selector *sel, const struct replay_from *from, struct fault *f)
+{
+        struct ended_table *t = &rpc->envd->processes.ended;
+        struct ended *e = sel->tag ? ended_find_tag(t, sel->tag) : ended_find_pid(t, (pid_t)sel->pid);
+
+        if (!e || !(from->is_asked || ended_is_recent(t, e)))
+                return selector_not_found(sel, f);
+        return subscriber_create_ended(rpc, e, from, f);
+}
+
+void process_rpc_connect(struct rpc *rpc)
+{
+        AUTO_FAULT struct fault f = {0};
+        struct replay_from from;
+        struct selector sel;
+        struct process *p;
+        int r;
+
+        if (selector_decode(rpc->in, &sel, &f) < 0 || replay_from_decode(rpc->rq->head, &from, &f) < 0) {
+                rpc_fail(rpc, &f);
+                return;
+        }
+        p = find_live(&rpc->envd->processes, &sel);
+        r = p ? subscriber_create(rpc, p, &from, &f) : connect_ended(rpc, &sel, &from, &f);
+        if (r < 0)
+                rpc_fail(rpc, &f);
+}
+
+static void copy_field(json_t *to, const json_t *from, const char *name)
+{
+        json_t *v = field_get(from, name);
+
+        if (v && !(json_is_string(v) && json_string_length(v) == 0 && strcmp(name, "cwd") != 0) &&
+            !(json_is_array(v) && json_array_size(v) == 0) && !(json_is_object(v) && json_object_size(v) == 0))
+                (void)json_object_set(to, name, v);
+}
+
+static json_t *describe(const struct process *p)
+{
+        json_t *config = json_object();
+
+        copy_field(config, p->config, "cmd");
+        copy_field(config, p->config, "args");
+        copy_field(config, p->config, "envs");
+        copy_field(config, p->config, "cwd");
+        return json_pack("{s:o, s:i, s:s*}", "config", config, "pid", (int)p->pid, "tag", p->tag);
+}
+
+void process_rpc_list(struct rpc *rpc)
+{
+        json_t *all = json_array(), *out = json_object();
+
+        LIST_EACH (at, &rpc->envd->processes.live) {
+                (void)json_array_append_new(all, describe(LIST_ENTRY(at, struct process, node)));
+        }
+        if (json_array_size(all))
+                (void)json_object_set(out, "processes", all);
+        json_decref(all);
+        rpc_reply(rpc, out);
+}

@@ -1,0 +1,25 @@
+/* process_rpc.h - the methods of process.Process; process_rpc.c: Start, Connect, List; process_input_rpc.c: the rest. */
+#pragma once
+#include "envd/rpc/fault.h"
+
+struct envd;
+struct process;
+struct rpc;
+
+void process_rpc_start(struct rpc *rpc);
+void process_rpc_connect(struct rpc *rpc);
+void process_rpc_list(struct rpc *rpc);
+void process_rpc_send_input(struct rpc *rpc);
+void process_rpc_stream_input(struct rpc *rpc);
+void process_rpc_send_signal(struct rpc *rpc);
+void process_rpc_close_stdin(struct rpc *rpc);
+void process_rpc_update(struct rpc *rpc);
+
+struct selector { /* which process: by tag unless that is NULL */
+        uint32_t pid;
+        const char *tag;
+};
+int selector_decode(const json_t *in, struct selector *ret, struct fault *f);
+int selector_not_found(const struct selector *sel, struct fault *f); /* -1 */
+/* The live process `process` of the message names; NULL with *f set. */
+struct process *selector_find(struct envd *e, const json_t *in, struct fault *f);

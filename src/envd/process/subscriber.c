@@ -1,0 +1,187 @@
+#include "envd/process/subscriber.h"
+
+#include <errno.h>
+
+#include "base/clock.h"
+#include "envd/envd.h"
+#include "envd/rpc/keepalive.h"
+#include "envd/process/process.h"
+
+static void on_gone(struct rpc *rpc)
+{
+        struct subscriber *s = rpc->state;
+
+        timer_clear(&s->keepalive);
+        process_unsubscribe(s);
+        replay_unref(s->replay);
+        free(s);
+}
+
+static void write_envelope(struct subscriber *s, struct str envelope)
+{
+        s->last_ms = clock_mono_ms();
+        (void)http_write(s->rpc->rq, envelope.p, envelope.n); /* a client that left: on_gone follows */
+}
+
+static void send_end(struct subscriber *s)
+{
+        struct rpc *rpc = s->rpc;
+        json_t *event = s->replay ? output_end_at(s->exit_code, s->exit_status, s->replay->offset)
+                                  : output_end(s->exit_code, s->exit_status);
+
+        if (!event) {
+                rpc_failf(rpc, CONNECT_RESOURCE_EXHAUSTED, "out of memory");
+                return;
+        }
+        (void)rpc_send(rpc, event); /* a client that left: on_gone follows */
+        rpc_end(rpc);
+}
+
+/* From the ring to the connection, until this is full or that is empty. */
+static void catch_up(struct subscriber *s)
+{
+        while (s->is_behind && !s->rpc->is_over && !http_is_full(s->rpc->rq)) {
+                enum output_kind kind;
+                uint64_t dropped;
+                size_t n = replay_next(s->replay, &s->cursor, output_scratch(), &kind, &dropped);
+
+                if (n == 0)
+                        s->is_behind = false;
+                else
+                        write_envelope(s, output_data_at(kind, output_scratch(), n, s->cursor.offset - n, dropped));
+        }
+        if (!s->is_behind && s->is_ended)
+                send_end(s);
+}
+
+static void on_drain(struct rpc *rpc)
+{
+        struct subscriber *s = rpc->state;
+
+        catch_up(s);
+        if (s->process)
+                process_drained(s->process);
+}
+
+static void on_keepalive(struct timer *t)
+{
+        struct subscriber *s = CONTAINER_OF(t, struct subscriber, keepalive);
+        uint64_t silent = clock_mono_ms() - s->last_ms;
+
+        if (silent >= s->interval_ms && !subscriber_is_full(s)) {
+                write_envelope(s, output_keepalive());
+                silent = 0;
+        }
+        timer_set(s->rpc->envd->loop, t, silent < s->interval_ms ? s->interval_ms - silent : s->interval_ms);
+}
+
+int replay_from_decode(const struct http1_head *head, struct replay_from *ret, struct fault *f)
+{
+        struct str value = http1_value(head, REPLAY_HEADER);
+
+        *ret = (struct replay_from){.is_asked = value.n > 0};
+        if (value.n && parse_u64(value, 0, UINT64_MAX, &ret->offset) < 0)
+                return fault_set(f, CONNECT_INVALID_ARGUMENT, REPLAY_HEADER ": \"%.*s\" is not a number of bytes",
+                                 STR_ARG(value));
+        return 0;
+}
+
+static int set_replay(struct subscriber *s, struct replay *r, const struct replay_from *from, struct fault *f)
+{
+        if (!from->is_asked)
+                return 0;
+        if (replay_seek(r, from->offset, &s->cursor) < 0)
+                return fault_set(f, CONNECT_OUT_OF_RANGE,
+                                 REPLAY_HEADER ": %llu is beyond the output, which has %llu bytes up to now",
+                                 (unsigned long long)from->offset, (unsigned long long)r->offset);
+        s->replay = replay_ref(r);
+        s->is_behind = true;
+        return 0;
+}
+
+static struct subscriber *create(struct rpc *rpc, struct replay *r, const struct replay_from *from, struct fault *f)
+{
+        struct subscriber *s = calloc(1, sizeof(*s));
+
+        if (!s) {
+                (void)fault_set(f, CONNECT_RESOURCE_EXHAUSTED, "out of memory");
+                return NULL;
+        }
+        *s = (struct subscriber){.rpc = rpc, .keepalive.on = on_keepalive};
+        if (set_replay(s, r, from, f) < 0) {
+                free(s);
+                return NULL;
+        }
+        s->interval_ms = keepalive_interval_ms(rpc->rq->head);
+        rpc->state = s;
+        rpc->on_gone = on_gone;
+        rpc->on_drain = on_drain;
+        timer_set(rpc->envd->loop, &s->keepalive, s->interval_ms);
+        return s;
+}
+
+/* The head and the start event, then what the ring has. */
+static void begin(struct subscriber *s, pid_t pid)
+{
+        rpc_open(s->rpc);
+        if (s->replay) {
+                uint64_t asked = s->cursor.offset, first = s->replay->head_offset;
+                uint64_t dropped = asked < first ? first - asked : 0;
+
+                s->cursor.offset += dropped;
+                write_envelope(s, output_start_at((uint32_t)pid, s->cursor.offset, dropped));
+        } else {
+                write_envelope(s, output_start((uint32_t)pid));
+        }
+        catch_up(s);
+}
+
+int subscriber_create(struct rpc *rpc, struct process *p, const struct replay_from *from, struct fault *f)
+{
+        struct subscriber *s = create(rpc, p->replay, from, f);
+
+        if (!s)
+                return -1;
+        process_subscribe(p, s);
+        begin(s, p->pid);
+        if (s->is_behind)
+                process_hold(p);
+        return 0;
+}
+
+int subscriber_create_ended(struct rpc *rpc, const struct ended *e, const struct replay_from *from, struct fault *f)
+{
+        struct subscriber *s = create(rpc, e->replay, from, f);
+
+        if (!s)
+                return -1;
+        s->is_ended = true;
+        s->exit_code = e->code;
+        s->exit_status = e->status;
+        begin(s, e->pid);
+        return 0;
+}
+
+bool subscriber_has_offsets(const struct subscriber *s)
+{
+        return s->replay;
+}
+
+void subscriber_send(struct subscriber *s, struct str envelope)
+{
+        if (!s->rpc->is_over && !s->is_behind)
+                write_envelope(s, envelope);
+}
+
+bool subscriber_is_full(const struct subscriber *s)
+{
+        return !s->rpc->is_over && (s->is_behind || http_is_full(s->rpc->rq));
+}
+
+void subscriber_end(struct subscriber *s, int code, int status)
+{
+        s->is_ended = true;
+        s->exit_code = code;
+        s->exit_status = status;
+        catch_up(s);
+}

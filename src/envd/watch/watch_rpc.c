@@ -1,0 +1,303 @@
+#include <errno.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "envd/envd.h"
+#include "envd/rpc/field.h"
+#include "envd/files/filesystem_rpc.h"
+#include "envd/rpc/keepalive.h"
+#include "envd/rpc/paths.h"
+#include "envd/rpc/rpc.h"
+#include "envd/watch/watch.h"
+#include "envd/watch/watch_rpc.h"
+
+#define WATCHER_ID_LEN 20
+
+/* What both kinds have in common */
+
+struct shape { /* how events are told */
+        bool with_entry;
+};
+
+/* Start watching what the message asks for. */
+static int start(struct rpc *rpc, struct watch **ret, struct shape *shape, struct fault *f)
+{
+        AUTO_USER struct user u = {0};
+        AUTO_FREE char *path = NULL;
+        bool is_recursive = false, allow_network = false;
+        const char *given;
+
+        *shape = (struct shape){0};
+        if (field_text(rpc->in, "path", &given, f) < 0 || field_bool(rpc->in, "recursive", &is_recursive, f) < 0 ||
+            field_bool(rpc->in, "includeEntry", &shape->with_entry, f) < 0 ||
+            field_bool(rpc->in, "allowNetworkMounts", &allow_network, f) < 0 ||
+            rpc_user_path(rpc, given, &u, &path, f) < 0)
+                return -1;
+        if (rpc_is_legacy(rpc->rq))
+                shape->with_entry = false;
+        return watch_create(rpc->envd->loop, path, is_recursive, allow_network, ret, f);
+}
+
+static void add_entry(json_t *event, const char *dir, const char *name)
+{
+        AUTO_FREE char *path = path_join(dir, name);
+        AUTO_USERS struct users us;
+        struct entry_options opt = {.users = &us};
+        json_t *entry;
+
+        users_init(&us);
+        (void)users_load(&us);
+        if (path && entry_read(path, NULL, &opt, &entry, NULL) == 0)
+                (void)json_object_set_new(event, "entry", entry);
+}
+
+static json_t *describe(const struct watch *w, const struct shape *shape, enum watch_event ev, const char *name)
+{
+        json_t *event = json_pack("{s:o?, s:s}", "name", json_text(str_of(name)), "type", watch_event_name(ev));
+
+        if (event && shape->with_entry && (ev == WATCH_CREATE || ev == WATCH_WRITE || ev == WATCH_CHMOD))
+                add_entry(event, w->path, name);
+        return event;
+}
+
+/* WatchDir */
+
+struct watching {
+        struct rpc *rpc; /* whose state this is */
+        struct watch *watch;
+        struct shape shape;
+        struct timer keepalive;
+        uint64_t interval_ms, last_ms;
+};
+
+static void watching_free(struct rpc *rpc)
+{
+        struct watching *wg = rpc->state;
+
+        timer_clear(&wg->keepalive);
+        watch_free(wg->watch);
+        free(wg);
+}
+
+static void on_stream_event(struct watch *w, enum watch_event ev, const char *name)
+{
+        struct watching *wg = w->arg;
+
+        wg->last_ms = clock_mono_ms();
+        (void)rpc_send(wg->rpc, json_pack("{s:o}", "filesystem", describe(w, &wg->shape, ev, name)));
+        if (http_is_full(wg->rpc->rq))
+                watch_pause(w);
+}
+
+static void on_stream_error(struct watch *w, const char *why)
+{
+        const struct watching *wg = w->arg;
+
+        rpc_failf(wg->rpc, CONNECT_INTERNAL, "watcher error: %s", why);
+}
+
+static void on_stream_drain(struct rpc *rpc)
+{
+        const struct watching *wg = rpc->state;
+
+        watch_resume(wg->watch);
+}
+
+static void on_keepalive(struct timer *t)
+{
+        struct watching *wg = CONTAINER_OF(t, struct watching, keepalive);
+        uint64_t silent = clock_mono_ms() - wg->last_ms;
+
+        if (silent >= wg->interval_ms && !http_is_full(wg->rpc->rq)) {
+                (void)rpc_send(wg->rpc, json_pack("{s:{}}", "keepalive"));
+                wg->last_ms = clock_mono_ms();
+                silent = 0;
+        }
+        timer_set(wg->rpc->envd->loop, t, silent < wg->interval_ms ? wg->interval_ms - silent : wg->interval_ms);
+}
+
+void watch_rpc_watch_dir(struct rpc *rpc)
+{
+        AUTO_FAULT struct fault f = {0};
+        struct watching *wg = calloc(1, sizeof(*wg));
+
+        if (!wg) {
+                rpc_failf(rpc, CONNECT_RESOURCE_EXHAUSTED, "out of memory");
+                return;
+        }
+        *wg = (struct watching){.rpc = rpc, .keepalive.on = on_keepalive, .last_ms = clock_mono_ms()};
+        rpc->state = wg;
+        rpc->on_gone = watching_free;
+        rpc->on_drain = on_stream_drain;
+        if (start(rpc, &wg->watch, &wg->shape, &f) < 0) {
+                rpc_fail(rpc, &f);
+                return;
+        }
+        wg->watch->on_event = on_stream_event;
+        wg->watch->on_error = on_stream_error;
+        wg->watch->arg = wg;
+        rpc_open(rpc);
+        (void)rpc_send(rpc, json_pack("{s:{}}", "start"));
+        wg->interval_ms = keepalive_interval_ms(rpc->rq->head);
+        timer_set(rpc->envd->loop, &wg->keepalive, wg->interval_ms);
+}
+
+/* Watchers that are asked */
+
+struct watcher {
+        struct list node;
+        struct watchers *all; /* borrowed */
+        char id[WATCHER_ID_LEN + 2];
+        struct watch *watch;
+        struct shape shape;
+        struct buf events; /* not fetched yet: JSON, with commas between */
+        char *error;       /* owned; NULL: it works */
+};
+
+void watchers_init(struct watchers *ws)
+{
+        *ws = (struct watchers){0};
+        list_init(&ws->all);
+}
+
+static void drop_events(struct watcher *wr)
+{
+        wr->all->bytes -= wr->events.len;
+        buf_done(&wr->events);
+}
+
+static void watcher_free(struct watcher *wr)
+{
+        drop_events(wr);
+        list_remove(&wr->node);
+        wr->all->count--;
+        watch_free(wr->watch);
+        free(wr->error);
+        free(wr);
+}
+
+void watchers_done(struct watchers *ws)
+{
+        while (!list_is_empty(&ws->all))
+                watcher_free(LIST_ENTRY(ws->all.next, struct watcher, node));
+}
+
+static void on_error(struct watch *w, const char *why)
+{
+        struct watcher *wr = w->arg;
+
+        wr->error = str_dup(str_of(why));
+        drop_events(wr); /* they are not told any more: the error is */
+}
+
+static int keep_event(struct watcher *wr, const char *text)
+{
+        size_t before = wr->events.len;
+        int r;
+
+        if (wr->all->bytes + strlen(text) + 1 > WATCHERS_BYTES_MAX)
+                return -E2BIG;
+        r = before ? buf_addc(&wr->events, ",") : 0;
+        if (r == 0)
+                r = buf_addc(&wr->events, text);
+        wr->all->bytes += wr->events.len - before;
+        return r;
+}
+
+static void on_event(struct watch *w, enum watch_event ev, const char *name)
+{
+        struct watcher *wr = w->arg;
+        json_t *event = w->has_failed ? NULL : describe(w, &wr->shape, ev, name);
+        AUTO_FREE char *text = event ? json_dumps(event, JSON_COMPACT) : NULL;
+        int r = text ? keep_event(wr, text) : -ENOMEM;
+
+        json_decref(event);
+        if (r < 0) /* once: what has failed stays so */
+                watch_fail(w, r == -E2BIG ? "too many events that were not fetched" : "out of memory");
+}
+
+void watch_rpc_create(struct rpc *rpc)
+{
+        struct watchers *ws = &rpc->envd->watchers;
+        AUTO_FAULT struct fault f = {0};
+        struct watcher *wr;
+
+        if (ws->count >= WATCHERS_MAX) {
+                rpc_failf(rpc, CONNECT_RESOURCE_EXHAUSTED, "more than %d watchers", WATCHERS_MAX);
+                return;
+        }
+        wr = calloc(1, sizeof(*wr));
+        if (!wr) {
+                rpc_failf(rpc, CONNECT_RESOURCE_EXHAUSTED, "out of memory");
+                return;
+        }
+        if (start(rpc, &wr->watch, &wr->shape, &f) < 0) {
+                free(wr);
+                rpc_fail(rpc, &f);
+                return;
+        }
+        wr->watch->on_event = on_event;
+        wr->watch->on_error = on_error;
+        wr->watch->arg = wr;
+        wr->all = ws;
+        buf_init(&wr->events, WATCHERS_BYTES_MAX);
+        wr->id[0] = 'w';
+        random_id(wr->id + 1, WATCHER_ID_LEN);
+        list_push_back(&ws->all, &wr->node);
+        ws->count++;
+        rpc_reply(rpc, json_pack("{s:s}", "watcherId", wr->id));
+}
+
+static struct watcher *find(struct rpc *rpc)
+{
+        AUTO_FAULT struct fault f = {0};
+        const char *id;
+
+        if (field_text(rpc->in, "watcherId", &id, &f) < 0) {
+                rpc_fail(rpc, &f);
+                return NULL;
+        }
+        LIST_EACH (at, &rpc->envd->watchers.all) {
+                struct watcher *wr = LIST_ENTRY(at, struct watcher, node);
+
+                if (id && strcmp(wr->id, id) == 0)
+                        return wr;
+        }
+        rpc_failf(rpc, CONNECT_NOT_FOUND, "watcher with id %s not found", id ? id : "");
+        return NULL;
+}
+
+void watch_rpc_events(struct rpc *rpc)
+{
+        AUTO_BUF struct buf out = BUF_INIT(WATCHERS_BYTES_MAX + 64);
+        struct watcher *wr = find(rpc);
+
+        if (!wr)
+                return;
+        watch_drain(wr->watch); /* callers count on seeing what they did just before */
+        if (wr->error) {
+                rpc_failf(rpc, CONNECT_INTERNAL, "watcher error: %s", wr->error);
+                return;
+        }
+        if (wr->events.len == 0) {
+                rpc_reply(rpc, json_object());
+                return;
+        }
+        if (buf_addc(&out, "{\"events\":[") < 0 || buf_add(&out, buf_at(&wr->events), wr->events.len) < 0 ||
+            buf_addc(&out, "]}") < 0) {
+                rpc_failf(rpc, CONNECT_RESOURCE_EXHAUSTED, "out of memory");
+                return;
+        }
+        drop_events(wr);
+        rpc_reply_text(rpc, (struct str){(const char *)buf_at(&out), out.len});
+}
+
+void watch_rpc_remove(struct rpc *rpc)
+{
+        struct watcher *wr = find(rpc);
+
+        if (!wr)
+                return;
+        watcher_free(wr);
+        rpc_reply(rpc, json_object());
+}

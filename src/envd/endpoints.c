@@ -16,12 +16,12 @@ void control_health(struct envd *e, struct http_request *rq)
 
 void control_envs(struct envd *e, struct http_request *rq)
 {
-        answer_json(rq, 200, settings_env(&e->settings));
+        answer_json(rq, 200, settings_env(&e->context.settings));
 }
 
 void control_metrics(struct envd *e, struct http_request *rq)
 {
-        e->metrics.memory_max_bytes = (uint64_t)e->settings.memory_mb << 20;
+        e->metrics.memory_max_bytes = (uint64_t)e->context.settings.memory_mb << 20;
         answer_json(rq, 200, metrics_read(&e->metrics));
 }
 
@@ -37,9 +37,9 @@ static bool init_is_authorised(const struct settings *s, const struct http_reque
 static void come_back(struct envd *e, const struct http_request *rq)
 {
         http_server_cut_others(rq);
-        replay_pool_limit(&e->processes.pool, (uint64_t)e->settings.memory_mb << 20);
+        replay_pool_limit(&e->processes.pool, (uint64_t)e->context.settings.memory_mb << 20);
         if (e->is_cell)
-                furnish_again(&e->furnish, &e->settings);
+                furnish_again(&e->furnish, &e->context.settings);
 }
 
 static int apply_init(struct envd *e, const struct http_request *rq, const json_t *in, struct fault *f)
@@ -48,7 +48,7 @@ static int apply_init(struct envd *e, const struct http_request *rq, const json_
 
         if (json_is_object(in) && field_bool(in, "resumed", &is_resumed, f) < 0)
                 return -1;
-        if (settings_apply(&e->settings, in, f) < 0)
+        if (settings_apply(&e->context.settings, in, f) < 0)
                 return -1;
         if (is_resumed)
                 come_back(e, rq);
@@ -64,7 +64,7 @@ static void on_init_body(struct http_request *rq, struct str body)
 
         if (!in)
                 answer_error(rq, 400, "invalid JSON at byte %d: %s", why.position, why.text);
-        else if (!init_is_authorised(&e->settings, rq, in))
+        else if (!init_is_authorised(&e->context.settings, rq, in))
                 answer_text(rq, 401, "access token validation failed");
         else if (apply_init(e, rq, in, &f) < 0)
                 answer_error(rq, connect_code_http(f.code), "%s", fault_text(&f));

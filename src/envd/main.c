@@ -59,7 +59,7 @@ static void on_signal(int sig, void *arg)
         if (sig == SIGCHLD)
                 process_reap(&e->processes);
         else
-                loop_stop(e->loop);
+                loop_stop(e->context.loop);
 }
 
 static int setup(struct envd *e, bool is_cell, struct err *err)
@@ -78,16 +78,16 @@ static int setup(struct envd *e, bool is_cell, struct err *err)
         (void)mallopt(M_MMAP_THRESHOLD,
                       256 << 10); /* fixed, so that one big request does not make us keep its memory */
         (void)mallopt(M_TRIM_THRESHOLD, 128 << 10);
-        r = loop_create(&e->loop);
+        r = loop_create(&e->context.loop);
         if (r < 0)
                 return err_sys(err, r, "make the event loop");
-        opt.loop = e->loop;
-        r = settings_init(&e->settings);
+        opt.loop = e->context.loop;
+        r = settings_init(&e->context.settings);
         if (r < 0)
                 return err_sys(err, r, "settings");
-        process_table_init(&e->processes, e->loop);
+        process_table_init(&e->processes, e->context.loop);
         watchers_init(&e->watchers);
-        r = loop_signals(e->loop, is_cell ? as_init : as_process, on_signal, e);
+        r = loop_signals(e->context.loop, is_cell ? as_init : as_process, on_signal, e);
         if (r < 0)
                 return err_sys(err, r, "take signals");
         r = http_server_create(&opt, &e->server);
@@ -115,8 +115,8 @@ static void done(struct envd *e)
         e->server = http_server_free(e->server);
         process_table_done(&e->processes);
         watchers_done(&e->watchers);
-        settings_done(&e->settings);
-        e->loop = loop_free(e->loop);
+        settings_done(&e->context.settings);
+        e->context.loop = loop_free(e->context.loop);
 }
 
 static int run_cell(struct envd *e, struct err *err)
@@ -133,15 +133,15 @@ static int run_cell(struct envd *e, struct err *err)
         if (r == 0)
                 r = listen_on(e, STR(":49983"), &port, err);
         if (r == 0)
-                r = cell_enter(&e->settings, err);
+                r = cell_enter(&e->context.settings, err);
         if (r < 0)
                 cell_failed(err);
         if (r <= 0)
                 return r;
-        replay_pool_limit(&e->processes.pool, (uint64_t)e->settings.memory_mb << 20);
+        replay_pool_limit(&e->processes.pool, (uint64_t)e->context.settings.memory_mb << 20);
         cell_ready();
-        furnish_new(&e->furnish, &e->settings); /* the engine need not wait for it, the first request does */
-        return loop_run(e->loop);
+        furnish_new(&e->furnish, &e->context.settings); /* the engine need not wait for it, the first request does */
+        return loop_run(e->context.loop);
 }
 
 static int run_standalone(struct envd *e, const struct options *opt, struct err *err)
@@ -149,12 +149,12 @@ static int run_standalone(struct envd *e, const struct options *opt, struct err 
         uint16_t port;
         int r;
 
-        e->keep_user = opt->keep_user;
+        e->context.keep_user = opt->keep_user;
         (void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* orphans come to us, as they do to PID 1 */
         if (setup(e, false, err) < 0 || listen_on(e, str_of(opt->listen), &port, err) < 0)
                 return -1;
         (void)!dprintf(STDOUT_FILENO, "listening on port %u\n", port);
-        r = loop_run(e->loop);
+        r = loop_run(e->context.loop);
         done(e);
         return r;
 }

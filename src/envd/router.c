@@ -10,7 +10,7 @@
 #include "envd/rpc/rpc.h"
 #include "envd/watch/watch_rpc.h"
 
-static const struct rpc_method methods[] = {
+static const struct rpc_method process_methods[] = {
         {"/process.Process/Start", RPC_SERVER_STREAM, process_rpc_start},
         {"/process.Process/Connect", RPC_SERVER_STREAM, process_rpc_connect},
         {"/process.Process/List", RPC_UNARY, process_rpc_list},
@@ -19,11 +19,17 @@ static const struct rpc_method methods[] = {
         {"/process.Process/SendSignal", RPC_UNARY, process_rpc_send_signal},
         {"/process.Process/CloseStdin", RPC_UNARY, process_rpc_close_stdin},
         {"/process.Process/Update", RPC_UNARY, process_rpc_update},
+};
+
+static const struct rpc_method filesystem_methods[] = {
         {"/filesystem.Filesystem/Stat", RPC_UNARY, fs_rpc_stat},
         {"/filesystem.Filesystem/ListDir", RPC_UNARY, fs_rpc_list_dir},
         {"/filesystem.Filesystem/MakeDir", RPC_UNARY, fs_rpc_make_dir},
         {"/filesystem.Filesystem/Move", RPC_UNARY, fs_rpc_move},
         {"/filesystem.Filesystem/Remove", RPC_UNARY, fs_rpc_remove},
+};
+
+static const struct rpc_method watch_methods[] = {
         {"/filesystem.Filesystem/WatchDir", RPC_SERVER_STREAM, watch_rpc_watch_dir},
         {"/filesystem.Filesystem/CreateWatcher", RPC_UNARY, watch_rpc_create},
         {"/filesystem.Filesystem/GetWatcherEvents", RPC_UNARY, watch_rpc_events},
@@ -36,22 +42,51 @@ struct route {
         void (*run)(struct envd *e, struct http_request *rq);
 };
 
+static void download(struct envd *e, struct http_request *rq)
+{
+        files_download(&e->context, rq);
+}
+
+static void upload(struct envd *e, struct http_request *rq)
+{
+        files_upload(&e->context, rq);
+}
+
+static void compose(struct envd *e, struct http_request *rq)
+{
+        files_compose(&e->context, rq);
+}
+
 static const struct route routes[] = {
-        {"/health", "GET", true, control_health},
-        {"/init", "POST", true, control_init},
-        {"/envs", "GET", false, control_envs},
-        {"/metrics", "GET", false, control_metrics},
-        {"/files", "GET", true, files_get},
-        {"/files", "POST", true, files_post},
-        {"/files/compose", "POST", false, files_compose},
+        {"/health", "GET", true, control_health},   {"/init", "POST", true, control_init},
+        {"/envs", "GET", false, control_envs},      {"/metrics", "GET", false, control_metrics},
+        {"/files", "GET", true, download},          {"/files", "POST", true, upload},
+        {"/files/compose", "POST", false, compose},
 };
 
-static const struct rpc_method *find_method(struct str path)
+static const struct rpc_method *find_in(const struct rpc_method *methods, size_t count, struct str path)
 {
-        for (size_t i = 0; i < ARRAY_LEN(methods); i++)
+        for (size_t i = 0; i < count; i++)
                 if (str_is(path, methods[i].path))
                         return &methods[i];
         return NULL;
+}
+
+/* The method of that path, and what the methods of its service work on. */
+static const struct rpc_method *find_method(struct envd *e, struct str path, void **ret_service)
+{
+        const struct rpc_method *method;
+
+        *ret_service = &e->processes;
+        method = find_in(process_methods, ARRAY_LEN(process_methods), path);
+        if (method)
+                return method;
+        *ret_service = &e->watchers;
+        method = find_in(watch_methods, ARRAY_LEN(watch_methods), path);
+        if (method)
+                return method;
+        *ret_service = NULL;
+        return find_in(filesystem_methods, ARRAY_LEN(filesystem_methods), path);
 }
 
 /* The route of path and method; *ret_known: the path at least is one of ours. */
@@ -91,11 +126,12 @@ void router_on_request(struct http_request *rq, void *arg)
         const struct rpc_method *method;
         const struct route *route;
         bool is_known;
+        void *service;
 
         if (answer_preflight(rq))
                 return;
         route = find_route(rq, &is_known);
-        if (!(route && route->is_open) && !auth_token_is_valid(&e->settings, rq->head)) {
+        if (!(route && route->is_open) && !auth_token_is_valid(&e->context.settings, rq->head)) {
                 answer_error(rq, 401,
                              "unauthorized access, please provide a valid access token or method signing if supported");
                 return;
@@ -106,9 +142,9 @@ void router_on_request(struct http_request *rq, void *arg)
                 route->run(e, rq);
                 return;
         }
-        method = find_method(rq->url.path);
+        method = find_method(e, rq->url.path, &service);
         if (method)
-                rpc_serve(e, rq, method, TAKE_PTR(user_name));
+                rpc_serve(&e->context, service, rq, method, TAKE_PTR(user_name));
         else if (is_known)
                 answer_bad_method(rq, NULL);
         else

@@ -50,11 +50,11 @@ static void on_turn(struct task *t)
                 client.answer_n += take;
         }
         if (n == 0 || (n < 0 && errno != EAGAIN)) {
-                loop_stop(envd.loop);
+                loop_stop(envd.context.loop);
                 return;
         }
         MUST(++client.turns < TURNS_MAX); /* every request is answered */
-        loop_post(envd.loop, t);
+        loop_post(envd.context.loop, t);
 }
 
 static void setup(void)
@@ -62,9 +62,9 @@ static void setup(void)
         struct http_server_options opt = {.on_request = router_on_request, .arg = &envd};
 
         (void)signal(SIGPIPE, SIG_IGN);
-        MUST(loop_create(&envd.loop) == 0 && settings_init(&envd.settings) == 0);
-        opt.loop = envd.loop;
-        process_table_init(&envd.processes, envd.loop);
+        MUST(loop_create(&envd.context.loop) == 0 && settings_init(&envd.context.settings) == 0);
+        opt.loop = envd.context.loop;
+        process_table_init(&envd.processes, envd.context.loop);
         watchers_init(&envd.watchers);
         MUST(http_server_create(&opt, &envd.server) == 0);
         client.turn.run = on_turn;
@@ -83,7 +83,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
         if (size == 0 || size > BODY_MAX)
                 return 0;
-        if (!envd.loop)
+        if (!envd.context.loop)
                 setup();
         which = data[0] % ARRAY_LEN(methods);
         MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
@@ -99,8 +99,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         say(head, strlen(head));
         if (size > 1)
                 say((const char *)data + 1, size - 1);
-        loop_post(envd.loop, &client.turn);
-        MUST(loop_run(envd.loop) == 0);
+        loop_post(envd.context.loop, &client.turn);
+        MUST(loop_run(envd.context.loop) == 0);
         MUST(client.answer_n > 12 && memcmp(client.answer, "HTTP/1.1 ", 9) == 0);
         if (strstr(methods[which].type, "connect")) /* an error of a stream is told inside of it */
                 MUST(memcmp(client.answer + 9, "200", 3) == 0);

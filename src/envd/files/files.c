@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "envd/rpc/answer.h"
 #include "envd/rpc/auth.h"
-#include "envd/envd.h"
+#include "envd/rpc/handler_context.h"
 #include "envd/rpc/paths.h"
 #include "http/server.h"
 
@@ -31,10 +31,10 @@ static int query_decode(struct str query, struct files_query *q)
         return r;
 }
 
-bool files_find_user(struct envd *e, struct http_request *rq, const char *username, struct user *u)
+bool files_find_user(struct handler_context *context, struct http_request *rq, const char *username, struct user *u)
 {
         bool is_named = username && username[0];
-        const char *name = is_named ? username : e->settings.default_user;
+        const char *name = is_named ? username : context->settings.default_user;
 
         if (user_lookup(name, u) == 0)
                 return true;
@@ -45,7 +45,8 @@ bool files_find_user(struct envd *e, struct http_request *rq, const char *userna
         return false;
 }
 
-bool files_admit(struct envd *e, struct http_request *rq, const char *operation, struct files_query *q, struct user *u)
+bool files_admit(struct handler_context *context, struct http_request *rq, const char *operation, struct files_query *q,
+                 struct user *u)
 {
         struct auth_signed sig;
         const char *why;
@@ -62,19 +63,20 @@ bool files_admit(struct envd *e, struct http_request *rq, const char *operation,
                 return false;
         }
         sig = (struct auth_signed){q->path, q->username, q->signature, q->expiration};
-        why = auth_files(&e->settings, rq->head, &sig, operation, clock_real_ms() / 1000);
+        why = auth_files(&context->settings, rq->head, &sig, operation, clock_real_ms() / 1000);
         if (why) {
                 answer_error(rq, 401, "%s", why);
                 return false;
         }
-        return files_find_user(e, rq, q->username, u);
+        return files_find_user(context, rq, q->username, u);
 }
 
-bool files_resolve(struct envd *e, struct http_request *rq, const char *path, const struct user *u, char **ret)
+bool files_resolve(struct handler_context *context, struct http_request *rq, const char *path, const struct user *u,
+                   char **ret)
 {
         AUTO_FAULT struct fault f = {0};
 
-        if (path_expand(path, u, e->settings.default_workdir, ret, &f) == 0)
+        if (path_expand(path, u, context->settings.default_workdir, ret, &f) == 0)
                 return true;
         answer_error(rq, 400, "error expanding and resolving path '%s': %s", path ? path : "", fault_text(&f));
         return false;

@@ -4,12 +4,12 @@
 
 #include "envd/rpc/users.h"
 
-struct envd;
+struct handler_context;
 struct http_request;
 
-void files_get(struct envd *e, struct http_request *rq);
-void files_post(struct envd *e, struct http_request *rq);
-void files_compose(struct envd *e, struct http_request *rq);
+void files_download(struct handler_context *context, struct http_request *rq);
+void files_upload(struct handler_context *context, struct http_request *rq);
+void files_compose(struct handler_context *context, struct http_request *rq);
 
 struct files_query { /* decoded parameters, owned; NULL: absent */
         char *path, *username, *signature, *expiration;
@@ -19,8 +19,10 @@ void files_query_done(struct files_query *q);
 
 /* The parameters, the caller's right (operation "read" or "write") and the user: everything before the path.
  * false: the request has been answered. */
-bool files_admit(struct envd *e, struct http_request *rq, const char *operation, struct files_query *q, struct user *u);
+bool files_admit(struct handler_context *context, struct http_request *rq, const char *operation, struct files_query *q,
+                 struct user *u);
 /* The user of that name, or the default one for NULL and "".  false: answered with 401. */
-bool files_find_user(struct envd *e, struct http_request *rq, const char *username, struct user *u);
+bool files_find_user(struct handler_context *context, struct http_request *rq, const char *username, struct user *u);
 /* A path for that user, malloc'd.  false: answered with 400. */
-bool files_resolve(struct envd *e, struct http_request *rq, const char *path, const struct user *u, char **ret);
+bool files_resolve(struct handler_context *context, struct http_request *rq, const char *path, const struct user *u,
+                   char **ret);

@@ -7,7 +7,7 @@
 
 #include "base/list.h"
 #include "envd/rpc/answer.h"
-#include "envd/envd.h"
+#include "envd/rpc/handler_context.h"
 #include "envd/rpc/field.h"
 #include "envd/files/files.h"
 #include "envd/rpc/paths.h"
@@ -19,7 +19,7 @@
 #define SUFFIX_LEN 20
 
 struct compose {
-        struct envd *envd;
+        struct handler_context *context;
         struct http_request *rq;
         struct task task;
         struct user user;
@@ -58,7 +58,7 @@ static void fail(struct compose *c, int sys, const char *what)
 
 static void finish(struct compose *c)
 {
-        if (!c->envd->keep_user && fchown(c->out, c->user.uid, c->user.gid) < 0) {
+        if (!c->context->keep_user && fchown(c->out, c->user.uid, c->user.gid) < 0) {
                 fail(c, errno, "chown");
                 return;
         }
@@ -102,7 +102,7 @@ static void turn(struct task *t)
         int r = step(c);
 
         if (r > 0)
-                loop_post(c->envd->loop, &c->task);
+                loop_post(c->context->loop, &c->task);
         else if (r < 0)
                 fail(c, -r, "copy");
         else
@@ -115,7 +115,7 @@ static bool add_source(struct compose *c, const char *given)
         char *path;
         struct stat st;
 
-        if (!files_resolve(c->envd, c->rq, given, &c->user, &path))
+        if (!files_resolve(c->context, c->rq, given, &c->user, &path))
                 return false;
         c->sources[c->count++] = path;
         if (strcmp(path, c->destination) == 0)
@@ -142,7 +142,7 @@ static bool open_output(struct compose *c)
                 fail(c, ENOMEM, "open");
                 return false;
         }
-        if (dirs_ensure_parent(c->destination, &c->user, c->envd->keep_user, &f) < 0) {
+        if (dirs_ensure_parent(c->destination, &c->user, c->context->keep_user, &f) < 0) {
                 answer_error(c->rq, f.sys == ENOSPC ? 507 : 500, "error ensuring directories: %s", fault_text(&f));
                 return false;
         }
@@ -183,8 +183,8 @@ static bool prepare(struct compose *c, const json_t *in)
         const json_t *v;
         size_t i;
 
-        if (!decode(c, in, &want) || !files_find_user(c->envd, c->rq, want.username, &c->user) ||
-            !files_resolve(c->envd, c->rq, want.destination, &c->user, &c->destination))
+        if (!decode(c, in, &want) || !files_find_user(c->context, c->rq, want.username, &c->user) ||
+            !files_resolve(c->context, c->rq, want.destination, &c->user, &c->destination))
                 return false;
         c->sources = calloc(json_array_size(want.sources), sizeof(*c->sources));
         if (!c->sources) {
@@ -207,11 +207,11 @@ static void on_body(struct http_request *rq, struct str body)
         if (!in)
                 answer_error(rq, 400, "invalid request body: %s", why.text);
         else if (prepare(c, in))
-                loop_post(c->envd->loop, &c->task);
+                loop_post(c->context->loop, &c->task);
         json_decref(in);
 }
 
-void files_compose(struct envd *e, struct http_request *rq)
+void files_compose(struct handler_context *context, struct http_request *rq)
 {
         struct compose *c = calloc(1, sizeof(*c));
 
@@ -219,7 +219,7 @@ void files_compose(struct envd *e, struct http_request *rq)
                 answer_error(rq, 503, "out of memory");
                 return;
         }
-        *c = (struct compose){.envd = e, .rq = rq, .task.run = turn, .in = -1, .out = -1};
+        *c = (struct compose){.context = context, .rq = rq, .task.run = turn, .in = -1, .out = -1};
         rq->user = c;
         rq->on_close = on_close;
         http_read_body(rq, BODY_MAX, on_body);

@@ -6,7 +6,7 @@
 #include "envd/files/accept_encoding.h"
 #include "envd/rpc/answer.h"
 #include "envd/files/content_headers.h"
-#include "envd/envd.h"
+#include "envd/rpc/handler_context.h"
 #include "envd/rpc/fault.h"
 #include "envd/files/files.h"
 #include "envd/files/gzip.h"
@@ -264,14 +264,14 @@ static void deliver(struct download *d)
                 send_many_ranges(d, ranges, n);
 }
 
-void files_get(struct envd *e, struct http_request *rq)
+void files_download(struct handler_context *context, struct http_request *rq)
 {
         AUTO_FILES_QUERY struct files_query q = {0};
         AUTO_USER struct user u = {0};
         AUTO_FREE char *path = NULL;
-        struct download d = {.loop = e->loop, .rq = rq, .fd = -1, .disposition = BUF_INIT(4096)};
+        struct download d = {.loop = context->loop, .rq = rq, .fd = -1, .disposition = BUF_INIT(4096)};
 
-        if (!files_admit(e, rq, "read", &q, &u) || !files_resolve(e, rq, q.path, &u, &path))
+        if (!files_admit(context, rq, "read", &q, &u) || !files_resolve(context, rq, q.path, &u, &path))
                 return;
         d.path = path;
         if (open_file(&d)) {

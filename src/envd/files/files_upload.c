@@ -1,7 +1,7 @@
 #include <errno.h>
 
 #include "envd/rpc/answer.h"
-#include "envd/envd.h"
+#include "envd/rpc/handler_context.h"
 #include "envd/files/files.h"
 #include "envd/files/gunzip.h"
 #include "envd/files/file_metadata.h"
@@ -14,7 +14,7 @@
 #define DISCARD_MAX (256ull << 20) /* read for nothing after a failure, so that the client sees the answer */
 
 struct upload {
-        struct envd *envd;
+        struct handler_context *context;
         struct http_request *rq;
         struct user user;
         struct files_query query;
@@ -76,7 +76,7 @@ static void begin_file(struct upload *up, const char *given)
 {
         char *path;
 
-        if (path_expand(given, &up->user, up->envd->settings.default_workdir, &path, &up->fault) < 0) {
+        if (path_expand(given, &up->user, up->context->settings.default_workdir, &path, &up->fault) < 0) {
                 fail(up, 400);
                 return;
         }
@@ -89,7 +89,7 @@ static void begin_file(struct upload *up, const char *given)
                 fail(up, 400);
                 return;
         }
-        if (target_open(&up->target, path, &up->user, up->envd->keep_user, &up->fault) < 0)
+        if (target_open(&up->target, path, &up->user, up->context->keep_user, &up->fault) < 0)
                 fail(up, target_fault_status(&up->fault));
 }
 
@@ -313,7 +313,7 @@ static bool check_type(struct upload *up)
 /* Everything before the body.  false: answered. */
 static bool prepare(struct upload *up)
 {
-        if (!files_admit(up->envd, up->rq, "write", &up->query, &up->user) || !check_encoding(up) || !check_type(up))
+        if (!files_admit(up->context, up->rq, "write", &up->query, &up->user) || !check_encoding(up) || !check_type(up))
                 return false;
         if (metadata_from_headers(up->rq->head, &up->metadata, &up->fault) < 0) {
                 answer_error(up->rq, 400, "%s", fault_text(&up->fault));
@@ -329,7 +329,7 @@ static bool prepare(struct upload *up)
         return true;
 }
 
-void files_post(struct envd *e, struct http_request *rq)
+void files_upload(struct handler_context *context, struct http_request *rq)
 {
         struct upload *up = calloc(1, sizeof(*up));
 
@@ -337,7 +337,7 @@ void files_post(struct envd *e, struct http_request *rq)
                 answer_error(rq, 503, "out of memory");
                 return;
         }
-        *up = (struct upload){.envd = e, .rq = rq, .announced = -1};
+        *up = (struct upload){.context = context, .rq = rq, .announced = -1};
         if (rq->head->framing == HTTP1_BODY_LENGTH)
                 up->announced = (int64_t)rq->head->content_length;
         target_init(&up->target);

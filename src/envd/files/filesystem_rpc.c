@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "envd/envd.h"
+#include "envd/rpc/handler_context.h"
 #include "envd/rpc/field.h"
 #include "envd/rpc/paths.h"
 #include "envd/rpc/rpc.h"
@@ -78,7 +78,7 @@ static int do_make_dir(struct rpc *rpc, json_t **ret, struct fault *f)
         }
         if (errno != ENOENT)
                 return fault_sys(f, CONNECT_INTERNAL, errno, "error getting file info: stat %s", path);
-        if (dirs_ensure(path, &u, rpc->envd->keep_user, f) < 0)
+        if (dirs_ensure(path, &u, rpc->context->keep_user, f) < 0)
                 return -1;
         return read_entry(rpc, path, ret, f);
 }
@@ -90,14 +90,14 @@ void fs_rpc_make_dir(struct rpc *rpc)
 
 static int do_move(struct rpc *rpc, json_t **ret, struct fault *f)
 {
-        const char *workdir = rpc->envd->settings.default_workdir, *from_given, *to_given;
+        const char *workdir = rpc->context->settings.default_workdir, *from_given, *to_given;
         AUTO_USER struct user u = {0};
         AUTO_FREE char *from = NULL;
         AUTO_FREE char *to = NULL;
 
         if (field_text(rpc->in, "source", &from_given, f) < 0 || field_text(rpc->in, "destination", &to_given, f) < 0 ||
             rpc_user_path(rpc, from_given, &u, &from, f) < 0 || path_expand(to_given, &u, workdir, &to, f) < 0 ||
-            dirs_ensure_parent(to, &u, rpc->envd->keep_user, f) < 0)
+            dirs_ensure_parent(to, &u, rpc->context->keep_user, f) < 0)
                 return -1;
         if (rename(from, to) < 0) {
                 if (errno == ENOENT)

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/buf.h"
-#include "envd/envd.h"
+#include "envd/rpc/handler_context.h"
 #include "envd/rpc/field.h"
 #include "envd/files/filesystem_rpc.h"
 #include "envd/rpc/rpc.h"
@@ -188,7 +188,7 @@ static void turn(struct task *t)
         for (int i = 0; r > 0 && i < ENTRIES_PER_TURN; i++)
                 r = step(w);
         if (r > 0) {
-                loop_post(w->rpc->envd->loop, &w->task);
+                loop_post(w->rpc->context->loop, &w->task);
                 return;
         }
         if (r < 0) {

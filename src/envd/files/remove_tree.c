@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "envd/envd.h"
+#include "envd/rpc/handler_context.h"
 #include "envd/rpc/field.h"
 #include "envd/files/filesystem_rpc.h"
 #include "envd/rpc/rpc.h"
@@ -168,7 +168,7 @@ void fs_rpc_remove(struct rpc *rpc)
                 rpc_failf(rpc, CONNECT_RESOURCE_EXHAUSTED, "out of memory");
                 return;
         }
-        *rm = (struct removal){.rpc = rpc, .loop = rpc->envd->loop, .task.run = turn, .path = TAKE_PTR(path)};
+        *rm = (struct removal){.rpc = rpc, .loop = rpc->context->loop, .task.run = turn, .path = TAKE_PTR(path)};
         rpc->state = rm;
         rpc->on_gone = on_gone;
         r = remove_name(rm, AT_FDCWD, rm->path);

@@ -1,7 +1,7 @@
 #include <errno.h>
 #include <signal.h>
 
-#include "envd/envd.h"
+#include "envd/rpc/handler_context.h"
 #include "envd/rpc/field.h"
 #include "envd/process/process_input.h"
 #include "envd/process/process.h"
@@ -111,7 +111,7 @@ static int write_input(struct rpc *rpc, struct process *p, const json_t *in, str
 void process_rpc_send_input(struct rpc *rpc)
 {
         AUTO_FAULT struct fault f = {0};
-        struct process *p = selector_find(rpc->envd, rpc->in, &f);
+        struct process *p = selector_find(rpc->service, rpc->in, &f);
 
         if (!p || write_input(rpc, p, rpc->in, &f) < 0)
                 rpc_fail(rpc, &f);
@@ -121,7 +121,7 @@ void process_rpc_send_input(struct rpc *rpc)
 
 static int stream_select(struct rpc *rpc, const json_t *start, struct fault *f)
 {
-        struct process *p = selector_find(rpc->envd, start, f);
+        struct process *p = selector_find(rpc->service, start, f);
         struct writing *w = p ? writing_of(rpc) : NULL;
 
         if (!p)
@@ -140,7 +140,7 @@ static int stream_data(struct rpc *rpc, const json_t *data, struct fault *f)
 
         if (!w || !w->pid)
                 return fault_set(f, CONNECT_FAILED_PRECONDITION, "data before the start message");
-        p = process_find_pid(&rpc->envd->processes, w->pid);
+        p = process_find_pid(rpc->service, w->pid);
         if (!p)
                 return selector_not_found(&(struct selector){.pid = (uint32_t)w->pid}, f);
         return write_input(rpc, p, data, f);
@@ -169,7 +169,7 @@ void process_rpc_stream_input(struct rpc *rpc)
 void process_rpc_close_stdin(struct rpc *rpc)
 {
         AUTO_FAULT struct fault f = {0};
-        struct process *p = selector_find(rpc->envd, rpc->in, &f);
+        struct process *p = selector_find(rpc->service, rpc->in, &f);
         struct writing *w;
 
         if (!p) {
@@ -223,7 +223,7 @@ static int signal_decode(const json_t *in, int *ret, struct fault *f)
 void process_rpc_send_signal(struct rpc *rpc)
 {
         AUTO_FAULT struct fault f = {0};
-        struct process *p = selector_find(rpc->envd, rpc->in, &f);
+        struct process *p = selector_find(rpc->service, rpc->in, &f);
         int sig = 0, r;
 
         if (!p || signal_decode(rpc->in, &sig, &f) < 0) {
@@ -240,7 +240,7 @@ void process_rpc_send_signal(struct rpc *rpc)
 void process_rpc_update(struct rpc *rpc)
 {
         AUTO_FAULT struct fault f = {0};
-        struct process *p = selector_find(rpc->envd, rpc->in, &f);
+        struct process *p = selector_find(rpc->service, rpc->in, &f);
         uint32_t cols, rows;
         bool has_pty;
         int r;

@@ -1,6 +1,6 @@
 #include "envd/process/process_rpc.h"
 
-#include "envd/envd.h"
+#include "envd/rpc/handler_context.h"
 #include "envd/rpc/field.h"
 #include "envd/process/process.h"
 #include "envd/process/process_start.h"
@@ -34,14 +34,14 @@ static struct process *find_live(struct process_table *t, const struct selector 
         return sel->tag ? process_find_tag(t, sel->tag) : process_find_pid(t, (pid_t)sel->pid);
 }
 
-struct process *selector_find(struct envd *e, const json_t *in, struct fault *f)
+struct process *selector_find(struct process_table *t, const json_t *in, struct fault *f)
 {
         struct selector sel;
         struct process *p;
 
         if (selector_decode(in, &sel, f) < 0)
                 return NULL;
-        p = find_live(&e->processes, &sel);
+        p = find_live(t, &sel);
         if (!p)
                 (void)selector_not_found(&sel, f);
         return p;
@@ -49,14 +49,14 @@ struct process *selector_find(struct envd *e, const json_t *in, struct fault *f)
 
 static int start(struct rpc *rpc, struct process **ret, struct fault *f)
 {
-        struct envd *e = rpc->envd;
+        const struct handler_context *c = rpc->context;
         AUTO_USER struct user user = {0};
         struct start_request rq;
-        struct process_start ps = {.rq = &rq, .settings = &e->settings, .user = &user, .keep_user = e->keep_user};
+        struct process_start ps = {.rq = &rq, .settings = &c->settings, .user = &user, .keep_user = c->keep_user};
 
         if (start_request_decode(rpc->in, &rq, f) < 0 || rpc_user(rpc, &user, f) < 0)
                 return -1;
-        return process_start(&e->processes, &ps, ret, f);
+        return process_start(rpc->service, &ps, ret, f);
 }
 
 void process_rpc_start(struct rpc *rpc)
@@ -79,7 +79,8 @@ void process_rpc_start(struct rpc *rpc)
 /* One that has ended: its start and its end, at once, with what is kept in between if that is asked for. */
 static int connect_ended(struct rpc *rpc, const struct selector *sel, const struct replay_from *from, struct fault *f)
 {
-        struct ended_table *t = &rpc->envd->processes.ended;
+        struct process_table *processes = rpc->service;
+        struct ended_table *t = &processes->ended;
         struct ended *e = sel->tag ? ended_find_tag(t, sel->tag) : ended_find_pid(t, (pid_t)sel->pid);
 
         if (!e || !(from->is_asked || ended_is_recent(t, e)))
@@ -99,7 +100,7 @@ void process_rpc_connect(struct rpc *rpc)
                 rpc_fail(rpc, &f);
                 return;
         }
-        p = find_live(&rpc->envd->processes, &sel);
+        p = find_live(rpc->service, &sel);
         r = p ? subscriber_create(rpc, p, &from, &f) : connect_ended(rpc, &sel, &from, &f);
         if (r < 0)
                 rpc_fail(rpc, &f);
@@ -127,9 +128,10 @@ static json_t *describe(const struct process *p)
 
 void process_rpc_list(struct rpc *rpc)
 {
+        const struct process_table *t = rpc->service;
         json_t *all = json_array(), *out = json_object();
 
-        LIST_EACH (at, &rpc->envd->processes.live) {
+        LIST_EACH (at, &t->live) {
                 (void)json_array_append_new(all, describe(LIST_ENTRY(at, struct process, node)));
         }
         if (json_array_size(all))

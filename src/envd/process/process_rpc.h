@@ -2,8 +2,8 @@
 #pragma once
 #include "envd/rpc/fault.h"
 
-struct envd;
 struct process;
+struct process_table;
 struct rpc;
 
 void process_rpc_start(struct rpc *rpc);
@@ -22,4 +22,4 @@ struct selector { /* which process: by tag unless that is NULL */
 int selector_decode(const json_t *in, struct selector *ret, struct fault *f);
 int selector_not_found(const struct selector *sel, struct fault *f); /* -1 */
 /* The live process `process` of the message names; NULL with *f set. */
-struct process *selector_find(struct envd *e, const json_t *in, struct fault *f);
+struct process *selector_find(struct process_table *t, const json_t *in, struct fault *f);

@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "base/clock.h"
-#include "envd/envd.h"
+#include "envd/rpc/handler_context.h"
 #include "envd/rpc/keepalive.h"
 #include "envd/process/process.h"
 
@@ -72,7 +72,7 @@ static void on_keepalive(struct timer *t)
                 write_envelope(s, output_keepalive());
                 silent = 0;
         }
-        timer_set(s->rpc->envd->loop, t, silent < s->interval_ms ? s->interval_ms - silent : s->interval_ms);
+        timer_set(s->rpc->context->loop, t, silent < s->interval_ms ? s->interval_ms - silent : s->interval_ms);
 }
 
 int replay_from_decode(const struct http1_head *head, struct replay_from *ret, struct fault *f)
@@ -116,7 +116,7 @@ static struct subscriber *create(struct rpc *rpc, struct replay *r, const struct
         rpc->state = s;
         rpc->on_gone = on_gone;
         rpc->on_drain = on_drain;
-        timer_set(rpc->envd->loop, &s->keepalive, s->interval_ms);
+        timer_set(rpc->context->loop, &s->keepalive, s->interval_ms);
         return s;
 }
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "envd/rpc/answer.h"
-#include "envd/envd.h"
+#include "envd/rpc/handler_context.h"
 #include "envd/rpc/paths.h"
 
 static void on_close(struct http_request *rq, bool is_complete)
@@ -307,7 +307,7 @@ static void advance_task(struct task *t)
 void rpc_next(struct rpc *rpc)
 {
         rpc->is_waiting = false;
-        loop_post(rpc->envd->loop, &rpc->advance);
+        loop_post(rpc->context->loop, &rpc->advance);
 }
 
 static size_t on_client_data(struct http_request *rq, struct str piece)
@@ -322,7 +322,7 @@ static size_t on_client_data(struct http_request *rq, struct str piece)
                 rpc_failf(rpc, CONNECT_RESOURCE_EXHAUSTED, "message is larger than configured max %u", RPC_MESSAGE_MAX);
                 return piece.n;
         }
-        loop_post(rpc->envd->loop, &rpc->advance);
+        loop_post(rpc->context->loop, &rpc->advance);
         return piece.n;
 }
 
@@ -331,7 +331,7 @@ static void on_client_end(struct http_request *rq)
         struct rpc *rpc = rq->user;
 
         rpc->is_ended = true;
-        loop_post(rpc->envd->loop, &rpc->advance);
+        loop_post(rpc->context->loop, &rpc->advance);
 }
 
 /* What is wrong with the head of the request, if anything. */
@@ -382,7 +382,8 @@ static void start_reading(struct rpc *rpc)
         }
 }
 
-void rpc_serve(struct envd *e, struct http_request *rq, const struct rpc_method *method, char *user_name)
+void rpc_serve(struct handler_context *context, void *service, struct http_request *rq, const struct rpc_method *method,
+               char *user_name)
 {
         AUTO_FREE char *name = user_name;
         AUTO_FAULT struct fault f = {0};
@@ -399,7 +400,8 @@ void rpc_serve(struct envd *e, struct http_request *rq, const struct rpc_method 
                 answer_error(rq, 503, "out of memory");
                 return;
         }
-        *rpc = (struct rpc){.envd = e, .rq = rq, .method = method, .user_name = TAKE_PTR(name)};
+        *rpc = (struct rpc){
+                .context = context, .service = service, .rq = rq, .method = method, .user_name = TAKE_PTR(name)};
         rpc->deadline.on = on_deadline;
         rpc->advance.run = advance_task;
         buf_init(&rpc->pending, RPC_MESSAGE_MAX + CONNECT_ENVELOPE_HEAD);
@@ -411,13 +413,13 @@ void rpc_serve(struct envd *e, struct http_request *rq, const struct rpc_method 
                 return;
         }
         if (rpc->has_timeout)
-                timer_set(e->loop, &rpc->deadline, rpc->timeout_ms);
+                timer_set(context->loop, &rpc->deadline, rpc->timeout_ms);
         start_reading(rpc);
 }
 
 int rpc_user(const struct rpc *rpc, struct user *ret, struct fault *f)
 {
-        const char *name = rpc->user_name ? rpc->user_name : rpc->envd->settings.default_user;
+        const char *name = rpc->user_name ? rpc->user_name : rpc->context->settings.default_user;
 
         if (user_lookup(name, ret) == 0)
                 return 0;
@@ -429,7 +431,7 @@ int rpc_user_path(const struct rpc *rpc, const char *path, struct user *ret, cha
 {
         if (rpc_user(rpc, ret, f) < 0)
                 return -1;
-        if (path_expand(path, ret, rpc->envd->settings.default_workdir, ret_path, f) < 0) {
+        if (path_expand(path, ret, rpc->context->settings.default_workdir, ret_path, f) < 0) {
                 user_done(ret);
                 return -1;
         }

@@ -16,7 +16,7 @@
 #define RPC_MESSAGE_MAX (32u << 20)
 #define RPC_TIMEOUT_DIGITS_MAX 10
 
-struct envd;
+struct handler_context;
 struct rpc;
 
 enum rpc_kind { RPC_UNARY, RPC_SERVER_STREAM, RPC_CLIENT_STREAM };
@@ -28,7 +28,8 @@ struct rpc_method {
 };
 
 struct rpc {
-        struct envd *envd;
+        struct handler_context *context;
+        void *service; /* what the methods of its service work on, see rpc_serve() */
         struct http_request *rq;
         const struct rpc_method *method;
         const json_t *in; /* the request message (of a client stream: the one at hand); borrowed from the call */
@@ -49,8 +50,10 @@ struct rpc {
         bool is_over;       /* answered: nothing more is sent */
 };
 
-/* Serve the request: takes user_name. */
-void rpc_serve(struct envd *e, struct http_request *rq, const struct rpc_method *method, char *user_name);
+/* Serve the request: takes user_name.  service: struct process_table for methods of process.Process, struct watchers for
+ * those that watch, NULL for the others. */
+void rpc_serve(struct handler_context *context, void *service, struct http_request *rq, const struct rpc_method *method,
+               char *user_name);
 
 /* An old client that fails on fields it does not know: entries for it are short, and answers say so. */
 bool rpc_is_legacy(const struct http_request *rq);

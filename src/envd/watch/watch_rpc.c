@@ -2,7 +2,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "envd/envd.h"
+#include "envd/rpc/handler_context.h"
 #include "envd/rpc/field.h"
 #include "envd/files/filesystem_rpc.h"
 #include "envd/rpc/keepalive.h"
@@ -35,7 +35,7 @@ static int start(struct rpc *rpc, struct watch **ret, struct shape *shape, struc
                 return -1;
         if (rpc_is_legacy(rpc->rq))
                 shape->with_entry = false;
-        return watch_create(rpc->envd->loop, path, is_recursive, allow_network, ret, f);
+        return watch_create(rpc->context->loop, path, is_recursive, allow_network, ret, f);
 }
 
 static void add_entry(json_t *event, const char *dir, const char *name)
@@ -113,7 +113,7 @@ static void on_keepalive(struct timer *t)
                 wg->last_ms = clock_mono_ms();
                 silent = 0;
         }
-        timer_set(wg->rpc->envd->loop, t, silent < wg->interval_ms ? wg->interval_ms - silent : wg->interval_ms);
+        timer_set(wg->rpc->context->loop, t, silent < wg->interval_ms ? wg->interval_ms - silent : wg->interval_ms);
 }
 
 void watch_rpc_watch_dir(struct rpc *rpc)
@@ -139,7 +139,7 @@ void watch_rpc_watch_dir(struct rpc *rpc)
         rpc_open(rpc);
         (void)rpc_send(rpc, json_pack("{s:{}}", "start"));
         wg->interval_ms = keepalive_interval_ms(rpc->rq->head);
-        timer_set(rpc->envd->loop, &wg->keepalive, wg->interval_ms);
+        timer_set(rpc->context->loop, &wg->keepalive, wg->interval_ms);
 }
 
 /* Watchers that are asked */
@@ -218,7 +218,7 @@ static void on_event(struct watch *w, enum watch_event ev, const char *name)
 
 void watch_rpc_create(struct rpc *rpc)
 {
-        struct watchers *ws = &rpc->envd->watchers;
+        struct watchers *ws = rpc->service;
         AUTO_FAULT struct fault f = {0};
         struct watcher *wr;
 
@@ -250,6 +250,7 @@ void watch_rpc_create(struct rpc *rpc)
 
 static struct watcher *find(struct rpc *rpc)
 {
+        const struct watchers *ws = rpc->service;
         AUTO_FAULT struct fault f = {0};
         const char *id;
 
@@ -257,7 +258,7 @@ static struct watcher *find(struct rpc *rpc)
                 rpc_fail(rpc, &f);
                 return NULL;
         }
-        LIST_EACH (at, &rpc->envd->watchers.all) {
+        LIST_EACH (at, &ws->all) {
                 struct watcher *wr = LIST_ENTRY(at, struct watcher, node);
 
                 if (id && strcmp(wr->id, id) == 0)

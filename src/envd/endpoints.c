@@ -8,18 +8,18 @@
 #include "model/envd_init.h"
 #include "model/ids.h"
 
-void control_health(struct envd *e, struct http_request *rq)
+void endpoint_health(struct envd *e, struct http_request *rq)
 {
         (void)e;
         answer_no_content(rq, NULL, NULL);
 }
 
-void control_envs(struct envd *e, struct http_request *rq)
+void endpoint_envs(struct envd *e, struct http_request *rq)
 {
         answer_json(rq, 200, settings_env(&e->context.settings));
 }
 
-void control_metrics(struct envd *e, struct http_request *rq)
+void endpoint_metrics(struct envd *e, struct http_request *rq)
 {
         e->metrics.memory_max_bytes = (uint64_t)e->context.settings.memory_mb << 20;
         answer_json(rq, 200, metrics_read(&e->metrics));
@@ -34,12 +34,12 @@ static bool init_is_authorised(const struct settings *s, const struct http_reque
 }
 
 /* The sandbox went on from an image: what is connected belongs to the time before, and it may be a copy. */
-static void come_back(struct envd *e, const struct http_request *rq)
+static void adjust_after_resume(struct envd *e, const struct http_request *rq)
 {
         http_server_cut_others(rq);
         replay_pool_limit(&e->processes.pool, (uint64_t)e->context.settings.memory_mb << 20);
         if (e->is_cell)
-                furnish_again(&e->furnish, &e->context.settings);
+                identity_files_update(&e->identity_files, &e->context.settings);
 }
 
 static int apply_init(struct envd *e, const struct http_request *rq, const json_t *in, struct fault *f)
@@ -51,7 +51,7 @@ static int apply_init(struct envd *e, const struct http_request *rq, const json_
         if (settings_apply(&e->context.settings, in, f) < 0)
                 return -1;
         if (is_resumed)
-                come_back(e, rq);
+                adjust_after_resume(e, rq);
         return 0;
 }
 
@@ -73,7 +73,7 @@ static void on_init_body(struct http_request *rq, struct str body)
         json_decref(in);
 }
 
-void control_init(struct envd *e, struct http_request *rq)
+void endpoint_init(struct envd *e, struct http_request *rq)
 {
         rq->user = e;
         http_read_body(rq, ENVD_INIT_MAX, on_init_body);

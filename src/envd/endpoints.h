@@ -4,7 +4,7 @@
 struct envd;
 struct http_request;
 
-void control_health(struct envd *e, struct http_request *rq);
-void control_init(struct envd *e, struct http_request *rq);
-void control_envs(struct envd *e, struct http_request *rq);
-void control_metrics(struct envd *e, struct http_request *rq);
+void endpoint_health(struct envd *e, struct http_request *rq);
+void endpoint_init(struct envd *e, struct http_request *rq);
+void endpoint_envs(struct envd *e, struct http_request *rq);
+void endpoint_metrics(struct envd *e, struct http_request *rq);

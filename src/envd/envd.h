@@ -18,6 +18,6 @@ struct envd {
         struct process_table processes;
         struct watchers watchers;
         struct metrics metrics;
-        struct furnish furnish;
+        struct identity_files identity_files;
         bool is_cell; /* PID 1 of a sandbox: its files are ours to write */
 };

@@ -30,12 +30,12 @@ static const char usage[] = "usage: sandglass-envd --cell\n"
                             "--standalone       serve as an ordinary process; prints the address it listens on\n"
                             "--root-user-map    every user of /etc/passwd is the one we run as: no setuid, no chown\n";
 
-struct options {
+struct envd_options {
         bool is_cell, is_standalone, keep_user;
         const char *listen;
 };
 
-static int parse(int argc, char **argv, struct options *ret)
+static int options_parse(int argc, char **argv, struct envd_options *ret)
 {
         for (int i = 1; i < argc; i++) {
                 if (strcmp(argv[i], "--cell") == 0)
@@ -52,7 +52,7 @@ static int parse(int argc, char **argv, struct options *ret)
         return ret->is_cell == ret->is_standalone || ret->is_cell == !!ret->listen ? -EINVAL : 0;
 }
 
-static void on_signal(int sig, void *arg)
+static void envd_on_signal(int sig, void *arg)
 {
         struct envd *e = arg;
 
@@ -62,7 +62,7 @@ static void on_signal(int sig, void *arg)
                 loop_stop(e->context.loop);
 }
 
-static int setup(struct envd *e, bool is_cell, struct err *err)
+static int envd_setup(struct envd *e, bool is_cell, struct err *err)
 {
         static const int as_init[] = {SIGCHLD, 0}, as_process[] = {SIGCHLD, SIGTERM, SIGINT, 0};
         struct http_server_options opt = {.on_request = router_on_request,
@@ -87,14 +87,14 @@ static int setup(struct envd *e, bool is_cell, struct err *err)
                 return err_sys(err, r, "settings");
         process_table_init(&e->processes, e->context.loop);
         watchers_init(&e->watchers);
-        r = loop_signals(e->context.loop, is_cell ? as_init : as_process, on_signal, e);
+        r = loop_signals(e->context.loop, is_cell ? as_init : as_process, envd_on_signal, e);
         if (r < 0)
                 return err_sys(err, r, "take signals");
         r = http_server_create(&opt, &e->server);
         return r < 0 ? err_sys(err, r, "make the server") : 0;
 }
 
-static int listen_on(struct envd *e, struct str addr, uint16_t *ret_port, struct err *err)
+static int envd_listen(struct envd *e, struct str addr, uint16_t *ret_port, struct err *err)
 {
         int fd = -1, r = listen_tcp(addr, false, &fd, err);
 
@@ -110,7 +110,7 @@ static int listen_on(struct envd *e, struct str addr, uint16_t *ret_port, struct
         return r < 0 ? err_sys(err, r, "listen") : 0;
 }
 
-static void done(struct envd *e)
+static void envd_done(struct envd *e)
 {
         e->server = http_server_free(e->server);
         process_table_done(&e->processes);
@@ -125,44 +125,45 @@ static int run_cell(struct envd *e, struct err *err)
         int r;
 
         e->is_cell = true;
-        r = cell_hold_stdio();
+        r = cell_start_hold_stdio();
         if (r < 0)
                 (void)err_sys(err, r, "hold stdio");
         if (r == 0)
-                r = setup(e, true, err);
+                r = envd_setup(e, true, err);
         if (r == 0)
-                r = listen_on(e, STR(":49983"), &port, err);
+                r = envd_listen(e, STR(":49983"), &port, err);
         if (r == 0)
-                r = cell_enter(&e->context.settings, err);
+                r = cell_start_enter_sandbox(&e->context.settings, err);
         if (r < 0)
-                cell_failed(err);
+                cell_start_tell_failed(err);
         if (r <= 0)
                 return r;
         replay_pool_limit(&e->processes.pool, (uint64_t)e->context.settings.memory_mb << 20);
-        cell_ready();
-        furnish_new(&e->furnish, &e->context.settings); /* the engine need not wait for it, the first request does */
+        cell_start_tell_ready();
+        identity_files_create(&e->identity_files,
+                              &e->context.settings); /* the engine need not wait for it, the first request does */
         return loop_run(e->context.loop);
 }
 
-static int run_standalone(struct envd *e, const struct options *opt, struct err *err)
+static int run_standalone(struct envd *e, const struct envd_options *opt, struct err *err)
 {
         uint16_t port;
         int r;
 
         e->context.keep_user = opt->keep_user;
         (void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* orphans come to us, as they do to PID 1 */
-        if (setup(e, false, err) < 0 || listen_on(e, str_of(opt->listen), &port, err) < 0)
+        if (envd_setup(e, false, err) < 0 || envd_listen(e, str_of(opt->listen), &port, err) < 0)
                 return -1;
         (void)!dprintf(STDOUT_FILENO, "listening on port %u\n", port);
         r = loop_run(e->context.loop);
-        done(e);
+        envd_done(e);
         return r;
 }
 
 int main(int argc, char **argv)
 {
         static struct envd e;
-        struct options opt = {0};
+        struct envd_options opt = {0};
         struct err err = {0};
         int r;
 
@@ -170,7 +171,7 @@ int main(int argc, char **argv)
                 (void)!dprintf(STDOUT_FILENO, "sandglass-envd %s (envd %s)\n", SANDGLASS_VERSION, ENVD_VERSION);
                 return 0;
         }
-        if (parse(argc, argv, &opt) < 0) {
+        if (options_parse(argc, argv, &opt) < 0) {
                 (void)!dprintf(STDERR_FILENO, "%s", usage);
                 return 2;
         }

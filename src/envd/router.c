@@ -22,11 +22,11 @@ static const struct rpc_method process_methods[] = {
 };
 
 static const struct rpc_method filesystem_methods[] = {
-        {"/filesystem.Filesystem/Stat", RPC_UNARY, fs_rpc_stat},
-        {"/filesystem.Filesystem/ListDir", RPC_UNARY, fs_rpc_list_dir},
-        {"/filesystem.Filesystem/MakeDir", RPC_UNARY, fs_rpc_make_dir},
-        {"/filesystem.Filesystem/Move", RPC_UNARY, fs_rpc_move},
-        {"/filesystem.Filesystem/Remove", RPC_UNARY, fs_rpc_remove},
+        {"/filesystem.Filesystem/Stat", RPC_UNARY, filesystem_rpc_stat},
+        {"/filesystem.Filesystem/ListDir", RPC_UNARY, filesystem_rpc_list_dir},
+        {"/filesystem.Filesystem/MakeDir", RPC_UNARY, filesystem_rpc_make_dir},
+        {"/filesystem.Filesystem/Move", RPC_UNARY, filesystem_rpc_move},
+        {"/filesystem.Filesystem/Remove", RPC_UNARY, filesystem_rpc_remove},
 };
 
 static const struct rpc_method watch_methods[] = {
@@ -36,32 +36,35 @@ static const struct rpc_method watch_methods[] = {
         {"/filesystem.Filesystem/RemoveWatcher", RPC_UNARY, watch_rpc_remove},
 };
 
-struct route {
+struct endpoint_route {
         const char *path, *method;
         bool is_open; /* authenticates itself */
         void (*run)(struct envd *e, struct http_request *rq);
 };
 
-static void download(struct envd *e, struct http_request *rq)
+static void endpoint_download(struct envd *e, struct http_request *rq)
 {
         files_download(&e->context, rq);
 }
 
-static void upload(struct envd *e, struct http_request *rq)
+static void endpoint_upload(struct envd *e, struct http_request *rq)
 {
         files_upload(&e->context, rq);
 }
 
-static void compose(struct envd *e, struct http_request *rq)
+static void endpoint_compose(struct envd *e, struct http_request *rq)
 {
         files_compose(&e->context, rq);
 }
 
-static const struct route routes[] = {
-        {"/health", "GET", true, control_health},   {"/init", "POST", true, control_init},
-        {"/envs", "GET", false, control_envs},      {"/metrics", "GET", false, control_metrics},
-        {"/files", "GET", true, download},          {"/files", "POST", true, upload},
-        {"/files/compose", "POST", false, compose},
+static const struct endpoint_route routes[] = {
+        {"/health", "GET", true, endpoint_health},
+        {"/init", "POST", true, endpoint_init},
+        {"/envs", "GET", false, endpoint_envs},
+        {"/metrics", "GET", false, endpoint_metrics},
+        {"/files", "GET", true, endpoint_download},
+        {"/files", "POST", true, endpoint_upload},
+        {"/files/compose", "POST", false, endpoint_compose},
 };
 
 static const struct rpc_method *find_in(const struct rpc_method *methods, size_t count, struct str path)
@@ -90,7 +93,7 @@ static const struct rpc_method *find_method(struct envd *e, struct str path, voi
 }
 
 /* The route of path and method; *ret_known: the path at least is one of ours. */
-static const struct route *find_route(const struct http_request *rq, bool *ret_known)
+static const struct endpoint_route *find_route(const struct http_request *rq, bool *ret_known)
 {
         *ret_known = false;
         for (size_t i = 0; i < ARRAY_LEN(routes); i++) {
@@ -104,7 +107,7 @@ static const struct route *find_route(const struct http_request *rq, bool *ret_k
 }
 
 /* The user named in the request, checked to exist.  false: refused. */
-static bool check_user(struct http_request *rq, char **ret_name)
+static bool check_named_user(struct http_request *rq, char **ret_name)
 {
         AUTO_USER struct user u = {0};
 
@@ -124,7 +127,7 @@ void router_on_request(struct http_request *rq, void *arg)
         struct envd *e = arg;
         AUTO_FREE char *user_name = NULL;
         const struct rpc_method *method;
-        const struct route *route;
+        const struct endpoint_route *route;
         bool is_known;
         void *service;
 
@@ -136,7 +139,7 @@ void router_on_request(struct http_request *rq, void *arg)
                              "unauthorized access, please provide a valid access token or method signing if supported");
                 return;
         }
-        if (!check_user(rq, &user_name))
+        if (!check_named_user(rq, &user_name))
                 return;
         if (route) {
                 route->run(e, rq);

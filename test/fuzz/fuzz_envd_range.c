@@ -8,15 +8,15 @@ static void check_coding(struct str value)
         static const char refusal[] = ",gzip;q=0,identity;q=0.000";
         AUTO_BUF struct buf b = BUF_INIT(1u << 20);
 
-        (void)accept_coding(value);
+        (void)accept_encoding_choose(value);
         if (buf_add(&b, value.p, value.n) == 0 && buf_add(&b, refusal, sizeof(refusal) - 1) == 0)
-                MUST(accept_coding((struct str){(const char *)buf_at(&b), b.len}) == ACCEPT_NOTHING_KNOWN);
+                MUST(accept_encoding_choose((struct str){(const char *)buf_at(&b), b.len}) == ACCEPT_NOTHING_KNOWN);
 }
 
 /* The first byte is the file's size, in steps that make all the edges reachable; the rest is a header's value. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-        struct range ranges[RANGES_MAX];
+        struct byte_range ranges[BYTE_RANGES_MAX];
         AUTO_BUF struct buf out = BUF_INIT(1u << 20);
         char date[HTTP_DATE_MAX];
         uint64_t length;
@@ -30,8 +30,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         length = data[0] < 128 ? data[0] : (uint64_t)1 << (data[0] % 63);
         copy = fuzz_copy(data + 1, size - 1);
         value = (struct str){(const char *)copy, size - 1};
-        n = ranges_parse(value, length, ranges);
-        MUST(n <= RANGES_MAX);
+        n = byte_ranges_parse(value, length, ranges);
+        MUST(n <= BYTE_RANGES_MAX);
         for (int i = 0; i < n; i++)
                 MUST(ranges[i].from < length && ranges[i].length > 0 && ranges[i].length <= length - ranges[i].from);
         if (http_date_parse(value, &t) == 0) {

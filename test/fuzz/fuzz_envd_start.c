@@ -47,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
         json_t *in = json_loadb((const char *)data, size, JSON_REJECT_DUPLICATES, NULL);
         struct start_request rq;
-        struct selector sel;
+        struct process_selector sel;
         struct fault f = {0};
 
         if (json_is_object(in)) {
@@ -58,7 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                 } else {
                         fault_must_say_why(&f);
                 }
-                if (selector_decode(in, &sel, &f) == 0)
+                if (process_selector_decode(in, &sel, &f) == 0)
                         MUST(sel.tag || json_object_get(in, "process"));
                 else
                         fault_must_say_why(&f);

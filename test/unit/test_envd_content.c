@@ -56,21 +56,21 @@ static void dates_go_both_ways(void)
 
 static void ranges(void)
 {
-        struct range r[RANGES_MAX];
+        struct byte_range r[BYTE_RANGES_MAX];
 
-        CHECK_INT(ranges_parse(STR(""), 10, r), ==, 0);
-        CHECK_INT(ranges_parse(STR("bytes=0-0"), 10, r), ==, 1);
+        CHECK_INT(byte_ranges_parse(STR(""), 10, r), ==, 0);
+        CHECK_INT(byte_ranges_parse(STR("bytes=0-0"), 10, r), ==, 1);
         CHECK_INT(r[0].length, ==, 1);
-        CHECK_INT(ranges_parse(STR("bytes=-20"), 10, r), ==, 1);
+        CHECK_INT(byte_ranges_parse(STR("bytes=-20"), 10, r), ==, 1);
         CHECK_INT(r[0].length, ==, 10);
-        CHECK_INT(ranges_parse(STR("bytes= 1-2 , 4- "), 10, r), ==, 2);
+        CHECK_INT(byte_ranges_parse(STR("bytes= 1-2 , 4- "), 10, r), ==, 2);
         CHECK_INT(r[1].from, ==, 4);
         CHECK_INT(r[1].length, ==, 6);
-        CHECK_INT(ranges_parse(STR("bytes=1-2,50-"), 10, r), ==, 1);
-        CHECK_INT(ranges_parse(STR("bytes=10-"), 10, r), ==, -ERANGE);
-        CHECK_INT(ranges_parse(STR("bytes=-0"), 10, r), ==, -ERANGE);
-        CHECK_INT(ranges_parse(STR("bytes=0-9,0-9"), 10, r), ==, 0);
-        CHECK_INT(ranges_parse(STR("bytes=0-18446744073709551615"), 10, r), ==, 1);
+        CHECK_INT(byte_ranges_parse(STR("bytes=1-2,50-"), 10, r), ==, 1);
+        CHECK_INT(byte_ranges_parse(STR("bytes=10-"), 10, r), ==, -ERANGE);
+        CHECK_INT(byte_ranges_parse(STR("bytes=-0"), 10, r), ==, -ERANGE);
+        CHECK_INT(byte_ranges_parse(STR("bytes=0-9,0-9"), 10, r), ==, 0);
+        CHECK_INT(byte_ranges_parse(STR("bytes=0-18446744073709551615"), 10, r), ==, 1);
         CHECK_INT(r[0].length, ==, 10);
 }
 
@@ -84,17 +84,17 @@ static void refuses_bad_ranges(void)
                                           "bytes=--1",
                                           "bytes=0-99999999999999999999",
                                           "bytes=+1-2"};
-        struct range r[RANGES_MAX];
+        struct byte_range r[BYTE_RANGES_MAX];
 
         for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-                CHECK_INT(ranges_parse(str_of(bad[i]), 10, r), ==, -EINVAL);
+                CHECK_INT(byte_ranges_parse(str_of(bad[i]), 10, r), ==, -EINVAL);
 }
 
 static void codings_are_chosen_by_quality(void)
 {
         static const struct {
                 const char *value;
-                enum accept_coding want;
+                enum accept_encoding want;
         } cases[] = {{"", ACCEPT_IDENTITY},
                      {"gzip", ACCEPT_GZIP},
                      {"gzip;q=0.001", ACCEPT_GZIP},
@@ -113,7 +113,7 @@ static void codings_are_chosen_by_quality(void)
                      {";;,,==;q", ACCEPT_IDENTITY}};
 
         for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-                CHECK_INT(accept_coding(str_of(cases[i].value)), ==, cases[i].want);
+                CHECK_INT(accept_encoding_choose(str_of(cases[i].value)), ==, cases[i].want);
 }
 
 /* Pack n bytes given in pieces of that size, unpack, compare. */

@@ -9,7 +9,7 @@
 struct rig {
         struct loop *loop;
         struct replay_pool pool;
-        struct ended_table table;
+        struct ended_process_table table;
 };
 
 static uint64_t clock_ms;
@@ -24,24 +24,24 @@ static void rig_init(struct rig *rig)
         clock_ms = 1000000;
         (void)loop_create(&rig->loop);
         replay_pool_init(&rig->pool, REPLAY_POOL_MAX);
-        ended_table_init(&rig->table, rig->loop);
+        ended_process_table_init(&rig->table, rig->loop);
         rig->table.now_ms = now_ms;
 }
 
 static void rig_done(struct rig *rig)
 {
-        ended_table_done(&rig->table);
+        ended_process_table_done(&rig->table);
         rig->loop = loop_free(rig->loop);
 }
 
 static void keep(struct rig *rig, pid_t pid, const char *tag)
 {
-        struct ended e = {.pid = pid, .tag = tag ? strdup(tag) : NULL, .status = pid % 100};
+        struct ended_process e = {.pid = pid, .tag = tag ? strdup(tag) : NULL, .status = pid % 100};
 
         e.replay = replay_create(&rig->pool);
         replay_add(e.replay, OUTPUT_STDOUT, "out", 3);
         replay_finish(e.replay);
-        ended_keep(&rig->table, &e);
+        ended_process_keep(&rig->table, &e);
 }
 
 /* Time passes, and the timer looks what is due. */
@@ -53,9 +53,9 @@ static void pass(struct rig *rig, uint64_t ms)
 
 static bool is_recent(struct rig *rig, pid_t pid)
 {
-        const struct ended *e = ended_find_pid(&rig->table, pid);
+        const struct ended_process *e = ended_process_find_pid(&rig->table, pid);
 
-        return e && ended_is_recent(&rig->table, e);
+        return e && ended_process_is_recent(&rig->table, e);
 }
 
 static void everybody_sees_an_end_for_thirty_seconds(void)
@@ -69,26 +69,26 @@ static void everybody_sees_an_end_for_thirty_seconds(void)
         CHECK(is_recent(&rig, 7));
         pass(&rig, 1);
         CHECK(!is_recent(&rig, 7));
-        CHECK(ended_find_pid(&rig.table, 7)); /* for those who ask for replay */
+        CHECK(ended_process_find_pid(&rig.table, 7)); /* for those who ask for replay */
 }
 
 static void replay_is_kept_for_ten_minutes_and_then_freed(void)
 {
         AUTO(rig_done) struct rig rig;
-        const struct ended *e;
+        const struct ended_process *e;
 
         rig_init(&rig);
         keep(&rig, 7, "tagged");
         pass(&rig, 599000);
-        e = ended_find_pid(&rig.table, 7);
+        e = ended_process_find_pid(&rig.table, 7);
         CHECK(e);
         CHECK_INT(e->replay->offset, ==, 3);
         CHECK_INT(e->status, ==, 7);
         CHECK(rig.pool.used > 0);
         timer_clear(&rig.table.sweep);
         pass(&rig, 1000);
-        CHECK(!ended_find_pid(&rig.table, 7));
-        CHECK(!ended_find_tag(&rig.table, "tagged"));
+        CHECK(!ended_process_find_pid(&rig.table, 7));
+        CHECK(!ended_process_find_tag(&rig.table, "tagged"));
         CHECK_INT(rig.table.count, ==, 0);
         CHECK_INT(rig.pool.used, ==, 0);
         CHECK(!timer_is_armed(&rig.table.sweep)); /* nothing to wait for */
@@ -103,8 +103,8 @@ static void each_goes_at_its_own_time(void)
         clock_ms += 300000;
         keep(&rig, 2, NULL);
         pass(&rig, 300000);
-        CHECK(!ended_find_pid(&rig.table, 1));
-        CHECK(ended_find_pid(&rig.table, 2));
+        CHECK(!ended_process_find_pid(&rig.table, 1));
+        CHECK(ended_process_find_pid(&rig.table, 2));
         CHECK(timer_is_armed(&rig.table.sweep));
         CHECK_INT(rig.table.sweep.due_ms - clock_mono_ms(), <, 301000); /* as long as the second has left */
         pass(&rig, 300000);
@@ -117,14 +117,14 @@ static void a_live_one_takes_the_place_of_the_ended(void)
 
         rig_init(&rig);
         keep(&rig, 5, "a");
-        keep(&rig, 5 + ENDED_SLOTS, "b"); /* the same slot */
+        keep(&rig, 5 + ENDED_PROCESS_SLOTS, "b"); /* the same slot */
         keep(&rig, 6, "a");
-        CHECK_INT(ended_find_tag(&rig.table, "a")->pid, ==, 6); /* the newest */
-        ended_forget(&rig.table, 5, NULL);
-        CHECK(!ended_find_pid(&rig.table, 5));
-        CHECK(ended_find_pid(&rig.table, 5 + ENDED_SLOTS));
-        ended_forget(&rig.table, 99, "a");
-        CHECK(!ended_find_pid(&rig.table, 6));
+        CHECK_INT(ended_process_find_tag(&rig.table, "a")->pid, ==, 6); /* the newest */
+        ended_process_forget(&rig.table, 5, NULL);
+        CHECK(!ended_process_find_pid(&rig.table, 5));
+        CHECK(ended_process_find_pid(&rig.table, 5 + ENDED_PROCESS_SLOTS));
+        ended_process_forget(&rig.table, 99, "a");
+        CHECK(!ended_process_find_pid(&rig.table, 6));
         CHECK_INT(rig.table.count, ==, 1);
 }
 
@@ -133,12 +133,12 @@ static void beyond_the_limit_the_oldest_goes(void)
         AUTO(rig_done) struct rig rig;
 
         rig_init(&rig);
-        for (pid_t pid = 1; pid <= ENDED_MAX + 3; pid++)
+        for (pid_t pid = 1; pid <= ENDED_PROCESS_MAX + 3; pid++)
                 keep(&rig, pid, NULL);
-        CHECK_INT(rig.table.count, ==, ENDED_MAX);
-        CHECK(!ended_find_pid(&rig.table, 3));
-        CHECK(ended_find_pid(&rig.table, 4));
-        CHECK(ended_find_pid(&rig.table, ENDED_MAX + 3));
+        CHECK_INT(rig.table.count, ==, ENDED_PROCESS_MAX);
+        CHECK(!ended_process_find_pid(&rig.table, 3));
+        CHECK(ended_process_find_pid(&rig.table, 4));
+        CHECK(ended_process_find_pid(&rig.table, ENDED_PROCESS_MAX + 3));
 }
 
 int main(void)

@@ -10,9 +10,9 @@
 
 static void check_mode(mode_t mode, const char *want)
 {
-        char out[ENTRY_MODE_MAX];
+        char out[FILE_ENTRY_MODE_MAX];
 
-        entry_mode_text(mode, out);
+        file_entry_mode_text(mode, out);
         CHECK_STR(out, want);
 }
 
@@ -41,10 +41,10 @@ static void times_have_0_3_6_or_9_digits(void)
                      {123456000, "2026-01-02T03:04:05.123456Z"},
                      {123456789, "2026-01-02T03:04:05.123456789Z"},
                      {1, "2026-01-02T03:04:05.000000001Z"}};
-        char out[ENTRY_TIME_MAX];
+        char out[FILE_ENTRY_TIME_MAX];
 
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-                entry_time_text((struct timespec){1767323045, cases[i].ns}, out);
+                file_entry_time_text((struct timespec){1767323045, cases[i].ns}, out);
                 CHECK_STR(out, cases[i].text);
         }
 }
@@ -125,16 +125,16 @@ static void metadata_comes_from_headers(void)
 
         parse_head(&h, "POST / HTTP/1.1\r\nHost: x\r\nX-Metadata-Author: me\r\nx-metadata-AUTHOR: later\r\n"
                        "X-Metadata-b: \r\nX-Other: y\r\n\r\n");
-        CHECK_INT(metadata_from_headers(&h, &got, &f), ==, 0);
+        CHECK_INT(file_metadata_from_headers(&h, &got, &f), ==, 0);
         CHECK_INT(json_object_size(got), ==, 2);
         CHECK_STR(json_string_value(json_object_get(got, "author")), "me");
         CHECK_STR(json_string_value(json_object_get(got, "b")), "");
         json_decref(got);
         parse_head(&h, "POST / HTTP/1.1\r\nHost: x\r\n\r\n");
-        CHECK_INT(metadata_from_headers(&h, &got, &f), ==, 0);
+        CHECK_INT(file_metadata_from_headers(&h, &got, &f), ==, 0);
         CHECK(!got);
         parse_head(&h, "POST / HTTP/1.1\r\nHost: x\r\nX-Metadata-: v\r\n\r\n");
-        CHECK_INT(metadata_from_headers(&h, &got, &f), ==, -1);
+        CHECK_INT(file_metadata_from_headers(&h, &got, &f), ==, -1);
         CHECK(strncmp(f.text, "invalid metadata: ", 18) == 0);
 }
 

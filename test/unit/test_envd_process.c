@@ -9,12 +9,12 @@
 
 static void data_is_one_envelope_of_base64(void)
 {
-        struct str e = output_data(OUTPUT_STDERR, "hi\n", 3);
+        struct str e = process_event_data(OUTPUT_STDERR, "hi\n", 3);
 
         CHECK_INT(e.p[0], ==, 0);
         CHECK_INT((uint8_t)e.p[4], ==, e.n - CONNECT_ENVELOPE_HEAD);
         CHECK(str_is((struct str){e.p + 5, e.n - 5}, "{\"event\":{\"data\":{\"stderr\":\"aGkK\"}}}"));
-        e = output_data(OUTPUT_PTY, "", 0);
+        e = process_event_data(OUTPUT_PTY, "", 0);
         CHECK(str_is((struct str){e.p + 5, e.n - 5}, "{\"event\":{\"data\":{\"pty\":\"\"}}}"));
 }
 
@@ -23,8 +23,8 @@ static void the_largest_read_fits_an_event(void)
         struct str e;
         json_t *o;
 
-        memset(output_scratch(), 0xff, OUTPUT_READ_MAX);
-        e = output_data(OUTPUT_STDOUT, output_scratch(), OUTPUT_READ_MAX);
+        memset(process_event_read_buffer(), 0xff, OUTPUT_READ_MAX);
+        e = process_event_data(OUTPUT_STDOUT, process_event_read_buffer(), OUTPUT_READ_MAX);
         o = json_loadb(e.p + 5, e.n - 5, 0, NULL);
         CHECK(o);
         json_decref(o);
@@ -32,9 +32,9 @@ static void the_largest_read_fits_an_event(void)
 
 static void check_status(int code, int status, const char *want)
 {
-        char out[OUTPUT_STATUS_MAX];
+        char out[PROCESS_EVENT_STATUS_MAX];
 
-        output_status_text(code, status, out);
+        process_event_status_text(code, status, out);
         CHECK_STR(out, want);
 }
 
@@ -50,7 +50,7 @@ static void statuses_have_the_words_of_the_contract(void)
 
 static void check_end(int code, int status, const char *want)
 {
-        json_t *o = output_end(code, status);
+        json_t *o = process_event_end(code, status);
         char *text = json_dumps(o, JSON_COMPACT);
 
         CHECK_STR(text, want);

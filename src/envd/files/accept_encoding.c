@@ -5,14 +5,14 @@
 #define NOT_NAMED (-1)
 #define Q_ONE 1000
 
-struct offer {
+struct accept_offer {
         int gzip, identity, any; /* quality in thousandths, or NOT_NAMED */
         bool others;             /* codings we do not have */
         bool gzip_first;         /* before identity */
 };
 
 /* "0.25" is 250.  What is no quality counts as one. */
-static int quality(struct str s)
+static int accept_quality(struct str s)
 {
         int q = 0, scale = Q_ONE;
 
@@ -27,19 +27,19 @@ static int quality(struct str s)
         return s.n == 0 || q > Q_ONE ? Q_ONE : q;
 }
 
-static int quality_of_parameters(struct str rest)
+static int accept_quality_of_parameters(struct str rest)
 {
         struct str one, name;
 
         while (rest.n) {
                 (void)str_cut(&rest, ';', &one);
                 if (str_cut(&one, '=', &name) && str_iis(str_trim(name), "q"))
-                        return quality(str_trim(one));
+                        return accept_quality(str_trim(one));
         }
         return Q_ONE;
 }
 
-static void take(struct offer *o, struct str name, int q)
+static void accept_offer_take(struct accept_offer *o, struct str name, int q)
 {
         if (str_iis(name, "gzip") || str_iis(name, "x-gzip")) {
                 o->gzip_first = o->identity == NOT_NAMED;
@@ -53,15 +53,15 @@ static void take(struct offer *o, struct str name, int q)
         }
 }
 
-enum accept_coding accept_coding(struct str value)
+enum accept_encoding accept_encoding_choose(struct str value)
 {
-        struct offer o = {.gzip = NOT_NAMED, .identity = NOT_NAMED, .any = NOT_NAMED};
+        struct accept_offer o = {.gzip = NOT_NAMED, .identity = NOT_NAMED, .any = NOT_NAMED};
         struct str one, name;
 
         while (value.n) {
                 (void)str_cut(&value, ',', &one);
                 (void)str_cut(&one, ';', &name);
-                take(&o, str_trim(name), quality_of_parameters(one));
+                accept_offer_take(&o, str_trim(name), accept_quality_of_parameters(one));
         }
         if (o.identity == 0 || (o.identity == NOT_NAMED && o.any == 0))
                 return o.gzip > 0 || (o.gzip == NOT_NAMED && o.any > 0) ? ACCEPT_GZIP_ONLY : ACCEPT_NOTHING_KNOWN;

@@ -2,7 +2,7 @@
 #pragma once
 #include "base/str.h"
 
-enum accept_coding {
+enum accept_encoding {
         ACCEPT_IDENTITY,
         ACCEPT_GZIP,          /* rather packed, as it is would do too */
         ACCEPT_GZIP_ONLY,     /* not as it is */
@@ -11,4 +11,4 @@ enum accept_coding {
 
 /* By the value of Accept-Encoding.  As it is wherever that is as good: most clients offer all they know, and packing
  * costs more than a local connection gains.  Packed for those who name gzip alone, or first, or refuse the other. */
-enum accept_coding accept_coding(struct str value);
+enum accept_encoding accept_encoding_choose(struct str value);

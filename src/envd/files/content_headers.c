@@ -187,7 +187,7 @@ int http_date_parse(struct str s, time_t *ret)
 }
 
 /* One "a-b", "a-" or "-n".  1; 0 beyond the end; -EINVAL. */
-static int range_parse(struct str spec, uint64_t size, struct range *ret)
+static int range_parse(struct str spec, uint64_t size, struct byte_range *ret)
 {
         struct str first, last = spec;
         uint64_t from, to = UINT64_MAX;
@@ -200,7 +200,7 @@ static int range_parse(struct str spec, uint64_t size, struct range *ret)
                 if (parse_u64(last, 0, UINT64_MAX, &to) < 0)
                         return -EINVAL;
                 to = to < size ? to : size;
-                *ret = (struct range){size - to, to};
+                *ret = (struct byte_range){size - to, to};
                 return to > 0;
         }
         if (parse_u64(first, 0, UINT64_MAX, &from) < 0 ||
@@ -210,11 +210,11 @@ static int range_parse(struct str spec, uint64_t size, struct range *ret)
                 return 0;
         if (to >= size)
                 to = size - 1;
-        *ret = (struct range){from, to - from + 1};
+        *ret = (struct byte_range){from, to - from + 1};
         return 1;
 }
 
-int ranges_parse(struct str value, uint64_t size, struct range out[RANGES_MAX])
+int byte_ranges_parse(struct str value, uint64_t size, struct byte_range out[BYTE_RANGES_MAX])
 {
         struct str unit, spec;
         uint64_t total = 0;
@@ -230,7 +230,7 @@ int ranges_parse(struct str value, uint64_t size, struct range out[RANGES_MAX])
                 spec = str_trim(spec);
                 if (spec.n == 0)
                         continue;
-                if (n == RANGES_MAX)
+                if (n == BYTE_RANGES_MAX)
                         return -EINVAL;
                 r = range_parse(spec, size, &out[n]);
                 if (r < 0)

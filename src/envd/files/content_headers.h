@@ -21,10 +21,10 @@ int content_disposition(struct str name, struct buf *out);
 void http_date_format(time_t t, char out[HTTP_DATE_MAX]); /* "Mon, 02 Jan 2006 15:04:05 GMT" */
 int http_date_parse(struct str s, time_t *ret);           /* that form; -EINVAL */
 
-#define RANGES_MAX 32
-struct range {
+#define BYTE_RANGES_MAX 32
+struct byte_range {
         uint64_t from, length;
 };
 /* A Range header against a file of that size.  How many there are (0: none apply, send all); -EINVAL malformed or too
  * many; -ERANGE none of them overlaps. */
-int ranges_parse(struct str value, uint64_t size, struct range out[RANGES_MAX]);
+int byte_ranges_parse(struct str value, uint64_t size, struct byte_range out[BYTE_RANGES_MAX]);

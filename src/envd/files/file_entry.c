@@ -9,7 +9,7 @@
 #include "envd/files/file_metadata.h"
 #include "envd/rpc/paths.h"
 
-void entry_mode_text(mode_t mode, char out[ENTRY_MODE_MAX])
+void file_entry_mode_text(mode_t mode, char out[FILE_ENTRY_MODE_MAX])
 {
         static const char rwx[] = "rwxrwxrwx";
         char *at = out;
@@ -38,31 +38,31 @@ void entry_mode_text(mode_t mode, char out[ENTRY_MODE_MAX])
         *at = 0;
 }
 
-void entry_time_text(struct timespec t, char out[ENTRY_TIME_MAX])
+void file_entry_time_text(struct timespec t, char out[FILE_ENTRY_TIME_MAX])
 {
         struct tm tm;
         long ns = t.tv_nsec;
         int n;
 
         (void)gmtime_r(&t.tv_sec, &tm);
-        n = snprintf(out, ENTRY_TIME_MAX, "%04d-%02d-%02dT%02d:%02d:%02d", (tm.tm_year + 1900) % 10000, tm.tm_mon + 1,
-                     tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec);
+        n = snprintf(out, FILE_ENTRY_TIME_MAX, "%04d-%02d-%02dT%02d:%02d:%02d", (tm.tm_year + 1900) % 10000,
+                     tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec);
         if (ns == 0)
-                (void)snprintf(out + n, ENTRY_TIME_MAX - (size_t)n, "Z");
+                (void)snprintf(out + n, FILE_ENTRY_TIME_MAX - (size_t)n, "Z");
         else if (ns % 1000000 == 0)
-                (void)snprintf(out + n, ENTRY_TIME_MAX - (size_t)n, ".%03ldZ", ns / 1000000);
+                (void)snprintf(out + n, FILE_ENTRY_TIME_MAX - (size_t)n, ".%03ldZ", ns / 1000000);
         else if (ns % 1000 == 0)
-                (void)snprintf(out + n, ENTRY_TIME_MAX - (size_t)n, ".%06ldZ", ns / 1000);
+                (void)snprintf(out + n, FILE_ENTRY_TIME_MAX - (size_t)n, ".%06ldZ", ns / 1000);
         else
-                (void)snprintf(out + n, ENTRY_TIME_MAX - (size_t)n, ".%09ldZ", ns);
+                (void)snprintf(out + n, FILE_ENTRY_TIME_MAX - (size_t)n, ".%09ldZ", ns);
 }
 
-static const char *type_name(mode_t mode) /* NULL: the unspecified one, left out */
+static const char *entry_type_name(mode_t mode) /* NULL: the unspecified one, left out */
 {
         return S_ISREG(mode) ? "FILE_TYPE_FILE" : S_ISDIR(mode) ? "FILE_TYPE_DIRECTORY" : NULL;
 }
 
-static int put(json_t *obj, const char *name, json_t *v)
+static int entry_put(json_t *obj, const char *name, json_t *v)
 {
         return json_object_set_new(obj, name, v) < 0 ? -ENOMEM : 0;
 }
@@ -77,36 +77,36 @@ static json_t *id_text(struct str name, unsigned id)
         return json_string(digits);
 }
 
-static int add_owner(json_t *obj, const struct stat *st, const struct users *us)
+static int entry_add_owner(json_t *obj, const struct stat *st, const struct users *us)
 {
-        int r = put(obj, "owner", id_text(users_name(us, st->st_uid), st->st_uid));
+        int r = entry_put(obj, "owner", id_text(users_name(us, st->st_uid), st->st_uid));
 
-        return r < 0 ? r : put(obj, "group", id_text(users_group_name(us, st->st_gid), st->st_gid));
+        return r < 0 ? r : entry_put(obj, "group", id_text(users_group_name(us, st->st_gid), st->st_gid));
 }
 
-static int add_details(json_t *obj, const char *path, const struct stat *st, mode_t target_mode,
-                       const struct entry_options *opt)
+static int entry_add_details(json_t *obj, const char *path, const struct stat *st, mode_t target_mode,
+                             const struct file_entry_options *opt)
 {
-        char mode[ENTRY_MODE_MAX], at[ENTRY_TIME_MAX], size[24];
+        char mode[FILE_ENTRY_MODE_MAX], at[FILE_ENTRY_TIME_MAX], size[24];
         json_t *metadata;
 
         if (st->st_size) {
                 (void)snprintf(size, sizeof(size), "%lld", (long long)st->st_size);
-                if (put(obj, "size", json_string(size)) < 0)
+                if (entry_put(obj, "size", json_string(size)) < 0)
                         return -ENOMEM;
         }
-        entry_mode_text(st->st_mode, mode);
-        entry_time_text(st->st_mtim, at);
-        if ((target_mode & 0777 && put(obj, "mode", json_integer(target_mode & 0777)) < 0) ||
-            put(obj, "permissions", json_string(mode)) < 0 || add_owner(obj, st, opt->users) < 0 ||
-            put(obj, "modifiedTime", json_string(at)) < 0)
+        file_entry_mode_text(st->st_mode, mode);
+        file_entry_time_text(st->st_mtim, at);
+        if ((target_mode & 0777 && entry_put(obj, "mode", json_integer(target_mode & 0777)) < 0) ||
+            entry_put(obj, "permissions", json_string(mode)) < 0 || entry_add_owner(obj, st, opt->users) < 0 ||
+            entry_put(obj, "modifiedTime", json_string(at)) < 0)
                 return -ENOMEM;
-        metadata = metadata_read(path);
-        return metadata ? put(obj, "metadata", metadata) : 0;
+        metadata = file_metadata_read(path);
+        return metadata ? entry_put(obj, "metadata", metadata) : 0;
 }
 
 /* For a link: where it ends, and that one's mode (0: nowhere). */
-static mode_t follow(const char *path, const char *shown, char target[PATH_MAX])
+static mode_t entry_follow_link(const char *path, const char *shown, char target[PATH_MAX])
 {
         struct stat st;
 
@@ -116,27 +116,29 @@ static mode_t follow(const char *path, const char *shown, char target[PATH_MAX])
         return 0;
 }
 
-static int describe(json_t *obj, const char *path, const char *shown, const struct stat *st,
-                    const struct entry_options *opt)
+static int entry_describe(json_t *obj, const char *path, const char *shown, const struct stat *st,
+                          const struct file_entry_options *opt)
 {
         mode_t mode = st->st_mode;
         char target[PATH_MAX];
         const char *type;
 
         if (S_ISLNK(st->st_mode))
-                mode = follow(path, shown, target);
-        type = type_name(mode);
-        if (put(obj, "name", json_text(path_base(shown))) < 0 || (type && put(obj, "type", json_string(type)) < 0) ||
-            put(obj, "path", json_text(str_of(shown))) < 0)
+                mode = entry_follow_link(path, shown, target);
+        type = entry_type_name(mode);
+        if (entry_put(obj, "name", json_text(path_base(shown))) < 0 ||
+            (type && entry_put(obj, "type", json_string(type)) < 0) ||
+            entry_put(obj, "path", json_text(str_of(shown))) < 0)
                 return -ENOMEM;
         if (opt->is_legacy)
                 return 0;
-        if (S_ISLNK(st->st_mode) && put(obj, "symlinkTarget", json_text(str_of(target))) < 0)
+        if (S_ISLNK(st->st_mode) && entry_put(obj, "symlinkTarget", json_text(str_of(target))) < 0)
                 return -ENOMEM;
-        return add_details(obj, path, st, mode, opt);
+        return entry_add_details(obj, path, st, mode, opt);
 }
 
-int entry_read(const char *path, const char *shown, const struct entry_options *opt, json_t **ret, bool *ret_is_dir)
+int file_entry_read(const char *path, const char *shown, const struct file_entry_options *opt, json_t **ret,
+                    bool *ret_is_dir)
 {
         struct stat st;
         json_t *obj;
@@ -147,7 +149,7 @@ int entry_read(const char *path, const char *shown, const struct entry_options *
         obj = json_object();
         if (!obj)
                 return -ENOMEM;
-        r = describe(obj, path, shown ? shown : path, &st, opt);
+        r = entry_describe(obj, path, shown ? shown : path, &st, opt);
         if (r < 0) {
                 json_decref(obj);
                 return r;

@@ -6,18 +6,19 @@
 
 #include "envd/rpc/users.h"
 
-struct entry_options {
+struct file_entry_options {
         const struct users *users; /* loaded */
         bool is_legacy;            /* an old client that knows name, type and path only */
 };
 
 /* The entry of `path`, reported as `shown` (NULL: path).  0; -errno of lstat; -ENOMEM.  *ret_is_dir (may be NULL): a
  * directory, not a link to one. */
-int entry_read(const char *path, const char *shown, const struct entry_options *opt, json_t **ret, bool *ret_is_dir);
+int file_entry_read(const char *path, const char *shown, const struct file_entry_options *opt, json_t **ret,
+                    bool *ret_is_dir);
 
-#define ENTRY_MODE_MAX 24
+#define FILE_ENTRY_MODE_MAX 24
 /* "drwxr-xr-x", "Lrwxrwxrwx", "dtrwxrwxrwx", "Dcrw-rw-rw-". */
-void entry_mode_text(mode_t mode, char out[ENTRY_MODE_MAX]);
-#define ENTRY_TIME_MAX 40
+void file_entry_mode_text(mode_t mode, char out[FILE_ENTRY_MODE_MAX]);
+#define FILE_ENTRY_TIME_MAX 40
 /* RFC 3339, UTC, with 0, 3, 6 or 9 digits of fraction. */
-void entry_time_text(struct timespec t, char out[ENTRY_TIME_MAX]);
+void file_entry_time_text(struct timespec t, char out[FILE_ENTRY_TIME_MAX]);

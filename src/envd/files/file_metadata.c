@@ -10,23 +10,23 @@
 #define NAMES_MAX (64u << 10) /* XATTR_LIST_MAX */
 #define ATTR_NAME_MAX 256
 
-static int put(json_t **obj, const char *key, struct str value)
+static int metadata_put(json_t **obj, const char *key, struct str value)
 {
         if (!*obj)
                 *obj = json_object();
         return json_object_set_new(*obj, key, json_stringn(value.p, value.n));
 }
 
-static void read_one(const char *path, const char *name, json_t **ret)
+static void metadata_read_one(const char *path, const char *name, json_t **ret)
 {
-        char value[METADATA_TOTAL_MAX];
+        char value[FILE_METADATA_TOTAL_MAX];
         ssize_t n = getxattr(path, name, value, sizeof(value));
 
         if (n >= 0 && str_is_utf8((struct str){value, (size_t)n}) && str_is_utf8(str_of(name)))
-                (void)put(ret, name + PREFIX_LEN, (struct str){value, (size_t)n});
+                (void)metadata_put(ret, name + PREFIX_LEN, (struct str){value, (size_t)n});
 }
 
-json_t *metadata_read(const char *path)
+json_t *file_metadata_read(const char *path)
 {
         char few[1024], *names = few;
         AUTO_FREE char *many = NULL;
@@ -39,7 +39,7 @@ json_t *metadata_read(const char *path)
         }
         for (ssize_t at = 0; at < n; at += (ssize_t)strlen(names + at) + 1)
                 if (strncmp(names + at, PREFIX, PREFIX_LEN) == 0 && names[(size_t)at + PREFIX_LEN])
-                        read_one(path, names + at, &ret);
+                        metadata_read_one(path, names + at, &ret);
         return ret;
 }
 
@@ -51,13 +51,13 @@ static bool is_printable(struct str s)
         return true;
 }
 
-static int take_header(struct str key, struct str value, json_t **ret, size_t *total, struct fault *f)
+static int metadata_take_header(struct str key, struct str value, json_t **ret, size_t *total, struct fault *f)
 {
-        char name[METADATA_KEY_MAX + 1];
+        char name[FILE_METADATA_KEY_MAX + 1];
 
-        if (key.n < 1 || key.n > METADATA_KEY_MAX)
+        if (key.n < 1 || key.n > FILE_METADATA_KEY_MAX)
                 return fault_set(f, CONNECT_INVALID_ARGUMENT, "invalid metadata: a key has 1 to %d bytes",
-                                 METADATA_KEY_MAX);
+                                 FILE_METADATA_KEY_MAX);
         for (size_t i = 0; i < key.n; i++)
                 name[i] = key.p[i] >= 'A' && key.p[i] <= 'Z' ? (char)(key.p[i] + 32) : key.p[i];
         name[key.n] = 0;
@@ -67,13 +67,13 @@ static int take_header(struct str key, struct str value, json_t **ret, size_t *t
         if (*ret && json_object_get(*ret, name))
                 return 0; /* the first one wins */
         *total += PREFIX_LEN + key.n + value.n;
-        if (*total > METADATA_TOTAL_MAX)
+        if (*total > FILE_METADATA_TOTAL_MAX)
                 return fault_set(f, CONNECT_INVALID_ARGUMENT, "invalid metadata: more than %d bytes in total",
-                                 METADATA_TOTAL_MAX);
-        return put(ret, name, value) < 0 ? fault_set(f, CONNECT_RESOURCE_EXHAUSTED, "out of memory") : 0;
+                                 FILE_METADATA_TOTAL_MAX);
+        return metadata_put(ret, name, value) < 0 ? fault_set(f, CONNECT_RESOURCE_EXHAUSTED, "out of memory") : 0;
 }
 
-int metadata_from_headers(const struct http1_head *head, json_t **ret, struct fault *f)
+int file_metadata_from_headers(const struct http1_head *head, json_t **ret, struct fault *f)
 {
         const size_t prefix = sizeof(HEADER_PREFIX) - 1;
         size_t total = 0;
@@ -84,8 +84,8 @@ int metadata_from_headers(const struct http1_head *head, json_t **ret, struct fa
 
                 if (name.n < prefix || !str_iis((struct str){name.p, prefix}, HEADER_PREFIX))
                         continue;
-                if (take_header((struct str){name.p + prefix, name.n - prefix}, head->headers[i].value, ret, &total,
-                                f) < 0) {
+                if (metadata_take_header((struct str){name.p + prefix, name.n - prefix}, head->headers[i].value, ret,
+                                         &total, f) < 0) {
                         json_decref(*ret);
                         *ret = NULL;
                         return -1;
@@ -95,7 +95,7 @@ int metadata_from_headers(const struct http1_head *head, json_t **ret, struct fa
 }
 
 /* Drop what is there and not wanted any more. */
-static int drop_others(int fd, const json_t *want)
+static int metadata_drop_others(int fd, const json_t *want)
 {
         AUTO_FREE char *names = NULL;
         ssize_t n = flistxattr(fd, NULL, 0);
@@ -116,17 +116,17 @@ static int drop_others(int fd, const json_t *want)
         return 0;
 }
 
-int metadata_replace(int fd, const json_t *want)
+int file_metadata_replace(int fd, const json_t *want)
 {
         char name[ATTR_NAME_MAX];
         const char *key;
         json_t *v;
-        int r = drop_others(fd, want);
+        int r = metadata_drop_others(fd, want);
 
         if (r < 0)
                 return r;
         json_object_foreach ((json_t *)want, key, v) {
-                (void)snprintf(name, sizeof(name), PREFIX "%s", key); /* fits: METADATA_KEY_MAX */
+                (void)snprintf(name, sizeof(name), PREFIX "%s", key); /* fits: FILE_METADATA_KEY_MAX */
                 if (fsetxattr(fd, name, json_string_value(v), json_string_length(v), 0) < 0)
                         return errno == ENOTSUP ? 0 : -errno;
         }

@@ -5,13 +5,13 @@
 #include "envd/rpc/fault.h"
 #include "wire/http1.h"
 
-#define METADATA_KEY_MAX 246
-#define METADATA_TOTAL_MAX 4096 /* of 9 + key + value, summed up */
+#define FILE_METADATA_KEY_MAX 246
+#define FILE_METADATA_TOTAL_MAX 4096 /* of 9 + key + value, summed up */
 
 /* {key: text} of the file (links are followed); NULL when there is none, or no memory. */
-json_t *metadata_read(const char *path);
+json_t *file_metadata_read(const char *path);
 
 /* The X-Metadata-* headers as {key: text}.  -1 with invalid_argument "invalid metadata: ...". */
-int metadata_from_headers(const struct http1_head *head, json_t **ret, struct fault *f);
+int file_metadata_from_headers(const struct http1_head *head, json_t **ret, struct fault *f);
 /* Make them the whole of the file's metadata.  0 or negative errno; a file system without attributes is no failure. */
-int metadata_replace(int fd, const json_t *want);
+int file_metadata_replace(int fd, const json_t *want);

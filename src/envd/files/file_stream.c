@@ -9,137 +9,137 @@
 #define TEXT_MAX 4096
 #define STEPS_PER_TURN 4 /* then others get their turn */
 
-struct pump *pump_create(int fd)
+struct file_stream *file_stream_create(int fd)
 {
-        struct pump *p = calloc(1, sizeof(*p));
+        struct file_stream *s = calloc(1, sizeof(*s));
 
-        if (!p) {
+        if (!s) {
                 (void)close(fd);
                 return NULL;
         }
-        p->fd = fd;
-        return p;
-}
-
-void pump_free(struct pump *p)
-{
-        if (!p)
-                return;
-        close_fd(&p->fd);
-        gzip_free(p->gzip);
-        for (size_t i = 0; i < p->count; i++)
-                buf_done(&p->segments[i].text);
-        free(p);
-}
-
-struct segment *pump_add(struct pump *p, uint64_t offset, uint64_t length)
-{
-        struct segment *s;
-
-        if (p->count == PUMP_SEGMENTS_MAX)
-                return NULL;
-        s = &p->segments[p->count++];
-        *s = (struct segment){.text = BUF_INIT(TEXT_MAX), .offset = offset, .length = length};
+        s->fd = fd;
         return s;
 }
 
-uint64_t pump_length(const struct pump *p)
+void file_stream_free(struct file_stream *s)
+{
+        if (!s)
+                return;
+        close_fd(&s->fd);
+        gzip_free(s->gzip);
+        for (size_t i = 0; i < s->count; i++)
+                buf_done(&s->parts[i].text);
+        free(s);
+}
+
+struct file_stream_part *file_stream_add(struct file_stream *s, uint64_t offset, uint64_t length)
+{
+        struct file_stream_part *part;
+
+        if (s->count == FILE_STREAM_PARTS_MAX)
+                return NULL;
+        part = &s->parts[s->count++];
+        *part = (struct file_stream_part){.text = BUF_INIT(TEXT_MAX), .offset = offset, .length = length};
+        return part;
+}
+
+uint64_t file_stream_length(const struct file_stream *s)
 {
         uint64_t n = 0;
 
-        for (size_t i = 0; i < p->count; i++)
-                n += p->segments[i].text.len + p->segments[i].length;
+        for (size_t i = 0; i < s->count; i++)
+                n += s->parts[i].text.len + s->parts[i].length;
         return n;
 }
 
-static int emit(const struct pump *p, const void *bytes, size_t n, bool is_last)
+static int file_stream_write(const struct file_stream *s, const void *bytes, size_t n, bool is_last)
 {
         struct str in = {bytes, n}, out;
         int r = 0;
 
-        if (!p->gzip)
-                return http_write(p->rq, bytes, n);
-        while (r == 0 && gzip_next(p->gzip, &in, is_last, &out) > 0)
-                r = http_write(p->rq, out.p, out.n);
+        if (!s->gzip)
+                return http_write(s->rq, bytes, n);
+        while (r == 0 && gzip_next(s->gzip, &in, is_last, &out) > 0)
+                r = http_write(s->rq, out.p, out.n);
         return r;
 }
 
 /* One write of the segment: 1 it has more; 0 it is done; negative errno. */
-static int pump_one(struct pump *p, struct segment *s)
+static int file_stream_send_part(struct file_stream *s, struct file_stream_part *part)
 {
         static uint8_t chunk[CHUNK];
         ssize_t n;
         int r;
 
-        if (s->text.len) {
-                r = emit(p, buf_at(&s->text), s->text.len, false);
-                buf_reset(&s->text);
+        if (part->text.len) {
+                r = file_stream_write(s, buf_at(&part->text), part->text.len, false);
+                buf_reset(&part->text);
                 return r < 0 ? r : 1;
         }
-        if (s->length == 0)
+        if (part->length == 0)
                 return 0;
-        n = pread(p->fd, chunk, s->length < CHUNK ? s->length : CHUNK, (off_t)s->offset);
-        if (n == 0 && s->length == PUMP_TO_END)
+        n = pread(s->fd, chunk, part->length < CHUNK ? part->length : CHUNK, (off_t)part->offset);
+        if (n == 0 && part->length == FILE_STREAM_TO_END)
                 return 0;
-        if (n < 0 && errno == EAGAIN && s->length == PUMP_TO_END)
+        if (n < 0 && errno == EAGAIN && part->length == FILE_STREAM_TO_END)
                 return 0; /* a file of the kernel that has no more for now */
         if (n <= 0)
                 return n < 0 ? -errno : -ENODATA; /* the file has shrunk */
-        s->offset += (uint64_t)n;
-        if (s->length != PUMP_TO_END)
-                s->length -= (uint64_t)n;
-        r = emit(p, chunk, (size_t)n, false);
+        part->offset += (uint64_t)n;
+        if (part->length != FILE_STREAM_TO_END)
+                part->length -= (uint64_t)n;
+        r = file_stream_write(s, chunk, (size_t)n, false);
         return r < 0 ? r : 1;
 }
 
-static void advance(struct pump *p)
+static void file_stream_advance(struct file_stream *s)
 {
         int r = 0;
 
-        loop_unpost(&p->turn);
-        for (int i = 0; i < STEPS_PER_TURN && r >= 0 && p->at < p->count && !http_is_full(p->rq); i++) {
-                r = pump_one(p, &p->segments[p->at]);
+        loop_unpost(&s->turn);
+        for (int i = 0; i < STEPS_PER_TURN && r >= 0 && s->at < s->count && !http_is_full(s->rq); i++) {
+                r = file_stream_send_part(s, &s->parts[s->at]);
                 if (r == 0)
-                        p->at++;
+                        s->at++;
         }
-        if (r >= 0 && p->at == p->count)
-                r = emit(p, "", 0, true);
+        if (r >= 0 && s->at == s->count)
+                r = file_stream_write(s, "", 0, true);
         if (r < 0) {
-                http_abort(p->rq); /* the client must not take it for the whole */
-        } else if (p->at == p->count) {
-                p->rq->on_drain = NULL;
-                http_end(p->rq);
-        } else if (!http_is_full(p->rq)) {
-                loop_post(p->loop, &p->turn);
+                http_abort(s->rq); /* the client must not take it for the whole */
+        } else if (s->at == s->count) {
+                s->rq->on_drain = NULL;
+                http_end(s->rq);
+        } else if (!http_is_full(s->rq)) {
+                loop_post(s->loop, &s->turn);
         }
 }
 
-static void on_turn(struct task *t)
+static void file_stream_turn(struct task *t)
 {
-        advance(CONTAINER_OF(t, struct pump, turn));
+        file_stream_advance(CONTAINER_OF(t, struct file_stream, turn));
 }
 
-static void on_drain(struct http_request *rq)
+static void file_stream_drained(struct http_request *rq)
 {
-        advance(rq->user);
+        file_stream_advance(rq->user);
 }
 
-static void on_close(struct http_request *rq, bool is_complete)
+static void file_stream_closed(struct http_request *rq, bool is_complete)
 {
-        struct pump *p = rq->user;
+        struct file_stream *s = rq->user;
 
         (void)is_complete;
-        loop_unpost(&p->turn);
-        pump_free(p);
+        loop_unpost(&s->turn);
+        file_stream_free(s);
 }
 
-void pump_start(struct pump *p, struct loop *loop, struct http_request *rq)
+void file_stream_start(struct file_stream *s, struct loop *loop, struct http_request *rq)
 {
-        p->loop = loop;
-        p->rq = rq;
-        p->turn.run = on_turn;
-        rq->user = p;
-        rq->on_close = on_close;
-        rq->on_drain = on_drain;
-        advance(p);
+        s->loop = loop;
+        s->rq = rq;
+        s->turn.run = file_stream_turn;
+        rq->user = s;
+        rq->on_close = file_stream_closed;
+        rq->on_drain = file_stream_drained;
+        file_stream_advance(s);
 }

@@ -9,28 +9,28 @@
 struct gzip;
 struct http_request;
 
-#define PUMP_SEGMENTS_MAX 72
-#define PUMP_TO_END UINT64_MAX
+#define FILE_STREAM_PARTS_MAX 72
+#define FILE_STREAM_TO_END UINT64_MAX
 
-struct segment {
+struct file_stream_part {
         struct buf text;         /* sent first; owned */
-        uint64_t offset, length; /* then this of the file; length PUMP_TO_END: whatever comes until its end */
+        uint64_t offset, length; /* then this of the file; length FILE_STREAM_TO_END: whatever comes until its end */
 };
 
-struct pump {
+struct file_stream {
         int fd;            /* owned */
         struct gzip *gzip; /* owned; NULL: sent as it is */
-        struct segment segments[PUMP_SEGMENTS_MAX];
+        struct file_stream_part parts[FILE_STREAM_PARTS_MAX];
         size_t count, at;
         struct loop *loop; /* borrowed */
         struct http_request *rq;
         struct task turn;
 };
 
-struct pump *pump_create(int fd); /* takes fd, also on failure; NULL out of memory */
-void pump_free(struct pump *p);
+struct file_stream *file_stream_create(int fd); /* takes fd, also on failure; NULL out of memory */
+void file_stream_free(struct file_stream *s);
 /* Another segment, or NULL when there are too many. */
-struct segment *pump_add(struct pump *p, uint64_t offset, uint64_t length);
-uint64_t pump_length(const struct pump *p); /* of all of it, when no segment goes to the end */
-/* http_start() has been called: send everything, end the answer.  Takes p; the request's user and callbacks are ours. */
-void pump_start(struct pump *p, struct loop *loop, struct http_request *rq);
+struct file_stream_part *file_stream_add(struct file_stream *s, uint64_t offset, uint64_t length);
+uint64_t file_stream_length(const struct file_stream *s); /* of all of it, when no segment goes to the end */
+/* http_start() has been called: send everything, end the answer.  Takes s; the request's user and callbacks are ours. */
+void file_stream_start(struct file_stream *s, struct loop *loop, struct http_request *rq);

@@ -18,7 +18,7 @@ void files_query_done(struct files_query *q)
         *q = (struct files_query){0};
 }
 
-static int query_decode(struct str query, struct files_query *q)
+static int files_query_decode(struct str query, struct files_query *q)
 {
         int r = url_query_get(query, "path", &q->path);
 
@@ -51,7 +51,7 @@ bool files_admit(struct handler_context *context, struct http_request *rq, const
         struct auth_signed sig;
         const char *why;
         uint64_t exp;
-        int r = query_decode(rq->url.query, q);
+        int r = files_query_decode(rq->url.query, q);
 
         if (r < 0) {
                 answer_error(rq, r == -ENOMEM ? 503 : 400, "%s",

@@ -29,7 +29,7 @@ struct compose {
         int in, out;
 };
 
-static void on_close(struct http_request *rq, bool is_complete)
+static void compose_closed(struct http_request *rq, bool is_complete)
 {
         struct compose *c = rq->user;
 
@@ -48,7 +48,7 @@ static void on_close(struct http_request *rq, bool is_complete)
         free(c);
 }
 
-static void fail(struct compose *c, int sys, const char *what)
+static void compose_fail(struct compose *c, int sys, const char *what)
 {
         if (sys == ENOSPC || sys == EDQUOT)
                 answer_error(c->rq, 507, "not enough disk space available");
@@ -56,14 +56,14 @@ static void fail(struct compose *c, int sys, const char *what)
                 answer_error(c->rq, 500, "error composing file: %s: %s", what, errno_text(sys));
 }
 
-static void finish(struct compose *c)
+static void compose_finish(struct compose *c)
 {
         if (!c->context->keep_user && fchown(c->out, c->user.uid, c->user.gid) < 0) {
-                fail(c, errno, "chown");
+                compose_fail(c, errno, "chown");
                 return;
         }
         if (rename(c->temporary, c->destination) < 0) {
-                fail(c, errno, "rename");
+                compose_fail(c, errno, "rename");
                 return;
         }
         close_fd(&c->out);
@@ -75,7 +75,7 @@ static void finish(struct compose *c)
 }
 
 /* Some bytes more.  1 there is more to do; 0 all is copied; negative errno. */
-static int step(struct compose *c)
+static int compose_step(struct compose *c)
 {
         ssize_t n;
 
@@ -96,21 +96,21 @@ static int step(struct compose *c)
         return 1;
 }
 
-static void turn(struct task *t)
+static void compose_turn(struct task *t)
 {
         struct compose *c = CONTAINER_OF(t, struct compose, task);
-        int r = step(c);
+        int r = compose_step(c);
 
         if (r > 0)
                 loop_post(c->context->loop, &c->task);
         else if (r < 0)
-                fail(c, -r, "copy");
+                compose_fail(c, -r, "copy");
         else
-                finish(c);
+                compose_finish(c);
 }
 
 /* A source must be a regular file and another one than the destination.  false: answered. */
-static bool add_source(struct compose *c, const char *given)
+static bool compose_add_source(struct compose *c, const char *given)
 {
         char *path;
         struct stat st;
@@ -123,7 +123,7 @@ static bool add_source(struct compose *c, const char *given)
         else if (stat(path, &st) < 0 && (errno == ENOENT || errno == ENOTDIR))
                 answer_error(c->rq, 404, "source file not found: %s", given);
         else if (stat(path, &st) < 0)
-                fail(c, errno, given);
+                compose_fail(c, errno, given);
         else if (!S_ISREG(st.st_mode))
                 answer_error(c->rq, 400, "source path is not a regular file: %s", given);
         else
@@ -131,7 +131,7 @@ static bool add_source(struct compose *c, const char *given)
         return false;
 }
 
-static bool open_output(struct compose *c)
+static bool compose_open_output(struct compose *c)
 {
         AUTO_FAULT struct fault f = {0};
         char id[SUFFIX_LEN + 1];
@@ -139,7 +139,7 @@ static bool open_output(struct compose *c)
         random_id(id, SUFFIX_LEN);
         if (asprintf(&c->temporary, "%s.e2b-compose.%s.tmp", c->destination, id) < 0) {
                 c->temporary = NULL;
-                fail(c, ENOMEM, "open");
+                compose_fail(c, ENOMEM, "open");
                 return false;
         }
         if (dirs_ensure_parent(c->destination, &c->user, c->context->keep_user, &f) < 0) {
@@ -148,7 +148,7 @@ static bool open_output(struct compose *c)
         }
         c->out = open(c->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
         if (c->out < 0)
-                fail(c, errno, "open");
+                compose_fail(c, errno, "open");
         return c->out >= 0;
 }
 
@@ -157,7 +157,7 @@ struct compose_request { /* borrowed from the message */
         const char *destination, *username;
 };
 
-static bool decode(struct compose *c, const json_t *in, struct compose_request *ret)
+static bool compose_decode(struct compose *c, const json_t *in, struct compose_request *ret)
 {
         AUTO_FAULT struct fault f = {0};
 
@@ -177,28 +177,28 @@ static bool decode(struct compose *c, const json_t *in, struct compose_request *
 }
 
 /* Everything before the first byte is copied.  false: answered. */
-static bool prepare(struct compose *c, const json_t *in)
+static bool compose_prepare(struct compose *c, const json_t *in)
 {
         struct compose_request want = {0};
         const json_t *v;
         size_t i;
 
-        if (!decode(c, in, &want) || !files_find_user(c->context, c->rq, want.username, &c->user) ||
+        if (!compose_decode(c, in, &want) || !files_find_user(c->context, c->rq, want.username, &c->user) ||
             !files_resolve(c->context, c->rq, want.destination, &c->user, &c->destination))
                 return false;
         c->sources = calloc(json_array_size(want.sources), sizeof(*c->sources));
         if (!c->sources) {
-                fail(c, ENOMEM, "prepare");
+                compose_fail(c, ENOMEM, "prepare");
                 return false;
         }
         json_array_foreach (want.sources, i, v) {
-                if (!add_source(c, json_string_value(v)))
+                if (!compose_add_source(c, json_string_value(v)))
                         return false;
         }
-        return open_output(c);
+        return compose_open_output(c);
 }
 
-static void on_body(struct http_request *rq, struct str body)
+static void compose_on_body(struct http_request *rq, struct str body)
 {
         struct compose *c = rq->user;
         json_error_t why;
@@ -206,7 +206,7 @@ static void on_body(struct http_request *rq, struct str body)
 
         if (!in)
                 answer_error(rq, 400, "invalid request body: %s", why.text);
-        else if (prepare(c, in))
+        else if (compose_prepare(c, in))
                 loop_post(c->context->loop, &c->task);
         json_decref(in);
 }
@@ -219,8 +219,8 @@ void files_compose(struct handler_context *context, struct http_request *rq)
                 answer_error(rq, 503, "out of memory");
                 return;
         }
-        *c = (struct compose){.context = context, .rq = rq, .task.run = turn, .in = -1, .out = -1};
+        *c = (struct compose){.context = context, .rq = rq, .task.run = compose_turn, .in = -1, .out = -1};
         rq->user = c;
-        rq->on_close = on_close;
-        http_read_body(rq, BODY_MAX, on_body);
+        rq->on_close = compose_closed;
+        http_read_body(rq, BODY_MAX, compose_on_body);
 }

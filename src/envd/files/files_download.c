@@ -31,10 +31,10 @@ struct download {
 };
 
 /* How it is sent; with a part or a condition asked for, as it is.  false: answered. */
-static bool choose_coding(struct download *d)
+static bool download_choose_encoding(struct download *d)
 {
         const struct http1_head *head = d->rq->head;
-        enum accept_coding coding = accept_coding(http1_value(head, "Accept-Encoding"));
+        enum accept_encoding coding = accept_encoding_choose(http1_value(head, "Accept-Encoding"));
         bool must_be_plain = http1_find(head, "Range") || http1_find(head, "If-Range") ||
                              http1_find(head, "If-Modified-Since") || http1_find(head, "If-Unmodified-Since") ||
                              http1_find(head, "If-Match") || http1_find(head, "If-None-Match");
@@ -51,7 +51,7 @@ static bool choose_coding(struct download *d)
 }
 
 /* The file, opened and checked.  false: answered. */
-static bool open_file(struct download *d)
+static bool download_open(struct download *d)
 {
         if (stat(d->path, &d->st) < 0) {
                 if (errno == ENOENT || errno == ENOTDIR)
@@ -62,7 +62,7 @@ static bool open_file(struct download *d)
                 answer_error(d->rq, 400, "path '%s' is a directory", d->path);
         } else if (!S_ISREG(d->st.st_mode)) { /* a pipe or device may never come to an end */
                 answer_error(d->rq, 400, "path '%s' is not a regular file", d->path);
-        } else if (choose_coding(d)) {
+        } else if (download_choose_encoding(d)) {
                 d->fd = open(d->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
                 if (d->fd >= 0 && fstat(d->fd, &d->st) == 0 && S_ISREG(d->st.st_mode))
                         return true;
@@ -72,7 +72,7 @@ static bool open_file(struct download *d)
         return false;
 }
 
-static int describe(struct download *d)
+static int download_describe(struct download *d)
 {
         struct str name = path_base(d->path);
         char head[CONTENT_SNIFF_MAX];
@@ -87,20 +87,20 @@ static int describe(struct download *d)
         return content_disposition(name, &d->disposition);
 }
 
-static void file_headers(struct download *d, struct headers *h)
+static void download_headers(struct download *d, struct answer_headers *h)
 {
-        headers_init(h, d->rq);
-        headers_add(h, "Vary", "Accept-Encoding");
-        headers_add(h, "Content-Disposition", buf_cstr(&d->disposition));
-        headers_add(h, "Last-Modified", d->modified);
+        answer_headers_init(h, d->rq);
+        answer_headers_add(h, "Vary", "Accept-Encoding");
+        answer_headers_add(h, "Content-Disposition", buf_cstr(&d->disposition));
+        answer_headers_add(h, "Last-Modified", d->modified);
         if (d->is_packed)
-                headers_add(h, "Content-Encoding", "gzip");
+                answer_headers_add(h, "Content-Encoding", "gzip");
         else
-                headers_add(h, "Accept-Ranges", "bytes");
+                answer_headers_add(h, "Accept-Ranges", "bytes");
 }
 
 /* If-Modified-Since and If-Unmodified-Since: 0 go on, or the status that answers. */
-static unsigned check_conditions(const struct download *d)
+static unsigned download_check_conditions(const struct download *d)
 {
         const struct http1_head *head = d->rq->head;
         time_t t;
@@ -112,7 +112,7 @@ static unsigned check_conditions(const struct download *d)
         return 0;
 }
 
-static int parse_ranges(const struct download *d, struct range ranges[RANGES_MAX])
+static int download_ranges(const struct download *d, struct byte_range ranges[BYTE_RANGES_MAX])
 {
         const struct http1_head *head = d->rq->head;
         struct str unless = http1_value(head, "If-Range");
@@ -120,31 +120,32 @@ static int parse_ranges(const struct download *d, struct range ranges[RANGES_MAX
 
         if (unless.n && (http_date_parse(unless, &t) < 0 || d->st.st_mtim.tv_sec != t))
                 return 0; /* it has changed: all of it */
-        return ranges_parse(http1_value(head, "Range"), (uint64_t)d->st.st_size, ranges);
+        return byte_ranges_parse(http1_value(head, "Range"), (uint64_t)d->st.st_size, ranges);
 }
 
-static void range_text(const struct range *r, uint64_t size, char out[RANGE_TEXT_MAX])
+static void range_text(const struct byte_range *r, uint64_t size, char out[RANGE_TEXT_MAX])
 {
         (void)snprintf(out, RANGE_TEXT_MAX, "bytes %llu-%llu/%llu", (unsigned long long)r->from,
                        (unsigned long long)(r->from + r->length - 1), (unsigned long long)size);
 }
 
-static void send_one_range(struct download *d, const struct range *r)
+static void download_send_one_range(struct download *d, const struct byte_range *r)
 {
         char text[RANGE_TEXT_MAX];
-        struct headers h;
+        struct answer_headers h;
 
         range_text(r, (uint64_t)d->st.st_size, text);
-        file_headers(d, &h);
-        headers_add(&h, "Content-Range", text);
+        download_headers(d, &h);
+        answer_headers_add(&h, "Content-Range", text);
         http_start(d->rq, 206, d->type, h.list, (int64_t)r->length);
         http_send_file(d->rq, TAKE_FD(d->fd), r->from, r->length);
 }
 
-static int add_range(struct pump *p, const struct download *d, const struct range *r, const char *boundary)
+static int download_add_range(struct file_stream *p, const struct download *d, const struct byte_range *r,
+                              const char *boundary)
 {
         char text[RANGE_TEXT_MAX];
-        struct segment *s = pump_add(p, r->from, r->length);
+        struct file_stream_part *s = file_stream_add(p, r->from, r->length);
 
         range_text(r, (uint64_t)d->st.st_size, text);
         return s ? buf_addf(&s->text, "\r\n--%s\r\nContent-Range: %s\r\nContent-Type: %s\r\n\r\n", boundary, text,
@@ -152,116 +153,116 @@ static int add_range(struct pump *p, const struct download *d, const struct rang
                  : -E2BIG;
 }
 
-static void send_many_ranges(struct download *d, const struct range *ranges, int count)
+static void download_send_many_ranges(struct download *d, const struct byte_range *ranges, int count)
 {
         char boundary[BOUNDARY_LEN + 1], type[64 + BOUNDARY_LEN];
-        struct pump *p = pump_create(TAKE_FD(d->fd));
-        struct segment *last;
-        struct headers h;
+        struct file_stream *p = file_stream_create(TAKE_FD(d->fd));
+        struct file_stream_part *last;
+        struct answer_headers h;
         int r = p ? 0 : -ENOMEM;
 
         random_id(boundary, BOUNDARY_LEN);
         for (int i = 0; r == 0 && i < count; i++)
-                r = add_range(p, d, &ranges[i], boundary);
-        last = r == 0 ? pump_add(p, 0, 0) : NULL;
+                r = download_add_range(p, d, &ranges[i], boundary);
+        last = r == 0 ? file_stream_add(p, 0, 0) : NULL;
         if (!last || buf_addf(&last->text, "\r\n--%s--\r\n", boundary) < 0) {
-                pump_free(p);
+                file_stream_free(p);
                 answer_error(d->rq, 500, "error reading file '%s': out of memory", d->path);
                 return;
         }
         (void)snprintf(type, sizeof(type), "multipart/byteranges; boundary=%s", boundary);
-        file_headers(d, &h);
-        http_start(d->rq, 206, type, h.list, (int64_t)pump_length(p));
-        pump_start(p, d->loop, d->rq);
+        download_headers(d, &h);
+        http_start(d->rq, 206, type, h.list, (int64_t)file_stream_length(p));
+        file_stream_start(p, d->loop, d->rq);
 }
 
-static void refuse_range(struct download *d)
+static void download_refuse_range(struct download *d)
 {
         char text[RANGE_TEXT_MAX];
-        struct headers h;
+        struct answer_headers h;
 
         (void)snprintf(text, sizeof(text), "bytes */%llu", (unsigned long long)d->st.st_size);
-        headers_init(&h, d->rq);
-        headers_add(&h, "Content-Range", text);
+        answer_headers_init(&h, d->rq);
+        answer_headers_add(&h, "Content-Range", text);
         http_reply(d->rq, 416, "text/plain; charset=utf-8", h.list, "invalid range\n", 14);
 }
 
 /* All of it, in pieces, without telling its length. */
-static void send_pieces(struct download *d)
+static void download_send_pieces(struct download *d)
 {
-        struct pump *p = pump_create(TAKE_FD(d->fd));
-        struct headers h;
+        struct file_stream *p = file_stream_create(TAKE_FD(d->fd));
+        struct answer_headers h;
 
         if (p && d->is_packed)
                 p->gzip = gzip_create();
-        if (!p || (d->is_packed && !p->gzip) || !pump_add(p, 0, PUMP_TO_END)) {
-                pump_free(p);
+        if (!p || (d->is_packed && !p->gzip) || !file_stream_add(p, 0, FILE_STREAM_TO_END)) {
+                file_stream_free(p);
                 answer_error(d->rq, 500, "error reading file '%s': out of memory", d->path);
                 return;
         }
-        file_headers(d, &h);
+        download_headers(d, &h);
         http_start(d->rq, 200, d->type, h.list, -1);
-        pump_start(p, d->loop, d->rq);
+        file_stream_start(p, d->loop, d->rq);
 }
 
 /* Size 0 may mean that the size is not known (procfs): read it and see. */
-static void send_unsized(struct download *d)
+static void download_send_unsized(struct download *d)
 {
         AUTO_BUF struct buf b = BUF_INIT(SMALL_MAX);
-        struct headers h;
+        struct answer_headers h;
         ssize_t n;
 
         do {
                 n = buf_fill(&b, d->fd, SMALL_MAX);
         } while (n > 0);
         if (n == -E2BIG) {
-                send_pieces(d);
+                download_send_pieces(d);
         } else if (n < 0 && n != -EAGAIN) {
                 answer_error(d->rq, 500, "error reading file '%s': %s", d->path, errno_text((int)-n));
         } else {
-                file_headers(d, &h);
+                download_headers(d, &h);
                 http_reply(d->rq, 200, d->type, h.list, buf_at(&b), b.len);
         }
 }
 
-static void send_all(struct download *d)
+static void download_send_all(struct download *d)
 {
-        struct headers h;
+        struct answer_headers h;
 
         if (d->is_packed) {
-                send_pieces(d);
+                download_send_pieces(d);
                 return;
         }
         if (d->st.st_size == 0) {
-                send_unsized(d);
+                download_send_unsized(d);
                 return;
         }
-        file_headers(d, &h);
+        download_headers(d, &h);
         http_start(d->rq, 200, d->type, h.list, d->st.st_size);
         http_send_file(d->rq, TAKE_FD(d->fd), 0, (uint64_t)d->st.st_size);
 }
 
-static void deliver(struct download *d)
+static void download_deliver(struct download *d)
 {
-        struct range ranges[RANGES_MAX];
-        unsigned status = check_conditions(d);
-        struct headers h;
+        struct byte_range ranges[BYTE_RANGES_MAX];
+        unsigned status = download_check_conditions(d);
+        struct answer_headers h;
         int n;
 
         if (status) {
-                file_headers(d, &h);
+                download_headers(d, &h);
                 http_reply(d->rq, status, NULL, h.list, NULL, 0);
                 return;
         }
-        n = parse_ranges(d, ranges);
+        n = download_ranges(d, ranges);
         if (n < 0)
-                refuse_range(d);
+                download_refuse_range(d);
         else if (n == 0)
-                send_all(d);
+                download_send_all(d);
         else if (n == 1)
-                send_one_range(d, &ranges[0]);
+                download_send_one_range(d, &ranges[0]);
         else
-                send_many_ranges(d, ranges, n);
+                download_send_many_ranges(d, ranges, n);
 }
 
 void files_download(struct handler_context *context, struct http_request *rq)
@@ -274,11 +275,11 @@ void files_download(struct handler_context *context, struct http_request *rq)
         if (!files_admit(context, rq, "read", &q, &u) || !files_resolve(context, rq, q.path, &u, &path))
                 return;
         d.path = path;
-        if (open_file(&d)) {
-                if (describe(&d) < 0 || !buf_cstr(&d.disposition))
+        if (download_open(&d)) {
+                if (download_describe(&d) < 0 || !buf_cstr(&d.disposition))
                         answer_error(rq, 500, "error opening file '%s': out of memory", path);
                 else
-                        deliver(&d);
+                        download_deliver(&d);
         }
         buf_done(&d.disposition);
         close_fd(&d.fd);

@@ -19,7 +19,7 @@ struct upload {
         struct user user;
         struct files_query query;
         json_t *metadata; /* NULL: none */
-        struct target target;
+        struct file_writer writer;
         json_t *done; /* items of the answer */
         bool is_multipart, in_file, is_closed;
         struct multipart multipart;
@@ -37,7 +37,7 @@ static void upload_free(struct upload *up)
         files_query_done(&up->query);
         json_decref(up->metadata);
         json_decref(up->done);
-        target_done(&up->target);
+        file_writer_done(&up->writer);
         if (up->is_multipart)
                 multipart_done(&up->multipart);
         gunzip_free(up->gunzip);
@@ -46,20 +46,20 @@ static void upload_free(struct upload *up)
         free(up);
 }
 
-static void on_close(struct http_request *rq, bool is_complete)
+static void upload_closed(struct http_request *rq, bool is_complete)
 {
         (void)is_complete;
         upload_free(rq->user);
 }
 
-static void fail(struct upload *up, unsigned status)
+static void upload_fail(struct upload *up, unsigned status)
 {
         up->failed = status;
-        close_fd(&up->target.fd);
+        close_fd(&up->writer.fd);
 }
 
 /* Is the path among those written already? */
-static bool is_written(const struct upload *up, const char *path)
+static bool upload_has_written(const struct upload *up, const char *path)
 {
         const json_t *item;
         size_t i;
@@ -72,38 +72,38 @@ static bool is_written(const struct upload *up, const char *path)
 }
 
 /* A file begins; `given` is what names it. */
-static void begin_file(struct upload *up, const char *given)
+static void upload_begin_file(struct upload *up, const char *given)
 {
         char *path;
 
         if (path_expand(given, &up->user, up->context->settings.default_workdir, &path, &up->fault) < 0) {
-                fail(up, 400);
+                upload_fail(up, 400);
                 return;
         }
-        if (is_written(up, path)) {
+        if (upload_has_written(up, path)) {
                 (void)fault_set(&up->fault, CONNECT_INVALID_ARGUMENT,
                                 "you cannot upload multiple files to the same path '%s' in one upload request, only "
                                 "the first specified file was uploaded",
                                 path);
                 free(path);
-                fail(up, 400);
+                upload_fail(up, 400);
                 return;
         }
-        if (target_open(&up->target, path, &up->user, up->context->keep_user, &up->fault) < 0)
-                fail(up, target_fault_status(&up->fault));
+        if (file_writer_open(&up->writer, path, &up->user, up->context->keep_user, &up->fault) < 0)
+                upload_fail(up, file_writer_fault_status(&up->fault));
 }
 
-static void end_file(struct upload *up)
+static void upload_end_file(struct upload *up)
 {
         json_t *item, *metadata;
 
-        if (target_finish(&up->target, up->metadata, up->announced, &up->fault) < 0) {
-                fail(up, target_fault_status(&up->fault));
+        if (file_writer_finish(&up->writer, up->metadata, up->announced, &up->fault) < 0) {
+                upload_fail(up, file_writer_fault_status(&up->fault));
                 return;
         }
-        item = json_pack("{s:o, s:o, s:s}", "path", json_text(str_of(up->target.path)), "name",
-                         json_text(path_base(up->target.path)), "type", "file");
-        metadata = up->metadata ? metadata_read(up->target.path) : NULL;
+        item = json_pack("{s:o, s:o, s:s}", "path", json_text(str_of(up->writer.path)), "name",
+                         json_text(path_base(up->writer.path)), "type", "file");
+        metadata = up->metadata ? file_metadata_read(up->writer.path) : NULL;
         if (metadata)
                 (void)json_object_set_new(item, "metadata", metadata);
         (void)json_array_append_new(up->done, item);
@@ -111,7 +111,7 @@ static void end_file(struct upload *up)
 
 /* Multipart */
 
-static void begin_part(struct upload *up)
+static void upload_begin_part(struct upload *up)
 {
         struct multipart *m = &up->multipart;
         const char *name = buf_cstr(&m->name), *file = m->has_filename ? buf_cstr(&m->filename) : "";
@@ -124,20 +124,20 @@ static void begin_part(struct upload *up)
         if (!file || !file[0]) {
                 (void)fault_set(&up->fault, CONNECT_INVALID_ARGUMENT,
                                 "path query parameter or a file name in the form is required");
-                fail(up, 400);
+                upload_fail(up, 400);
         } else if (m->has_filename && str_has_nul((struct str){(char *)buf_at(&m->filename), m->filename.len})) {
                 (void)fault_set(&up->fault, CONNECT_INVALID_ARGUMENT, "a file name with a NUL byte");
-                fail(up, 400);
+                upload_fail(up, 400);
         } else if (json_array_size(up->done) >= FILES_MAX) {
                 (void)fault_set(&up->fault, CONNECT_INVALID_ARGUMENT, "more than %d files in one request", FILES_MAX);
-                fail(up, 400);
+                upload_fail(up, 400);
         } else {
-                begin_file(up, file);
+                upload_begin_file(up, file);
         }
 }
 
 /* Feed what we have; returns how much of it was used. */
-static size_t feed(struct upload *up, struct str bytes)
+static size_t upload_feed_multipart(struct upload *up, struct str bytes)
 {
         size_t total = 0;
 
@@ -150,14 +150,14 @@ static size_t feed(struct upload *up, struct str bytes)
                 total += used;
                 switch (step) {
                 case MULTIPART_MORE: return total;
-                case MULTIPART_PART: begin_part(up); break;
+                case MULTIPART_PART: upload_begin_part(up); break;
                 case MULTIPART_DATA:
-                        if (up->in_file && target_write(&up->target, data, up->announced, &up->fault) < 0)
-                                fail(up, target_fault_status(&up->fault));
+                        if (up->in_file && file_writer_write(&up->writer, data, up->announced, &up->fault) < 0)
+                                upload_fail(up, file_writer_fault_status(&up->fault));
                         break;
                 case MULTIPART_END:
                         if (up->in_file)
-                                end_file(up);
+                                upload_end_file(up);
                         up->in_file = false;
                         break;
                 case MULTIPART_DONE: up->is_closed = true; return bytes.n;
@@ -165,37 +165,37 @@ static size_t feed(struct upload *up, struct str bytes)
                 case MULTIPART_TOO_BIG:
                         (void)fault_set(&up->fault, CONNECT_INTERNAL, "error parsing multipart form: %s",
                                         up->multipart.why ? up->multipart.why : "part head too long");
-                        fail(up, 500);
+                        upload_fail(up, 500);
                         break;
                 }
         }
         return bytes.n;
 }
 
-static void take_multipart(struct upload *up, struct str piece)
+static void upload_take_multipart(struct upload *up, struct str piece)
 {
         size_t used;
 
         if (up->is_closed)
                 return;
         if (!up->carry.len) {
-                used = feed(up, piece);
+                used = upload_feed_multipart(up, piece);
                 piece = (struct str){piece.p + used, piece.n - used};
         }
         if (!piece.n)
                 return;
         if (buf_add(&up->carry, piece.p, piece.n) < 0) {
                 (void)fault_set(&up->fault, CONNECT_INTERNAL, "error reading form: out of memory");
-                fail(up, 500);
+                upload_fail(up, 500);
                 return;
         }
-        used = feed(up, (struct str){(const char *)buf_at(&up->carry), up->carry.len});
+        used = upload_feed_multipart(up, (struct str){(const char *)buf_at(&up->carry), up->carry.len});
         buf_consume(&up->carry, used);
 }
 
 /* The body */
 
-static void finish(struct upload *up)
+static void upload_answer(struct upload *up)
 {
         json_t *done;
 
@@ -208,63 +208,63 @@ static void finish(struct upload *up)
         answer_json(up->rq, 200, done);
 }
 
-static void take(struct upload *up, struct str piece) /* of the body, unpacked */
+static void upload_take(struct upload *up, struct str piece) /* of the body, unpacked */
 {
         if (up->is_multipart)
-                take_multipart(up, piece);
-        else if (target_write(&up->target, piece, up->announced, &up->fault) < 0)
-                fail(up, target_fault_status(&up->fault));
+                upload_take_multipart(up, piece);
+        else if (file_writer_write(&up->writer, piece, up->announced, &up->fault) < 0)
+                upload_fail(up, file_writer_fault_status(&up->fault));
 }
 
-static void unpack(struct upload *up, struct str piece)
+static void upload_unpack(struct upload *up, struct str piece)
 {
         struct str plain = {0};
         int r = 0;
 
         while (!up->failed && (r = gunzip_next(up->gunzip, &piece, &plain)) > 0)
-                take(up, plain);
+                upload_take(up, plain);
         if (!up->failed && r < 0) {
                 (void)fault_set(&up->fault, CONNECT_INVALID_ARGUMENT, "error decompressing request body: %s",
                                 r == -EINVAL ? "invalid gzip data" : "out of memory");
-                fail(up, 400);
+                upload_fail(up, 400);
         }
 }
 
-static size_t on_data(struct http_request *rq, struct str piece)
+static size_t upload_on_data(struct http_request *rq, struct str piece)
 {
         struct upload *up = rq->user;
 
         if (up->failed) {
                 up->discarded += piece.n;
                 if (up->discarded > DISCARD_MAX)
-                        finish(up);
+                        upload_answer(up);
         } else if (up->gunzip) {
-                unpack(up, piece);
+                upload_unpack(up, piece);
         } else {
-                take(up, piece);
+                upload_take(up, piece);
         }
         return piece.n;
 }
 
-static void on_end(struct http_request *rq)
+static void upload_on_end(struct http_request *rq)
 {
         struct upload *up = rq->user;
 
         if (!up->failed && up->gunzip && !gunzip_is_done(up->gunzip)) {
                 (void)fault_set(&up->fault, CONNECT_INVALID_ARGUMENT,
                                 "error decompressing request body: unexpected EOF");
-                fail(up, 400);
+                upload_fail(up, 400);
         } else if (!up->failed && !up->is_multipart) {
-                end_file(up);
+                upload_end_file(up);
         } else if (!up->failed && !up->is_closed) {
                 (void)fault_set(&up->fault, CONNECT_INTERNAL, "error reading form: unexpected EOF");
-                fail(up, 500);
+                upload_fail(up, 500);
         }
-        finish(up);
+        upload_answer(up);
 }
 
 /* Content-Encoding.  false: answered. */
-static bool check_encoding(struct upload *up)
+static bool upload_check_encoding(struct upload *up)
 {
         struct str encoding = http1_value(up->rq->head, "Content-Encoding");
 
@@ -284,7 +284,7 @@ static bool check_encoding(struct upload *up)
 }
 
 /* What kind of body it is.  false: answered. */
-static bool check_type(struct upload *up)
+static bool upload_check_type(struct upload *up)
 {
         struct str value = http1_value(up->rq->head, "Content-Type"), rest = value, type;
 
@@ -311,11 +311,12 @@ static bool check_type(struct upload *up)
 }
 
 /* Everything before the body.  false: answered. */
-static bool prepare(struct upload *up)
+static bool upload_prepare(struct upload *up)
 {
-        if (!files_admit(up->context, up->rq, "write", &up->query, &up->user) || !check_encoding(up) || !check_type(up))
+        if (!files_admit(up->context, up->rq, "write", &up->query, &up->user) || !upload_check_encoding(up) ||
+            !upload_check_type(up))
                 return false;
-        if (metadata_from_headers(up->rq->head, &up->metadata, &up->fault) < 0) {
+        if (file_metadata_from_headers(up->rq->head, &up->metadata, &up->fault) < 0) {
                 answer_error(up->rq, 400, "%s", fault_text(&up->fault));
                 return false;
         }
@@ -325,7 +326,7 @@ static bool prepare(struct upload *up)
                 return false;
         }
         if (!up->is_multipart)
-                begin_file(up, up->query.path);
+                upload_begin_file(up, up->query.path);
         return true;
 }
 
@@ -340,10 +341,10 @@ void files_upload(struct handler_context *context, struct http_request *rq)
         *up = (struct upload){.context = context, .rq = rq, .announced = -1};
         if (rq->head->framing == HTTP1_BODY_LENGTH)
                 up->announced = (int64_t)rq->head->content_length;
-        target_init(&up->target);
+        file_writer_init(&up->writer);
         buf_init(&up->carry, 1u << 20);
         rq->user = up;
-        rq->on_close = on_close;
-        if (prepare(up))
-                http_stream_body(rq, on_data, on_end);
+        rq->on_close = upload_closed;
+        if (upload_prepare(up))
+                http_stream_body(rq, upload_on_data, upload_on_end);
 }

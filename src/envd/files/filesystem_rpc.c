@@ -8,23 +8,23 @@
 #include "envd/rpc/paths.h"
 #include "envd/rpc/rpc.h"
 
-struct entry_options fs_entry_options(const struct rpc *rpc, struct users *us)
+struct file_entry_options filesystem_entry_options(const struct rpc *rpc, struct users *us)
 {
         (void)users_load(us); /* without it owners are numbers */
-        return (struct entry_options){.users = us, .is_legacy = rpc_is_legacy(rpc->rq)};
+        return (struct file_entry_options){.users = us, .is_legacy = rpc_is_legacy(rpc->rq)};
 }
 
 /* {"entry": ...} of path. */
-static int read_entry(const struct rpc *rpc, const char *path, json_t **ret, struct fault *f)
+static int filesystem_read_entry(const struct rpc *rpc, const char *path, json_t **ret, struct fault *f)
 {
         AUTO_USERS struct users us;
-        struct entry_options opt;
+        struct file_entry_options opt;
         json_t *entry;
         int r;
 
         users_init(&us);
-        opt = fs_entry_options(rpc, &us);
-        r = entry_read(path, NULL, &opt, &entry, NULL);
+        opt = filesystem_entry_options(rpc, &us);
+        r = file_entry_read(path, NULL, &opt, &entry, NULL);
         if (r == -ENOENT)
                 return fault_sys(f, CONNECT_NOT_FOUND, -r, "file not found: lstat %s", path);
         if (r < 0)
@@ -34,7 +34,7 @@ static int read_entry(const struct rpc *rpc, const char *path, json_t **ret, str
 }
 
 /* Do it, and answer with what came of it. */
-static void serve(struct rpc *rpc, int (*run)(struct rpc *rpc, json_t **ret, struct fault *f))
+static void filesystem_serve(struct rpc *rpc, int (*run)(struct rpc *rpc, json_t **ret, struct fault *f))
 {
         AUTO_FAULT struct fault f = {0};
         json_t *out = NULL;
@@ -45,7 +45,7 @@ static void serve(struct rpc *rpc, int (*run)(struct rpc *rpc, json_t **ret, str
                 rpc_reply(rpc, out);
 }
 
-static int do_stat(struct rpc *rpc, json_t **ret, struct fault *f)
+static int filesystem_stat(struct rpc *rpc, json_t **ret, struct fault *f)
 {
         AUTO_USER struct user u = {0};
         AUTO_FREE char *path = NULL;
@@ -53,15 +53,15 @@ static int do_stat(struct rpc *rpc, json_t **ret, struct fault *f)
 
         if (field_text(rpc->in, "path", &given, f) < 0 || rpc_user_path(rpc, given, &u, &path, f) < 0)
                 return -1;
-        return read_entry(rpc, path, ret, f);
+        return filesystem_read_entry(rpc, path, ret, f);
 }
 
-void fs_rpc_stat(struct rpc *rpc)
+void filesystem_rpc_stat(struct rpc *rpc)
 {
-        serve(rpc, do_stat);
+        filesystem_serve(rpc, filesystem_stat);
 }
 
-static int do_make_dir(struct rpc *rpc, json_t **ret, struct fault *f)
+static int filesystem_make_dir(struct rpc *rpc, json_t **ret, struct fault *f)
 {
         AUTO_USER struct user u = {0};
         AUTO_FREE char *path = NULL;
@@ -80,15 +80,15 @@ static int do_make_dir(struct rpc *rpc, json_t **ret, struct fault *f)
                 return fault_sys(f, CONNECT_INTERNAL, errno, "error getting file info: stat %s", path);
         if (dirs_ensure(path, &u, rpc->context->keep_user, f) < 0)
                 return -1;
-        return read_entry(rpc, path, ret, f);
+        return filesystem_read_entry(rpc, path, ret, f);
 }
 
-void fs_rpc_make_dir(struct rpc *rpc)
+void filesystem_rpc_make_dir(struct rpc *rpc)
 {
-        serve(rpc, do_make_dir);
+        filesystem_serve(rpc, filesystem_make_dir);
 }
 
-static int do_move(struct rpc *rpc, json_t **ret, struct fault *f)
+static int filesystem_move(struct rpc *rpc, json_t **ret, struct fault *f)
 {
         const char *workdir = rpc->context->settings.default_workdir, *from_given, *to_given;
         AUTO_USER struct user u = {0};
@@ -104,10 +104,10 @@ static int do_move(struct rpc *rpc, json_t **ret, struct fault *f)
                         return fault_sys(f, CONNECT_NOT_FOUND, errno, "source file not found: rename %s %s", from, to);
                 return fault_sys(f, CONNECT_INTERNAL, errno, "error renaming: rename %s %s", from, to);
         }
-        return read_entry(rpc, to, ret, f);
+        return filesystem_read_entry(rpc, to, ret, f);
 }
 
-void fs_rpc_move(struct rpc *rpc)
+void filesystem_rpc_move(struct rpc *rpc)
 {
-        serve(rpc, do_move);
+        filesystem_serve(rpc, filesystem_move);
 }

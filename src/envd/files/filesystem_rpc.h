@@ -5,11 +5,11 @@
 
 struct rpc;
 
-void fs_rpc_stat(struct rpc *rpc);
-void fs_rpc_list_dir(struct rpc *rpc);
-void fs_rpc_make_dir(struct rpc *rpc);
-void fs_rpc_move(struct rpc *rpc);
-void fs_rpc_remove(struct rpc *rpc);
+void filesystem_rpc_stat(struct rpc *rpc);
+void filesystem_rpc_list_dir(struct rpc *rpc);
+void filesystem_rpc_make_dir(struct rpc *rpc);
+void filesystem_rpc_move(struct rpc *rpc);
+void filesystem_rpc_remove(struct rpc *rpc);
 
 /* How entries are shown to this caller; us is loaded for it. */
-struct entry_options fs_entry_options(const struct rpc *rpc, struct users *us);
+struct file_entry_options filesystem_entry_options(const struct rpc *rpc, struct users *us);

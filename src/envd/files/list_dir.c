@@ -14,52 +14,52 @@
 #define ENTRIES_PER_TURN 256
 #define ENTRIES_MAX 100000
 
-struct level {        /* one directory on the way down */
-        char **names; /* owned, sorted */
+struct listing_level { /* one directory on the way down */
+        char **names;  /* owned, sorted */
         size_t count, at;
-        size_t path_len, shown_len; /* of its own path in walk->path and walk->shown */
+        size_t path_len, shown_len; /* of its own path in dir_listing.path and .shown */
 };
 
-struct walk {
+struct dir_listing {
         struct rpc *rpc; /* whose state this is */
         struct task task;
         struct users users;
-        struct entry_options opt;
-        struct buf path, shown; /* where we are; as it is reported */
-        struct level *levels;   /* owned */
+        struct file_entry_options opt;
+        struct buf path, shown;       /* where we are; as it is reported */
+        struct listing_level *levels; /* owned */
         size_t level_count, level_room;
         uint32_t depth;
         json_t *entries;
 };
 
-static void level_done(struct level *l)
+static void listing_level_done(struct listing_level *l)
 {
         for (size_t i = 0; i < l->count; i++)
                 free(l->names[i]);
         free(l->names);
 }
 
-static void walk_free(struct rpc *rpc)
+static void dir_listing_free(struct rpc *rpc)
 {
-        struct walk *w = rpc->state;
+        struct dir_listing *dl = rpc->state;
 
-        loop_unpost(&w->task);
-        users_done(&w->users);
-        buf_done(&w->path);
-        buf_done(&w->shown);
-        while (w->level_count)
-                level_done(&w->levels[--w->level_count]);
-        free(w->levels);
-        json_decref(w->entries);
-        free(w);
+        loop_unpost(&dl->task);
+        users_done(&dl->users);
+        buf_done(&dl->path);
+        buf_done(&dl->shown);
+        while (dl->level_count)
+                listing_level_done(&dl->levels[--dl->level_count]);
+        free(dl->levels);
+        json_decref(dl->entries);
+        free(dl);
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
         return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static int add_name(struct level *l, size_t *room, const char *name)
+static int listing_add_name(struct listing_level *l, size_t *room, const char *name)
 {
         char **grown;
 
@@ -74,7 +74,7 @@ static int add_name(struct level *l, size_t *room, const char *name)
         return l->names[l->count] ? (l->count++, 0) : -ENOMEM;
 }
 
-static int read_names(DIR *dir, struct level *l)
+static int listing_read_names(DIR *dir, struct listing_level *l)
 {
         const struct dirent *d;
         size_t room = 0;
@@ -84,50 +84,50 @@ static int read_names(DIR *dir, struct level *l)
                         continue;
                 if (l->count == ENTRIES_MAX)
                         return -EOVERFLOW;
-                if (add_name(l, &room, d->d_name) < 0)
+                if (listing_add_name(l, &room, d->d_name) < 0)
                         return -ENOMEM;
         }
         if (errno)
                 return -errno;
         if (l->count)
-                qsort(l->names, l->count, sizeof(*l->names), by_name);
+                qsort(l->names, l->count, sizeof(*l->names), compare_names);
         return 0;
 }
 
-/* Enter the directory at w->path. */
-static int push_level(struct walk *w)
+/* Enter the directory at dl->path. */
+static int listing_push_level(struct dir_listing *dl)
 {
-        struct level l = {.path_len = w->path.len, .shown_len = w->shown.len}, *grown;
-        const char *path = buf_cstr(&w->path);
+        struct listing_level l = {.path_len = dl->path.len, .shown_len = dl->shown.len}, *grown;
+        const char *path = buf_cstr(&dl->path);
         DIR *dir;
         int r;
 
-        if (w->level_count == w->level_room) {
-                w->level_room = w->level_room ? w->level_room * 2 : 8;
-                grown = realloc(w->levels, w->level_room * sizeof(*grown));
+        if (dl->level_count == dl->level_room) {
+                dl->level_room = dl->level_room ? dl->level_room * 2 : 8;
+                grown = realloc(dl->levels, dl->level_room * sizeof(*grown));
                 if (!grown)
                         return -ENOMEM;
-                w->levels = grown;
+                dl->levels = grown;
         }
         dir = path ? opendir(path) : NULL;
         if (!dir)
                 return path ? -errno : -ENOMEM;
-        r = read_names(dir, &l);
+        r = listing_read_names(dir, &l);
         (void)closedir(dir);
         if (r < 0) {
-                level_done(&l);
+                listing_level_done(&l);
                 return r;
         }
-        w->levels[w->level_count++] = l;
+        dl->levels[dl->level_count++] = l;
         return 0;
 }
 
-static void cut(struct buf *b, size_t len)
+static void path_cut(struct buf *b, size_t len)
 {
         b->len = len;
 }
 
-static int append(struct buf *b, const char *name)
+static int path_append(struct buf *b, const char *name)
 {
         bool has_slash = b->len && buf_at(b)[b->len - 1] == '/';
 
@@ -135,74 +135,74 @@ static int append(struct buf *b, const char *name)
 }
 
 /* The next entry of the deepest directory.  1 there is more; 0 done; negative errno. */
-static int step(struct walk *w)
+static int listing_step(struct dir_listing *dl)
 {
-        struct level *l = &w->levels[w->level_count - 1];
+        struct listing_level *l = &dl->levels[dl->level_count - 1];
         bool is_dir = false;
         json_t *entry;
         int r;
 
-        cut(&w->path, l->path_len);
-        cut(&w->shown, l->shown_len);
+        path_cut(&dl->path, l->path_len);
+        path_cut(&dl->shown, l->shown_len);
         if (l->at == l->count) {
-                level_done(l);
-                return --w->level_count > 0;
+                listing_level_done(l);
+                return --dl->level_count > 0;
         }
-        if (append(&w->path, l->names[l->at]) < 0 || append(&w->shown, l->names[l->at]) < 0)
+        if (path_append(&dl->path, l->names[l->at]) < 0 || path_append(&dl->shown, l->names[l->at]) < 0)
                 return -ENAMETOOLONG;
         l->at++;
-        if (!buf_cstr(&w->path) || !buf_cstr(&w->shown))
+        if (!buf_cstr(&dl->path) || !buf_cstr(&dl->shown))
                 return -ENOMEM;
-        r = entry_read((char *)buf_at(&w->path), (char *)buf_at(&w->shown), &w->opt, &entry, &is_dir);
+        r = file_entry_read((char *)buf_at(&dl->path), (char *)buf_at(&dl->shown), &dl->opt, &entry, &is_dir);
         if (r < 0)
                 return r == -ENOENT ? 1 : r; /* gone meanwhile */
-        if (json_array_append_new(w->entries, entry) < 0)
+        if (json_array_append_new(dl->entries, entry) < 0)
                 return -ENOMEM;
-        if (json_array_size(w->entries) > ENTRIES_MAX)
+        if (json_array_size(dl->entries) > ENTRIES_MAX)
                 return -EOVERFLOW;
-        if (is_dir && w->level_count < w->depth) {
-                r = push_level(w);
+        if (is_dir && dl->level_count < dl->depth) {
+                r = listing_push_level(dl);
                 if (r < 0 && r != -ENOENT)
                         return r;
         }
         return 1;
 }
 
-static void fail(struct walk *w, int r)
+static void listing_fail(struct dir_listing *dl, int r)
 {
-        const char *where = buf_cstr(&w->shown);
+        const char *where = buf_cstr(&dl->shown);
 
         if (r == -EOVERFLOW)
-                rpc_failf(w->rpc, CONNECT_RESOURCE_EXHAUSTED, "more than %d entries", ENTRIES_MAX);
+                rpc_failf(dl->rpc, CONNECT_RESOURCE_EXHAUSTED, "more than %d entries", ENTRIES_MAX);
         else
-                rpc_failf(w->rpc, CONNECT_INTERNAL, "error reading directory %s: %s", where ? where : "",
+                rpc_failf(dl->rpc, CONNECT_INTERNAL, "error reading directory %s: %s", where ? where : "",
                           errno_text(-r));
 }
 
-static void turn(struct task *t)
+static void listing_turn(struct task *t)
 {
-        struct walk *w = CONTAINER_OF(t, struct walk, task);
+        struct dir_listing *dl = CONTAINER_OF(t, struct dir_listing, task);
         json_t *out;
         int r = 1;
 
         for (int i = 0; r > 0 && i < ENTRIES_PER_TURN; i++)
-                r = step(w);
+                r = listing_step(dl);
         if (r > 0) {
-                loop_post(w->rpc->context->loop, &w->task);
+                loop_post(dl->rpc->context->loop, &dl->task);
                 return;
         }
         if (r < 0) {
-                fail(w, r);
+                listing_fail(dl, r);
                 return;
         }
         out = json_object();
-        if (json_array_size(w->entries))
-                (void)json_object_set(out, "entries", w->entries);
-        rpc_reply(w->rpc, out);
+        if (json_array_size(dl->entries))
+                (void)json_object_set(out, "entries", dl->entries);
+        rpc_reply(dl->rpc, out);
 }
 
 /* The directory that is walked: the path, or what it links to.  Checked to be one. */
-static int resolve(const char *path, char real[PATH_MAX], struct fault *f)
+static int listing_resolve(const char *path, char real[PATH_MAX], struct fault *f)
 {
         struct stat st;
 
@@ -224,47 +224,47 @@ static int resolve(const char *path, char real[PATH_MAX], struct fault *f)
         return 0;
 }
 
-static struct walk *walk_create(struct rpc *rpc, const char *path, const char *shown, uint32_t depth)
+static struct dir_listing *dir_listing_create(struct rpc *rpc, const char *path, const char *shown, uint32_t depth)
 {
-        struct walk *w = calloc(1, sizeof(*w));
+        struct dir_listing *dl = calloc(1, sizeof(*dl));
 
-        if (!w)
+        if (!dl)
                 return NULL;
-        *w = (struct walk){.rpc = rpc, .task.run = turn, .depth = depth ? depth : 1};
-        buf_init(&w->path, 2 * PATH_MAX);
-        buf_init(&w->shown, 2 * PATH_MAX);
-        users_init(&w->users);
-        w->opt = fs_entry_options(rpc, &w->users);
-        w->entries = json_array();
-        rpc->state = w;
-        rpc->on_gone = walk_free;
-        if (!w->entries || buf_addc(&w->path, path) < 0 || buf_addc(&w->shown, shown) < 0)
+        *dl = (struct dir_listing){.rpc = rpc, .task.run = listing_turn, .depth = depth ? depth : 1};
+        buf_init(&dl->path, 2 * PATH_MAX);
+        buf_init(&dl->shown, 2 * PATH_MAX);
+        users_init(&dl->users);
+        dl->opt = filesystem_entry_options(rpc, &dl->users);
+        dl->entries = json_array();
+        rpc->state = dl;
+        rpc->on_gone = dir_listing_free;
+        if (!dl->entries || buf_addc(&dl->path, path) < 0 || buf_addc(&dl->shown, shown) < 0)
                 return NULL;
-        return w;
+        return dl;
 }
 
-void fs_rpc_list_dir(struct rpc *rpc)
+void filesystem_rpc_list_dir(struct rpc *rpc)
 {
         AUTO_FAULT struct fault f = {0};
         AUTO_USER struct user u = {0};
         AUTO_FREE char *path = NULL;
         char real[PATH_MAX];
         const char *given;
-        struct walk *w;
+        struct dir_listing *dl;
         uint32_t depth;
         int r;
 
         if (field_text(rpc->in, "path", &given, &f) < 0 || field_u32(rpc->in, "depth", &depth, &f) < 0 ||
-            rpc_user_path(rpc, given, &u, &path, &f) < 0 || (r = resolve(path, real, &f)) < 0) {
+            rpc_user_path(rpc, given, &u, &path, &f) < 0 || (r = listing_resolve(path, real, &f)) < 0) {
                 rpc_fail(rpc, &f);
                 return;
         }
-        w = walk_create(rpc, r > 0 ? real : path, path, depth);
-        r = w ? push_level(w) : -ENOMEM;
-        if (!w)
+        dl = dir_listing_create(rpc, r > 0 ? real : path, path, depth);
+        r = dl ? listing_push_level(dl) : -ENOMEM;
+        if (!dl)
                 rpc_failf(rpc, CONNECT_RESOURCE_EXHAUSTED, "out of memory");
         else if (r < 0)
-                fail(w, r);
+                listing_fail(dl, r);
         else
-                turn(&w->task);
+                listing_turn(&dl->task);
 }

@@ -35,14 +35,14 @@ static void removal_free(struct removal *rm)
         free(rm);
 }
 
-static void on_gone(struct rpc *rpc)
+static void removal_client_gone(struct rpc *rpc)
 {
         struct removal *rm = rpc->state;
 
         rm->rpc = NULL;
 }
 
-static int push_level(struct removal *rm, int parent, const char *name)
+static int removal_push_level(struct removal *rm, int parent, const char *name)
 {
         AUTO_CLOSE int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         AUTO_FREE char *copy = NULL;
@@ -61,7 +61,7 @@ static int push_level(struct removal *rm, int parent, const char *name)
 }
 
 /* Below the first directory under a name of its own: that is looked through again when it turns out not to be empty. */
-static int move_up(const struct removal *rm, int parent, const char *name)
+static int removal_move_up(const struct removal *rm, int parent, const char *name)
 {
         char moved[sizeof(".removed-") + MOVED_ID_LEN] = ".removed-";
 
@@ -70,7 +70,7 @@ static int move_up(const struct removal *rm, int parent, const char *name)
 }
 
 /* Remove one name; a directory that is not empty is entered instead. */
-static int remove_name(struct removal *rm, int parent, const char *name)
+static int removal_remove_name(struct removal *rm, int parent, const char *name)
 {
         if (unlinkat(parent, name, 0) == 0 || errno == ENOENT)
                 return 0;
@@ -80,19 +80,19 @@ static int remove_name(struct removal *rm, int parent, const char *name)
                 return 0;
         if (errno != ENOTEMPTY && errno != EEXIST)
                 return errno == ENOTDIR ? -EPERM : -errno; /* no directory: what unlink said */
-        return rm->level_count < LEVELS_MAX ? push_level(rm, parent, name) : move_up(rm, parent, name);
+        return rm->level_count < LEVELS_MAX ? removal_push_level(rm, parent, name) : removal_move_up(rm, parent, name);
 }
 
-static int parent_fd(const struct removal *rm)
+static int removal_parent_fd(const struct removal *rm)
 {
         return rm->level_count > 1 ? dirfd(rm->levels[rm->level_count - 2]) : AT_FDCWD;
 }
 
 /* The deepest directory has been read to its end: remove it. */
-static int pop_level(struct removal *rm)
+static int removal_pop_level(struct removal *rm)
 {
         AUTO_FREE char *name = rm->names[rm->level_count - 1];
-        int parent = parent_fd(rm), r = 0;
+        int parent = removal_parent_fd(rm), r = 0;
         DIR *dir = rm->levels[rm->level_count - 1];
 
         if (unlinkat(parent, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
@@ -100,14 +100,14 @@ static int pop_level(struct removal *rm)
         rm->level_count--;
         (void)closedir(dir);
         if (r == -ENOTEMPTY) { /* someone adds files as we go: look again */
-                r = push_level(rm, parent, name);
+                r = removal_push_level(rm, parent, name);
                 return r < 0 ? r : 1;
         }
         return r < 0 ? r : rm->level_count > 0;
 }
 
 /* 1 there is more; 0 done; negative errno. */
-static int step(struct removal *rm)
+static int removal_step(struct removal *rm)
 {
         DIR *dir = rm->levels[rm->level_count - 1];
         const struct dirent *d;
@@ -116,20 +116,20 @@ static int step(struct removal *rm)
         errno = 0;
         d = readdir(dir);
         if (!d)
-                return errno ? -errno : pop_level(rm);
+                return errno ? -errno : removal_pop_level(rm);
         if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
                 return 1;
-        r = remove_name(rm, dirfd(dir), d->d_name);
+        r = removal_remove_name(rm, dirfd(dir), d->d_name);
         return r < 0 ? r : 1;
 }
 
-static void turn(struct task *t)
+static void removal_turn(struct task *t)
 {
         struct removal *rm = CONTAINER_OF(t, struct removal, task);
         int r = rm->level_count > 0;
 
         for (int i = 0; r > 0 && i < NAMES_PER_TURN; i++)
-                r = step(rm);
+                r = removal_step(rm);
         if (r > 0) {
                 loop_post(rm->loop, &rm->task);
                 return;
@@ -147,7 +147,7 @@ static void turn(struct task *t)
         removal_free(rm);
 }
 
-void fs_rpc_remove(struct rpc *rpc)
+void filesystem_rpc_remove(struct rpc *rpc)
 {
         AUTO_FAULT struct fault f = {0};
         AUTO_USER struct user u = {0};
@@ -168,10 +168,11 @@ void fs_rpc_remove(struct rpc *rpc)
                 rpc_failf(rpc, CONNECT_RESOURCE_EXHAUSTED, "out of memory");
                 return;
         }
-        *rm = (struct removal){.rpc = rpc, .loop = rpc->context->loop, .task.run = turn, .path = TAKE_PTR(path)};
+        *rm = (struct removal){
+                .rpc = rpc, .loop = rpc->context->loop, .task.run = removal_turn, .path = TAKE_PTR(path)};
         rpc->state = rm;
-        rpc->on_gone = on_gone;
-        r = remove_name(rm, AT_FDCWD, rm->path);
+        rpc->on_gone = removal_client_gone;
+        r = removal_remove_name(rm, AT_FDCWD, rm->path);
         if (r < 0 && r != -ENOTDIR) {
                 rpc->on_gone = NULL;
                 rpc_failf(rpc, CONNECT_INTERNAL, "error removing file or directory: unlinkat %s: %s", rm->path,
@@ -179,5 +180,5 @@ void fs_rpc_remove(struct rpc *rpc)
                 removal_free(rm);
                 return;
         }
-        turn(&rm->task);
+        removal_turn(&rm->task);
 }

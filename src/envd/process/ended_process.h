@@ -8,12 +8,12 @@
 #include "envd/process/replay.h"
 #include "io/loop.h"
 
-#define ENDED_KEEP_MS 30000         /* for everybody */
-#define ENDED_REPLAY_KEEP_MS 600000 /* for those who ask for replay */
-#define ENDED_MAX 16384
-#define ENDED_SLOTS 256
+#define ENDED_PROCESS_KEEP_MS 30000         /* for everybody */
+#define ENDED_PROCESS_REPLAY_KEEP_MS 600000 /* for those who ask for replay */
+#define ENDED_PROCESS_MAX 16384
+#define ENDED_PROCESS_SLOTS 256
 
-struct ended {
+struct ended_process {
         struct list node, by_pid;
         pid_t pid;
         char *tag;             /* owned; NULL: none */
@@ -22,22 +22,23 @@ struct ended {
         uint64_t since_ms;
 };
 
-struct ended_table {
+struct ended_process_table {
         struct loop *loop;
         uint64_t (*now_ms)(void); /* the monotonic clock; tests have their own */
-        struct list all;          /* struct ended, oldest first */
-        struct list by_pid[ENDED_SLOTS];
+        struct list all;          /* struct ended_process, oldest first */
+        struct list by_pid[ENDED_PROCESS_SLOTS];
         size_t count;
         struct timer sweep; /* forgets the oldest of them */
 };
 
-void ended_table_init(struct ended_table *t, struct loop *loop);
-void ended_table_done(struct ended_table *t);
+void ended_process_table_init(struct ended_process_table *t, struct loop *loop);
+void ended_process_table_done(struct ended_process_table *t);
 
 /* Keep this one: pid, tag, code, status and replay of it.  Takes tag and replay; without memory it is not kept. */
-void ended_keep(struct ended_table *t, const struct ended *from);
-struct ended *ended_find_pid(struct ended_table *t, pid_t pid);
-struct ended *ended_find_tag(struct ended_table *t, const char *tag);     /* the newest */
-bool ended_is_recent(const struct ended_table *t, const struct ended *e); /* one that everybody may see */
+void ended_process_keep(struct ended_process_table *t, const struct ended_process *from);
+struct ended_process *ended_process_find_pid(struct ended_process_table *t, pid_t pid);
+struct ended_process *ended_process_find_tag(struct ended_process_table *t, const char *tag); /* the newest */
+bool ended_process_is_recent(const struct ended_process_table *t,
+                             const struct ended_process *e); /* one that everybody may see */
 /* A live one has taken the place of those with this pid, or this tag (may be NULL). */
-void ended_forget(struct ended_table *t, pid_t pid, const char *tag);
+void ended_process_forget(struct ended_process_table *t, pid_t pid, const char *tag);

@@ -18,7 +18,7 @@ void process_table_init(struct process_table *t, struct loop *loop)
 {
         *t = (struct process_table){.loop = loop};
         list_init(&t->live);
-        ended_table_init(&t->ended, loop);
+        ended_process_table_init(&t->ended, loop);
         replay_pool_init(&t->pool, REPLAY_POOL_MAX);
 }
 
@@ -46,13 +46,13 @@ struct process *process_find_tag(struct process_table *t, const char *tag)
 
 /* Output */
 
-static void close_io(struct io *io)
+static void process_close_io(struct io *io)
 {
         loop_del(io);
         close_fd(&io->fd);
 }
 
-static bool anyone_full(const struct process *p)
+static bool process_any_subscriber_full(const struct process *p)
 {
         LIST_EACH (at, &p->subscribers) {
                 if (subscriber_is_full(LIST_ENTRY(at, struct subscriber, node)))
@@ -68,7 +68,7 @@ void process_hold(struct process *p)
         loop_del(&p->err);
 }
 
-static void resume_io(struct process *p, struct io *io)
+static void process_resume_reading(struct process *p, struct io *io)
 {
         if (io->fd >= 0 && !io->loop)
                 (void)loop_add(p->table->loop, io, EPOLLIN); /* an fd that was in the set before fits again */
@@ -76,13 +76,13 @@ static void resume_io(struct process *p, struct io *io)
 
 void process_drained(struct process *p)
 {
-        if (anyone_full(p))
+        if (process_any_subscriber_full(p))
                 return;
-        resume_io(p, &p->out);
-        resume_io(p, &p->err);
+        process_resume_reading(p, &p->out);
+        process_resume_reading(p, &p->err);
 }
 
-static void send_to(struct process *p, struct str envelope, bool with_offsets)
+static void process_send_to(struct process *p, struct str envelope, bool with_offsets)
 {
         LIST_EACH (at, &p->subscribers) {
                 struct subscriber *s = LIST_ENTRY(at, struct subscriber, node);
@@ -92,7 +92,7 @@ static void send_to(struct process *p, struct str envelope, bool with_offsets)
         }
 }
 
-static void broadcast(struct process *p, enum output_kind kind, const void *data, size_t n)
+static void process_broadcast(struct process *p, enum output_kind kind, const void *data, size_t n)
 {
         bool any_plain = false, any_with_offsets = false;
 
@@ -104,43 +104,43 @@ static void broadcast(struct process *p, enum output_kind kind, const void *data
                         any_plain = true;
         }
         if (any_plain)
-                send_to(p, output_data(kind, data, n), false);
+                process_send_to(p, process_event_data(kind, data, n), false);
         if (any_with_offsets)
-                send_to(p, output_data_at(kind, data, n, p->replay->offset - n, 0), true);
+                process_send_to(p, process_event_data_at(kind, data, n, p->replay->offset - n, 0), true);
 }
 
 /* One read and its event: bytes, 0 at the end, -EAGAIN. */
-static ssize_t read_output(struct process *p, struct io *io)
+static ssize_t process_read_output(struct process *p, struct io *io)
 {
         enum output_kind kind = p->is_pty ? OUTPUT_PTY : io == &p->out ? OUTPUT_STDOUT : OUTPUT_STDERR;
         ssize_t n;
 
         do {
-                n = read(io->fd, output_scratch(), p->is_pty ? OUTPUT_PTY_READ_MAX : OUTPUT_READ_MAX);
+                n = read(io->fd, process_event_read_buffer(), p->is_pty ? OUTPUT_PTY_READ_MAX : OUTPUT_READ_MAX);
         } while (n < 0 && errno == EINTR);
         if (n < 0 && errno == EAGAIN)
                 return -EAGAIN;
         if (n <= 0)
                 return 0; /* a PTY whose other side is closed says EIO */
-        broadcast(p, kind, output_scratch(), (size_t)n);
+        process_broadcast(p, kind, process_event_read_buffer(), (size_t)n);
         return n;
 }
 
-static void advance(struct process *p);
+static void process_advance(struct process *p);
 
-static void on_output(struct io *io, struct process *p)
+static void process_on_output(struct io *io, struct process *p)
 {
         for (int i = 0; i < READS_PER_TURN; i++) {
-                ssize_t n = read_output(p, io);
+                ssize_t n = process_read_output(p, io);
 
                 if (n == -EAGAIN)
                         return;
                 if (n == 0) {
-                        close_io(io);
-                        advance(p);
+                        process_close_io(io);
+                        process_advance(p);
                         return;
                 }
-                if (anyone_full(p)) {
+                if (process_any_subscriber_full(p)) {
                         process_hold(p);
                         return;
                 }
@@ -149,30 +149,30 @@ static void on_output(struct io *io, struct process *p)
         }
 }
 
-static void on_out(struct io *io, uint32_t events)
+static void process_stdout_readable(struct io *io, uint32_t events)
 {
         (void)events;
-        on_output(io, CONTAINER_OF(io, struct process, out));
+        process_on_output(io, CONTAINER_OF(io, struct process, out));
 }
 
-static void on_err(struct io *io, uint32_t events)
+static void process_stderr_readable(struct io *io, uint32_t events)
 {
         (void)events;
-        on_output(io, CONTAINER_OF(io, struct process, err));
+        process_on_output(io, CONTAINER_OF(io, struct process, err));
 }
 
-static void read_last(struct process *p, struct io *io)
+static void process_read_last(struct process *p, struct io *io)
 {
         size_t total = 0;
         ssize_t n;
 
-        while (io->fd >= 0 && total < LAST_READ_MAX && (n = read_output(p, io)) > 0)
+        while (io->fd >= 0 && total < LAST_READ_MAX && (n = process_read_output(p, io)) > 0)
                 total += (size_t)n;
 }
 
 /* The end */
 
-static void free_task(struct task *t)
+static void process_free(struct task *t)
 {
         struct process *p = CONTAINER_OF(t, struct process, gone);
 
@@ -182,22 +182,22 @@ static void free_task(struct task *t)
         free(p);
 }
 
-static void let_go(struct process *p) /* of everything but the memory */
+static void process_let_go(struct process *p) /* of everything but the memory */
 {
         list_remove(&p->node);
         timer_clear(&p->kill);
-        close_io(&p->out);
-        close_io(&p->err);
-        inputs_drop(p);
-        close_io(&p->in);
+        process_close_io(&p->out);
+        process_close_io(&p->err);
+        process_inputs_drop(p);
+        process_close_io(&p->in);
 }
 
-static void end(struct process *p)
+static void process_end(struct process *p)
 {
-        struct ended kept = {.pid = p->pid, .code = p->exit_code, .status = p->exit_status};
+        struct ended_process kept = {.pid = p->pid, .code = p->exit_code, .status = p->exit_status};
         struct list *at;
 
-        let_go(p);
+        process_let_go(p);
         replay_finish(p->replay);
         while ((at = list_pop_front(&p->subscribers))) {
                 struct subscriber *s = LIST_ENTRY(at, struct subscriber, node);
@@ -207,21 +207,21 @@ static void end(struct process *p)
         }
         kept.tag = TAKE_PTR(p->tag);
         kept.replay = TAKE_PTR(p->replay);
-        ended_keep(&p->table->ended, &kept);
+        ended_process_keep(&p->table->ended, &kept);
         loop_post(p->table->loop, &p->gone);
 }
 
-static void advance(struct process *p)
+static void process_advance(struct process *p)
 {
         if (!p->is_exited)
                 return;
         if (p->no_wait) {
-                read_last(p, &p->out);
-                read_last(p, &p->err);
+                process_read_last(p, &p->out);
+                process_read_last(p, &p->err);
         } else if (p->out.fd >= 0 || p->err.fd >= 0) {
                 return;
         }
-        end(p);
+        process_end(p);
 }
 
 void process_reap(struct process_table *t)
@@ -238,7 +238,7 @@ void process_reap(struct process_table *t)
                 p->is_exited = true;
                 p->exit_code = si.si_code;
                 p->exit_status = si.si_status;
-                advance(p);
+                process_advance(p);
         }
 }
 
@@ -250,15 +250,15 @@ void process_table_done(struct process_table *t)
                 struct process *p = LIST_ENTRY(at, struct process, node);
                 struct list *s;
 
-                let_go(p);
+                process_let_go(p);
                 while ((s = list_pop_front(&p->subscribers)))
                         LIST_ENTRY(s, struct subscriber, node)->process = NULL;
-                free_task(&p->gone);
+                process_free(&p->gone);
         }
-        ended_table_done(&t->ended);
+        ended_process_table_done(&t->ended);
 }
 
-static void on_kill_due(struct timer *timer)
+static void process_kill_due(struct timer *timer)
 {
         struct process *p = CONTAINER_OF(timer, struct process, kill);
 
@@ -271,12 +271,12 @@ struct process *process_add(struct process_table *t, const struct process *from)
 
         if (!p)
                 return NULL;
-        *p = (struct process){.table = t, .pid = from->pid, .is_pty = from->is_pty, .kill.on = on_kill_due};
-        p->out = (struct io){.fd = from->out.fd, .on = on_out};
-        p->err = (struct io){.fd = from->err.fd, .on = on_err};
-        p->gone.run = free_task;
+        *p = (struct process){.table = t, .pid = from->pid, .is_pty = from->is_pty, .kill.on = process_kill_due};
+        p->out = (struct io){.fd = from->out.fd, .on = process_stdout_readable};
+        p->err = (struct io){.fd = from->err.fd, .on = process_stderr_readable};
+        p->gone.run = process_free;
         p->replay = replay_create(&t->pool);
-        inputs_init(p, from->in.fd);
+        process_inputs_init(p, from->in.fd);
         list_init(&p->subscribers);
         if (!p->replay || loop_add(t->loop, &p->out, EPOLLIN) < 0 ||
             (p->err.fd >= 0 && loop_add(t->loop, &p->err, EPOLLIN) < 0)) {
@@ -287,7 +287,7 @@ struct process *process_add(struct process_table *t, const struct process *from)
         }
         p->tag = from->tag;
         p->config = from->config;
-        ended_forget(&t->ended, p->pid, p->tag);
+        ended_process_forget(&t->ended, p->pid, p->tag);
         list_push_back(&t->live, &p->node);
         return p;
 }
@@ -321,7 +321,7 @@ int process_signal(struct process *p, int sig)
         p->no_wait = true;
         if (!p->is_exited)
                 return kill(p->pid, sig) < 0 ? -errno : 0;
-        advance(p); /* reaped already, only its output is held open; the pid may be another's by now */
+        process_advance(p); /* reaped already, only its output is held open; the pid may be another's by now */
         return 0;
 }
 

@@ -22,7 +22,7 @@ struct subscriber;
 struct process_table {
         struct loop *loop;
         struct list live; /* struct process */
-        struct ended_table ended;
+        struct ended_process_table ended;
         struct replay_pool pool;
 };
 
@@ -35,7 +35,7 @@ struct process {
         bool is_pty;
         struct io out, err;      /* our ends of the output; fd -1: at its end.  A PTY has only out */
         struct io in;            /* our end of stdin, or the PTY once more; fd -1: closed */
-        struct list inputs;      /* struct input (process_input.h), in order */
+        struct list inputs;      /* struct process_input (process_input.h), in order */
         struct list subscribers; /* struct subscriber */
         struct replay *replay;   /* owned (a reference) */
         struct timer kill;       /* armed: SIGKILL when due */

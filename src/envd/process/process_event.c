@@ -14,18 +14,18 @@
 static uint8_t raw[OUTPUT_READ_MAX];
 static char event[CONNECT_ENVELOPE_HEAD + EVENT_WRAP_MAX + BASE64_LEN(OUTPUT_READ_MAX)];
 
-uint8_t *output_scratch(void)
+uint8_t *process_event_read_buffer(void)
 {
         return raw;
 }
 
-static struct str seal(size_t len) /* the payload is in place: put the head before it */
+static struct str envelope_finish(size_t len) /* the payload is in place: put the head before it */
 {
         connect_envelope_head((uint8_t *)event, 0, (uint32_t)len);
         return (struct str){event, CONNECT_ENVELOPE_HEAD + len};
 }
 
-static char *data_begin(enum output_kind kind, const void *p, size_t n) /* up to the bytes; where to go on */
+static char *event_data_begin(enum output_kind kind, const void *p, size_t n) /* up to the bytes; where to go on */
 {
         static const struct str before[] = {
                 [OUTPUT_STDOUT] = {"{\"event\":{\"data\":{\"stdout\":\"", 28},
@@ -41,48 +41,48 @@ static char *data_begin(enum output_kind kind, const void *p, size_t n) /* up to
         return at + base64_encode(p, n, true, at);
 }
 
-struct str output_data(enum output_kind kind, const void *p, size_t n)
+struct str process_event_data(enum output_kind kind, const void *p, size_t n)
 {
-        char *at = data_begin(kind, p, n);
+        char *at = event_data_begin(kind, p, n);
 
         memcpy(at, "\"}}}", 4);
-        return seal((size_t)(at + 4 - event) - CONNECT_ENVELOPE_HEAD);
+        return envelope_finish((size_t)(at + 4 - event) - CONNECT_ENVELOPE_HEAD);
 }
 
-struct str output_data_at(enum output_kind kind, const void *p, size_t n, uint64_t offset, uint64_t dropped)
+struct str process_event_data_at(enum output_kind kind, const void *p, size_t n, uint64_t offset, uint64_t dropped)
 {
-        char *at = data_begin(kind, p, n);
+        char *at = event_data_begin(kind, p, n);
 
         if (dropped)
                 at += snprintf(at, EVENT_WRAP_MAX - DATA_BEGIN_MAX,
                                "\",\"offset\":%" PRIu64 ",\"dropped\":%" PRIu64 "}}}", offset, dropped);
         else
                 at += snprintf(at, EVENT_WRAP_MAX - DATA_BEGIN_MAX, "\",\"offset\":%" PRIu64 "}}}", offset);
-        return seal((size_t)(at - event) - CONNECT_ENVELOPE_HEAD);
+        return envelope_finish((size_t)(at - event) - CONNECT_ENVELOPE_HEAD);
 }
 
-struct str output_keepalive(void)
+struct str process_event_keepalive(void)
 {
         static const struct str text = {"{\"event\":{\"keepalive\":{}}}", 26};
 
         memcpy(event + CONNECT_ENVELOPE_HEAD, text.p, text.n);
-        return seal(text.n);
+        return envelope_finish(text.n);
 }
 
-struct str output_start(uint32_t pid)
+struct str process_event_start(uint32_t pid)
 {
         int n = snprintf(event + CONNECT_ENVELOPE_HEAD, EVENT_WRAP_MAX, "{\"event\":{\"start\":{\"pid\":%u}}}", pid);
 
-        return seal((size_t)n);
+        return envelope_finish((size_t)n);
 }
 
-struct str output_start_at(uint32_t pid, uint64_t offset, uint64_t dropped)
+struct str process_event_start_at(uint32_t pid, uint64_t offset, uint64_t dropped)
 {
         int n = snprintf(event + CONNECT_ENVELOPE_HEAD, EVENT_WRAP_MAX,
                          "{\"event\":{\"start\":{\"pid\":%u,\"offset\":%" PRIu64 ",\"dropped\":%" PRIu64 "}}}", pid,
                          offset, dropped);
 
-        return seal((size_t)n);
+        return envelope_finish((size_t)n);
 }
 
 static const char *signal_name(int sig)
@@ -108,25 +108,25 @@ static const char *signal_name(int sig)
         return sig > 0 && sig < (int)(sizeof(names) / sizeof(*names)) ? names[sig] : NULL;
 }
 
-void output_status_text(int code, int status, char out[OUTPUT_STATUS_MAX])
+void process_event_status_text(int code, int status, char out[PROCESS_EVENT_STATUS_MAX])
 {
         const char *core = code == CLD_DUMPED ? " (core dumped)" : "", *name = signal_name(status);
 
         if (code == CLD_EXITED)
-                (void)snprintf(out, OUTPUT_STATUS_MAX, "exit status %d", status);
+                (void)snprintf(out, PROCESS_EVENT_STATUS_MAX, "exit status %d", status);
         else if (name)
-                (void)snprintf(out, OUTPUT_STATUS_MAX, "signal: %s%s", name, core);
+                (void)snprintf(out, PROCESS_EVENT_STATUS_MAX, "signal: %s%s", name, core);
         else
-                (void)snprintf(out, OUTPUT_STATUS_MAX, "signal: signal %d%s", status, core);
+                (void)snprintf(out, PROCESS_EVENT_STATUS_MAX, "signal: signal %d%s", status, core);
 }
 
-json_t *output_end(int code, int status)
+json_t *process_event_end(int code, int status)
 {
-        char text[OUTPUT_STATUS_MAX];
+        char text[PROCESS_EVENT_STATUS_MAX];
         bool is_exit = code == CLD_EXITED, is_ok = is_exit && status == 0;
         json_t *end = json_object();
 
-        output_status_text(code, status, text);
+        process_event_status_text(code, status, text);
         if (!is_ok)
                 (void)json_object_set_new(end, "exitCode", json_integer(is_exit ? status : -1));
         if (is_exit)
@@ -137,9 +137,9 @@ json_t *output_end(int code, int status)
         return json_pack("{s:{s:o}}", "event", "end", end); /* NULL when any of the above was */
 }
 
-json_t *output_end_at(int code, int status, uint64_t offset)
+json_t *process_event_end_at(int code, int status, uint64_t offset)
 {
-        json_t *ev = output_end(code, status), *end = json_object_get(json_object_get(ev, "event"), "end");
+        json_t *ev = process_event_end(code, status), *end = json_object_get(json_object_get(ev, "event"), "end");
 
         if (json_object_set_new(end, "offset", json_integer((json_int_t)offset)) == 0)
                 return ev;

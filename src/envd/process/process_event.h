@@ -12,20 +12,20 @@
 enum output_kind { OUTPUT_STDOUT, OUTPUT_STDERR, OUTPUT_PTY };
 
 /* The scratch memory for reading: OUTPUT_READ_MAX bytes. */
-uint8_t *output_scratch(void);
+uint8_t *process_event_read_buffer(void);
 /* {"event":{"data":{"stdout":"<base64>"}}} as an envelope, of n <= OUTPUT_READ_MAX bytes.  Valid until the next call. */
-struct str output_data(enum output_kind kind, const void *p, size_t n);
+struct str process_event_data(enum output_kind kind, const void *p, size_t n);
 /* The same for one who asked for offsets: "offset" of its first byte, and "dropped" bytes before it if there are any. */
-struct str output_data_at(enum output_kind kind, const void *p, size_t n, uint64_t offset, uint64_t dropped);
-struct str output_keepalive(void);
-struct str output_start(uint32_t pid);
+struct str process_event_data_at(enum output_kind kind, const void *p, size_t n, uint64_t offset, uint64_t dropped);
+struct str process_event_keepalive(void);
+struct str process_event_start(uint32_t pid);
 /* The offset of the first byte that follows, and how many of those asked for are lost. */
-struct str output_start_at(uint32_t pid, uint64_t offset, uint64_t dropped);
+struct str process_event_start_at(uint32_t pid, uint64_t offset, uint64_t dropped);
 
-#define OUTPUT_STATUS_MAX 64
+#define PROCESS_EVENT_STATUS_MAX 64
 /* "exit status 3", "signal: killed (core dumped)" for a status of waitid: code is CLD_*. */
-void output_status_text(int code, int status, char out[OUTPUT_STATUS_MAX]);
+void process_event_status_text(int code, int status, char out[PROCESS_EVENT_STATUS_MAX]);
 /* {"event":{"end":{...}}}; NULL out of memory. */
-json_t *output_end(int code, int status);
+json_t *process_event_end(int code, int status);
 /* The same with "offset": how many bytes of output there were. */
-json_t *output_end_at(int code, int status, uint64_t offset);
+json_t *process_event_end_at(int code, int status, uint64_t offset);

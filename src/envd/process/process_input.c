@@ -4,24 +4,24 @@
 
 #include "envd/process/process.h"
 
-static void finish(struct input *in, int r)
+static void process_input_finish(struct process_input *in, int r)
 {
         list_remove(&in->node);
         in->process = NULL;
         in->on_done(in, r);
 }
 
-static void close_stdin(struct process *p)
+static void process_close_stdin(struct process *p)
 {
         loop_del(&p->in);
         close_fd(&p->in.fd);
 }
 
 /* Work on the first input: 0 done, -EAGAIN must wait, other negative errno: failed. */
-static int work(struct process *p, struct input *in)
+static int process_input_write(struct process *p, struct process_input *in)
 {
         if (in->is_close) {
-                close_stdin(p);
+                process_close_stdin(p);
                 return 0;
         }
         while (in->bytes.len) {
@@ -33,43 +33,43 @@ static int work(struct process *p, struct input *in)
         return 0;
 }
 
-static void advance(struct process *p)
+static void process_inputs_advance(struct process *p)
 {
         while (!list_is_empty(&p->inputs)) {
-                struct input *in = LIST_ENTRY(p->inputs.next, struct input, node);
-                int r = work(p, in);
+                struct process_input *in = LIST_ENTRY(p->inputs.next, struct process_input, node);
+                int r = process_input_write(p, in);
 
                 if (r == -EAGAIN) {
                         if (!p->in.loop && (r = loop_add(p->table->loop, &p->in, EPOLLOUT)) < 0)
-                                finish(in, r);
+                                process_input_finish(in, r);
                         return;
                 }
-                finish(in, r);
+                process_input_finish(in, r);
         }
         loop_del(&p->in); /* registered only while something waits: a pipe without reader reports for ever */
 }
 
-static void on_writable(struct io *io, uint32_t events)
+static void process_stdin_writable(struct io *io, uint32_t events)
 {
         (void)events;
-        advance(CONTAINER_OF(io, struct process, in));
+        process_inputs_advance(CONTAINER_OF(io, struct process, in));
 }
 
-void inputs_init(struct process *p, int fd)
+void process_inputs_init(struct process *p, int fd)
 {
-        p->in = (struct io){.fd = fd, .on = on_writable};
+        p->in = (struct io){.fd = fd, .on = process_stdin_writable};
         list_init(&p->inputs);
 }
 
-void input_start(struct process *p, struct input *in)
+void process_input_start(struct process *p, struct process_input *in)
 {
         in->process = p;
         list_push_back(&p->inputs, &in->node);
         if (!p->in.loop) /* otherwise others wait before it */
-                advance(p);
+                process_inputs_advance(p);
 }
 
-void input_cancel(struct input *in)
+void process_input_cancel(struct process_input *in)
 {
         struct process *p = in->process;
 
@@ -78,14 +78,14 @@ void input_cancel(struct input *in)
         list_remove(&in->node);
         in->process = NULL;
         if (p->in.loop)
-                advance(p);
+                process_inputs_advance(p);
 }
 
-void inputs_drop(struct process *p)
+void process_inputs_drop(struct process *p)
 {
         struct list *at;
 
         loop_del(&p->in);
         while ((at = p->inputs.next) != &p->inputs)
-                finish(LIST_ENTRY(at, struct input, node), -EPIPE);
+                process_input_finish(LIST_ENTRY(at, struct process_input, node), -EPIPE);
 }

@@ -7,20 +7,20 @@
 
 struct process;
 
-struct input {
+struct process_input {
         struct list node;        /* process->inputs; unhooked: done */
         struct process *process; /* borrowed; NULL: done */
         struct buf bytes;        /* owned; what is left to write */
         bool is_close;           /* close instead */
         /* Called once when it is done: 0, or a negative errno (-EPIPE: nobody reads; -EBADF: closed meanwhile). */
-        void (*on_done)(struct input *in, int r);
+        void (*on_done)(struct process_input *in, int r);
         void *arg;
 };
 
-void inputs_init(struct process *p, int fd);
+void process_inputs_init(struct process *p, int fd);
 /* Queue it; on_done comes later or before this returns.  The memory stays the caller's. */
-void input_start(struct process *p, struct input *in);
+void process_input_start(struct process *p, struct process_input *in);
 /* Forget it: on_done is not called any more. */
-void input_cancel(struct input *in);
+void process_input_cancel(struct process_input *in);
 /* The process has ended: all that wait fail. */
-void inputs_drop(struct process *p);
+void process_inputs_drop(struct process *p);

@@ -10,42 +10,42 @@
 #include "envd/rpc/rpc.h"
 
 /* One input of a call, or the one at hand of a client stream. */
-struct writing {
-        struct input input;
+struct input_call {
+        struct process_input input;
         struct rpc *rpc;
         pid_t pid;   /* what a client stream has selected; 0: nothing yet */
         bool is_pty; /* for the words of an error */
 };
 
-static void on_gone(struct rpc *rpc)
+static void input_call_gone(struct rpc *rpc)
 {
-        struct writing *w = rpc->state;
+        struct input_call *call = rpc->state;
 
-        input_cancel(&w->input);
-        buf_done(&w->input.bytes);
-        free(w);
+        process_input_cancel(&call->input);
+        buf_done(&call->input.bytes);
+        free(call);
 }
 
-static struct writing *writing_of(struct rpc *rpc)
+static struct input_call *input_call_of(struct rpc *rpc)
 {
-        struct writing *w = rpc->state;
+        struct input_call *call = rpc->state;
 
-        if (w)
-                return w;
-        w = calloc(1, sizeof(*w));
-        if (!w)
+        if (call)
+                return call;
+        call = calloc(1, sizeof(*call));
+        if (!call)
                 return NULL;
-        *w = (struct writing){.rpc = rpc};
-        buf_init(&w->input.bytes, RPC_MESSAGE_MAX);
-        rpc->state = w;
-        rpc->on_gone = on_gone;
-        return w;
+        *call = (struct input_call){.rpc = rpc};
+        buf_init(&call->input.bytes, RPC_MESSAGE_MAX);
+        rpc->state = call;
+        rpc->on_gone = input_call_gone;
+        return call;
 }
 
-static void on_written(struct input *in, int r)
+static void input_call_written(struct process_input *in, int r)
 {
-        struct writing *w = in->arg;
-        struct rpc *rpc = w->rpc;
+        struct input_call *call = in->arg;
+        struct rpc *rpc = call->rpc;
 
         if (r == 0 && rpc->method->kind == RPC_CLIENT_STREAM)
                 rpc_next(rpc);
@@ -53,17 +53,17 @@ static void on_written(struct input *in, int r)
                 rpc_reply(rpc, json_object());
         else if (r == -EBADF)
                 rpc_failf(rpc, CONNECT_INTERNAL, "error writing to stdin: stdin not enabled or closed");
-        else if (w->is_pty)
+        else if (call->is_pty)
                 rpc_failf(rpc, CONNECT_INTERNAL, "error writing to tty: error writing to tty of process '%d': %s",
-                          w->pid, errno_text(-r));
+                          call->pid, errno_text(-r));
         else
                 rpc_failf(rpc, CONNECT_INTERNAL,
-                          "error writing to stdin: error writing to stdin of process '%d': write |1: %s", w->pid,
+                          "error writing to stdin: error writing to stdin of process '%d': write |1: %s", call->pid,
                           errno_text(-r));
 }
 
 /* May bytes be written to p this way? */
-static int check_target(const struct process *p, bool to_pty, struct fault *f)
+static int check_input_kind(const struct process *p, bool to_pty, struct fault *f)
 {
         if (to_pty && !p->is_pty)
                 return fault_set(f, CONNECT_INTERNAL,
@@ -79,39 +79,39 @@ static int check_target(const struct process *p, bool to_pty, struct fault *f)
         return 0;
 }
 
-/* Write the `input` of the message to p.  -1: failed, *f says why; otherwise on_written() follows or has come. */
+/* Write the `input` of the message to p.  -1: failed, *f says why; otherwise input_call_written() follows or has come. */
 static int write_input(struct rpc *rpc, struct process *p, const json_t *in, struct fault *f)
 {
-        struct writing *w = writing_of(rpc);
+        struct input_call *call = input_call_of(rpc);
         bool is_stdin = false, is_pty = false;
         json_t *obj;
 
-        if (!w)
+        if (!call)
                 return fault_set(f, CONNECT_RESOURCE_EXHAUSTED, "out of memory");
-        buf_reset(&w->input.bytes);
-        if (field_object(in, "input", &obj, f) < 0 || field_bytes(obj, "stdin", &w->input.bytes, &is_stdin, f) < 0)
+        buf_reset(&call->input.bytes);
+        if (field_object(in, "input", &obj, f) < 0 || field_bytes(obj, "stdin", &call->input.bytes, &is_stdin, f) < 0)
                 return -1;
         if (is_stdin && field_get(obj, "pty"))
                 return fault_set(f, CONNECT_INVALID_ARGUMENT,
                                  "unmarshal message: field input: only one of stdin and pty may be given");
-        if (!is_stdin && field_bytes(obj, "pty", &w->input.bytes, &is_pty, f) < 0)
+        if (!is_stdin && field_bytes(obj, "pty", &call->input.bytes, &is_pty, f) < 0)
                 return -1;
         if (!is_stdin && !is_pty)
                 return fault_set(f, CONNECT_UNIMPLEMENTED, "invalid input type <nil>");
-        if (check_target(p, is_pty, f) < 0)
+        if (check_input_kind(p, is_pty, f) < 0)
                 return -1;
-        w->pid = p->pid;
-        w->is_pty = is_pty;
-        w->input.arg = w;
-        w->input.on_done = on_written;
-        input_start(p, &w->input);
+        call->pid = p->pid;
+        call->is_pty = is_pty;
+        call->input.arg = call;
+        call->input.on_done = input_call_written;
+        process_input_start(p, &call->input);
         return 0;
 }
 
 void process_rpc_send_input(struct rpc *rpc)
 {
         AUTO_FAULT struct fault f = {0};
-        struct process *p = selector_find(rpc->service, rpc->in, &f);
+        struct process *p = process_selector_find(rpc->service, rpc->in, &f);
 
         if (!p || write_input(rpc, p, rpc->in, &f) < 0)
                 rpc_fail(rpc, &f);
@@ -119,30 +119,30 @@ void process_rpc_send_input(struct rpc *rpc)
 
 /* Messages of StreamInput: start selects, data is written, keepalives do nothing. */
 
-static int stream_select(struct rpc *rpc, const json_t *start, struct fault *f)
+static int stream_input_select(struct rpc *rpc, const json_t *start, struct fault *f)
 {
-        struct process *p = selector_find(rpc->service, start, f);
-        struct writing *w = p ? writing_of(rpc) : NULL;
+        struct process *p = process_selector_find(rpc->service, start, f);
+        struct input_call *call = p ? input_call_of(rpc) : NULL;
 
         if (!p)
                 return -1;
-        if (!w)
+        if (!call)
                 return fault_set(f, CONNECT_RESOURCE_EXHAUSTED, "out of memory");
-        w->pid = p->pid;
+        call->pid = p->pid;
         rpc_next(rpc);
         return 0;
 }
 
-static int stream_data(struct rpc *rpc, const json_t *data, struct fault *f)
+static int stream_input_data(struct rpc *rpc, const json_t *data, struct fault *f)
 {
-        const struct writing *w = rpc->state;
+        const struct input_call *call = rpc->state;
         struct process *p;
 
-        if (!w || !w->pid)
+        if (!call || !call->pid)
                 return fault_set(f, CONNECT_FAILED_PRECONDITION, "data before the start message");
-        p = process_find_pid(rpc->service, w->pid);
+        p = process_find_pid(rpc->service, call->pid);
         if (!p)
-                return selector_not_found(&(struct selector){.pid = (uint32_t)w->pid}, f);
+                return process_selector_not_found(&(struct process_selector){.pid = (uint32_t)call->pid}, f);
         return write_input(rpc, p, data, f);
 }
 
@@ -155,9 +155,9 @@ void process_rpc_stream_input(struct rpc *rpc)
         if (field_object(rpc->in, "start", &start, &f) < 0 || field_object(rpc->in, "data", &data, &f) < 0)
                 r = -1;
         else if (start)
-                r = stream_select(rpc, start, &f);
+                r = stream_input_select(rpc, start, &f);
         else if (data)
-                r = stream_data(rpc, data, &f);
+                r = stream_input_data(rpc, data, &f);
         else if (field_get(rpc->in, "keepalive"))
                 rpc_next(rpc);
         else
@@ -169,8 +169,8 @@ void process_rpc_stream_input(struct rpc *rpc)
 void process_rpc_close_stdin(struct rpc *rpc)
 {
         AUTO_FAULT struct fault f = {0};
-        struct process *p = selector_find(rpc->service, rpc->in, &f);
-        struct writing *w;
+        struct process *p = process_selector_find(rpc->service, rpc->in, &f);
+        struct input_call *call;
 
         if (!p) {
                 rpc_fail(rpc, &f);
@@ -181,16 +181,16 @@ void process_rpc_close_stdin(struct rpc *rpc)
                           "error closing stdin: cannot close stdin for PTY process — send Ctrl+D (0x04) instead");
                 return;
         }
-        w = writing_of(rpc);
-        if (!w) {
+        call = input_call_of(rpc);
+        if (!call) {
                 rpc_failf(rpc, CONNECT_RESOURCE_EXHAUSTED, "out of memory");
                 return;
         }
-        w->pid = p->pid;
-        w->input.is_close = true; /* after what is being written */
-        w->input.arg = w;
-        w->input.on_done = on_written;
-        input_start(p, &w->input);
+        call->pid = p->pid;
+        call->input.is_close = true; /* after what is being written */
+        call->input.arg = call;
+        call->input.on_done = input_call_written;
+        process_input_start(p, &call->input);
 }
 
 static int signal_decode(const json_t *in, int *ret, struct fault *f)
@@ -223,7 +223,7 @@ static int signal_decode(const json_t *in, int *ret, struct fault *f)
 void process_rpc_send_signal(struct rpc *rpc)
 {
         AUTO_FAULT struct fault f = {0};
-        struct process *p = selector_find(rpc->service, rpc->in, &f);
+        struct process *p = process_selector_find(rpc->service, rpc->in, &f);
         int sig = 0, r;
 
         if (!p || signal_decode(rpc->in, &sig, &f) < 0) {
@@ -240,7 +240,7 @@ void process_rpc_send_signal(struct rpc *rpc)
 void process_rpc_update(struct rpc *rpc)
 {
         AUTO_FAULT struct fault f = {0};
-        struct process *p = selector_find(rpc->service, rpc->in, &f);
+        struct process *p = process_selector_find(rpc->service, rpc->in, &f);
         uint32_t cols, rows;
         bool has_pty;
         int r;

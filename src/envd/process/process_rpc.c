@@ -7,7 +7,7 @@
 #include "envd/rpc/rpc.h"
 #include "envd/process/subscriber.h"
 
-int selector_decode(const json_t *in, struct selector *ret, struct fault *f)
+int process_selector_decode(const json_t *in, struct process_selector *ret, struct fault *f)
 {
         json_t *obj;
 
@@ -22,32 +22,32 @@ int selector_decode(const json_t *in, struct selector *ret, struct fault *f)
         return 0;
 }
 
-int selector_not_found(const struct selector *sel, struct fault *f)
+int process_selector_not_found(const struct process_selector *sel, struct fault *f)
 {
         if (sel->tag)
                 return fault_set(f, CONNECT_NOT_FOUND, "process with tag %s not found", sel->tag);
         return fault_set(f, CONNECT_NOT_FOUND, "process with pid %u not found", sel->pid);
 }
 
-static struct process *find_live(struct process_table *t, const struct selector *sel)
+static struct process *find_live_process(struct process_table *t, const struct process_selector *sel)
 {
         return sel->tag ? process_find_tag(t, sel->tag) : process_find_pid(t, (pid_t)sel->pid);
 }
 
-struct process *selector_find(struct process_table *t, const json_t *in, struct fault *f)
+struct process *process_selector_find(struct process_table *t, const json_t *in, struct fault *f)
 {
-        struct selector sel;
+        struct process_selector sel;
         struct process *p;
 
-        if (selector_decode(in, &sel, f) < 0)
+        if (process_selector_decode(in, &sel, f) < 0)
                 return NULL;
-        p = find_live(t, &sel);
+        p = find_live_process(t, &sel);
         if (!p)
-                (void)selector_not_found(&sel, f);
+                (void)process_selector_not_found(&sel, f);
         return p;
 }
 
-static int start(struct rpc *rpc, struct process **ret, struct fault *f)
+static int start_process(struct rpc *rpc, struct process **ret, struct fault *f)
 {
         const struct handler_context *c = rpc->context;
         AUTO_USER struct user user = {0};
@@ -65,7 +65,7 @@ void process_rpc_start(struct rpc *rpc)
         struct replay_from from;
         struct process *p;
 
-        if (replay_from_decode(rpc->rq->head, &from, &f) < 0 || start(rpc, &p, &f) < 0) {
+        if (replay_from_decode(rpc->rq->head, &from, &f) < 0 || start_process(rpc, &p, &f) < 0) {
                 rpc_fail(rpc, &f);
                 return;
         }
@@ -77,14 +77,16 @@ void process_rpc_start(struct rpc *rpc)
 }
 
 /* One that has ended: its start and its end, at once, with what is kept in between if that is asked for. */
-static int connect_ended(struct rpc *rpc, const struct selector *sel, const struct replay_from *from, struct fault *f)
+static int connect_to_ended(struct rpc *rpc, const struct process_selector *sel, const struct replay_from *from,
+                            struct fault *f)
 {
         struct process_table *processes = rpc->service;
-        struct ended_table *t = &processes->ended;
-        struct ended *e = sel->tag ? ended_find_tag(t, sel->tag) : ended_find_pid(t, (pid_t)sel->pid);
+        struct ended_process_table *t = &processes->ended;
+        struct ended_process *e =
+                sel->tag ? ended_process_find_tag(t, sel->tag) : ended_process_find_pid(t, (pid_t)sel->pid);
 
-        if (!e || !(from->is_asked || ended_is_recent(t, e)))
-                return selector_not_found(sel, f);
+        if (!e || !(from->is_asked || ended_process_is_recent(t, e)))
+                return process_selector_not_found(sel, f);
         return subscriber_create_ended(rpc, e, from, f);
 }
 
@@ -92,16 +94,16 @@ void process_rpc_connect(struct rpc *rpc)
 {
         AUTO_FAULT struct fault f = {0};
         struct replay_from from;
-        struct selector sel;
+        struct process_selector sel;
         struct process *p;
         int r;
 
-        if (selector_decode(rpc->in, &sel, &f) < 0 || replay_from_decode(rpc->rq->head, &from, &f) < 0) {
+        if (process_selector_decode(rpc->in, &sel, &f) < 0 || replay_from_decode(rpc->rq->head, &from, &f) < 0) {
                 rpc_fail(rpc, &f);
                 return;
         }
-        p = find_live(rpc->service, &sel);
-        r = p ? subscriber_create(rpc, p, &from, &f) : connect_ended(rpc, &sel, &from, &f);
+        p = find_live_process(rpc->service, &sel);
+        r = p ? subscriber_create(rpc, p, &from, &f) : connect_to_ended(rpc, &sel, &from, &f);
         if (r < 0)
                 rpc_fail(rpc, &f);
 }
@@ -115,7 +117,7 @@ static void copy_field(json_t *to, const json_t *from, const char *name)
                 (void)json_object_set(to, name, v);
 }
 
-static json_t *describe(const struct process *p)
+static json_t *process_describe(const struct process *p)
 {
         json_t *config = json_object();
 
@@ -132,7 +134,7 @@ void process_rpc_list(struct rpc *rpc)
         json_t *all = json_array(), *out = json_object();
 
         LIST_EACH (at, &t->live) {
-                (void)json_array_append_new(all, describe(LIST_ENTRY(at, struct process, node)));
+                (void)json_array_append_new(all, process_describe(LIST_ENTRY(at, struct process, node)));
         }
         if (json_array_size(all))
                 (void)json_object_set(out, "processes", all);

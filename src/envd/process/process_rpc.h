@@ -15,11 +15,11 @@ void process_rpc_send_signal(struct rpc *rpc);
 void process_rpc_close_stdin(struct rpc *rpc);
 void process_rpc_update(struct rpc *rpc);
 
-struct selector { /* which process: by tag unless that is NULL */
+struct process_selector { /* which process: by tag unless that is NULL */
         uint32_t pid;
         const char *tag;
 };
-int selector_decode(const json_t *in, struct selector *ret, struct fault *f);
-int selector_not_found(const struct selector *sel, struct fault *f); /* -1 */
+int process_selector_decode(const json_t *in, struct process_selector *ret, struct fault *f);
+int process_selector_not_found(const struct process_selector *sel, struct fault *f); /* -1 */
 /* The live process `process` of the message names; NULL with *f set. */
-struct process *selector_find(struct process_table *t, const json_t *in, struct fault *f);
+struct process *process_selector_find(struct process_table *t, const json_t *in, struct fault *f);

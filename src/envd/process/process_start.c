@@ -62,7 +62,7 @@ static char **argv_build(const struct start_request *rq) /* the strings stay the
         return argv;
 }
 
-static int put(json_t *env, const char *name, const char *value)
+static int environment_put(json_t *env, const char *name, const char *value)
 {
         return json_object_set_new_nocheck(env, name, json_text(str_of(value)));
 }
@@ -71,9 +71,10 @@ static json_t *environment_merge(const struct settings *s, const struct user *u,
 {
         json_t *env = json_object(), *defaults = settings_env(s);
 
-        if (!env || !defaults || put(env, "PATH", DEFAULT_PATH) < 0 || put(env, "HOME", u->home) < 0 ||
-            put(env, "USER", u->name) < 0 || put(env, "LOGNAME", u->name) < 0 ||
-            json_object_update(env, defaults) < 0 || (envs && json_object_update(env, (json_t *)envs) < 0)) {
+        if (!env || !defaults || environment_put(env, "PATH", DEFAULT_PATH) < 0 ||
+            environment_put(env, "HOME", u->home) < 0 || environment_put(env, "USER", u->name) < 0 ||
+            environment_put(env, "LOGNAME", u->name) < 0 || json_object_update(env, defaults) < 0 ||
+            (envs && json_object_update(env, (json_t *)envs) < 0)) {
                 json_decref(env);
                 env = NULL;
         }
@@ -116,12 +117,12 @@ char **environment_build(const struct settings *s, const struct user *u, const j
 
 /* Where its input and output go */
 
-struct ends {
+struct process_ends {
         int child_in, child_out, child_err; /* closed once it runs */
         int in, out, err;                   /* ours: non-blocking; -1: none */
 };
 
-static void ends_done(struct ends *e)
+static void ends_done(struct process_ends *e)
 {
         close_fd(&e->child_in);
         close_fd(&e->child_out);
@@ -142,7 +143,7 @@ static int make_pipe(int *ret_read, int *ret_write, int *ours)
         return fcntl(*ours, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0; /* each end has flags of its own */
 }
 
-static int ends_pipes(struct ends *e, bool has_stdin)
+static int ends_pipes(struct process_ends *e, bool has_stdin)
 {
         int r = make_pipe(&e->out, &e->child_out, &e->out);
 
@@ -156,7 +157,7 @@ static int ends_pipes(struct ends *e, bool has_stdin)
         return e->child_in < 0 ? -errno : 0;
 }
 
-static int ends_terminal(struct ends *e, const struct process_start *ps)
+static int ends_terminal(struct process_ends *e, const struct process_start *ps)
 {
         struct winsize size = {.ws_col = (unsigned short)ps->rq->cols, .ws_row = (unsigned short)ps->rq->rows};
         int unlock = 0;
@@ -177,7 +178,7 @@ static int ends_terminal(struct ends *e, const struct process_start *ps)
 
 /* Starting */
 
-static int failed(struct fault *f, int err, const struct start_request *rq)
+static int process_start_failed(struct fault *f, int err, const struct start_request *rq)
 {
         enum connect_code code = err == EAGAIN || err == ENOMEM || err == EMFILE || err == ENFILE || err == ENOSPC
                                          ? CONNECT_RESOURCE_EXHAUSTED
@@ -192,7 +193,7 @@ static int failed(struct fault *f, int err, const struct start_request *rq)
         return fault_sys(f, code, err, "error starting process '%s': fork/exec /bin/sh", text ? text : "");
 }
 
-static int resolve_cwd(const struct process_start *ps, char **ret, struct fault *f)
+static int process_start_cwd(const struct process_start *ps, char **ret, struct fault *f)
 {
         struct stat st;
 
@@ -203,7 +204,7 @@ static int resolve_cwd(const struct process_start *ps, char **ret, struct fault 
         return 0;
 }
 
-static pid_t run(const struct process_start *ps, const struct ends *e, const char *cwd)
+static pid_t process_start_spawn(const struct process_start *ps, const struct process_ends *e, const char *cwd)
 {
         AUTO_FREE char **argv = argv_build(ps->rq);
         AUTO_FREE char **env = environment_build(ps->settings, ps->user, ps->rq->envs);
@@ -220,7 +221,8 @@ static pid_t run(const struct process_start *ps, const struct ends *e, const cha
         return argv && env ? spawn(&sp) : -ENOMEM;
 }
 
-static struct process *add(struct process_table *t, const struct start_request *rq, pid_t pid, struct ends *e)
+static struct process *process_start_add(struct process_table *t, const struct start_request *rq, pid_t pid,
+                                         struct process_ends *e)
 {
         struct process from = {.pid = pid, .is_pty = rq->is_pty};
         struct process *p;
@@ -242,23 +244,23 @@ static struct process *add(struct process_table *t, const struct start_request *
 
 int process_start(struct process_table *t, const struct process_start *ps, struct process **ret, struct fault *f)
 {
-        AUTO(ends_done) struct ends e = {-1, -1, -1, -1, -1, -1};
+        AUTO(ends_done) struct process_ends e = {-1, -1, -1, -1, -1, -1};
         AUTO_FREE char *cwd = NULL;
         pid_t pid;
         int r;
 
-        if (resolve_cwd(ps, &cwd, f) < 0)
+        if (process_start_cwd(ps, &cwd, f) < 0)
                 return -1;
         r = ps->rq->is_pty ? ends_terminal(&e, ps) : ends_pipes(&e, ps->rq->has_stdin);
         if (r < 0)
-                return failed(f, -r, ps->rq);
-        pid = run(ps, &e, cwd);
+                return process_start_failed(f, -r, ps->rq);
+        pid = process_start_spawn(ps, &e, cwd);
         if (pid < 0)
-                return failed(f, -pid, ps->rq);
-        *ret = add(t, ps->rq, pid, &e);
+                return process_start_failed(f, -pid, ps->rq);
+        *ret = process_start_add(t, ps->rq, pid, &e);
         if (*ret)
                 return 0;
         (void)kill(pid, SIGKILL); /* it could not be watched over */
         (void)waitpid(pid, NULL, 0);
-        return failed(f, ENOMEM, ps->rq);
+        return process_start_failed(f, ENOMEM, ps->rq);
 }

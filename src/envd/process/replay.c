@@ -6,7 +6,7 @@
 #define CAP_MIN 512u
 #define MEMORY_PART 32 /* of the sandbox */
 
-struct record {
+struct replay_record {
         uint32_t kind, length; /* then the bytes */
 };
 
@@ -25,7 +25,7 @@ void replay_pool_limit(struct replay_pool *pool, uint64_t memory_bytes)
 
 /* The ring */
 
-static void get(const struct replay *r, uint64_t place, void *to, size_t n)
+static void ring_get(const struct replay *r, uint64_t place, void *to, size_t n)
 {
         size_t at = place % r->cap, first = n < r->cap - at ? n : r->cap - at;
 
@@ -33,7 +33,7 @@ static void get(const struct replay *r, uint64_t place, void *to, size_t n)
         memcpy((uint8_t *)to + first, r->mem, n - first);
 }
 
-static void put(struct replay *r, uint64_t place, const void *from, size_t n)
+static void ring_put(struct replay *r, uint64_t place, const void *from, size_t n)
 {
         size_t at = place % r->cap, first = n < r->cap - at ? n : r->cap - at;
 
@@ -41,23 +41,23 @@ static void put(struct replay *r, uint64_t place, const void *from, size_t n)
         memcpy(r->mem, (const uint8_t *)from + first, n - first);
 }
 
-static struct record record_at(const struct replay *r, uint64_t place)
+static struct replay_record replay_record_at(const struct replay *r, uint64_t place)
 {
-        struct record rec;
+        struct replay_record rec;
 
-        get(r, place, &rec, sizeof(rec));
+        ring_get(r, place, &rec, sizeof(rec));
         return rec;
 }
 
-static void drop_oldest(struct replay *r)
+static void replay_drop_oldest(struct replay *r)
 {
-        struct record rec = record_at(r, r->head);
+        struct replay_record rec = replay_record_at(r, r->head);
 
         r->head += sizeof(rec) + rec.length;
         r->head_offset += rec.length;
 }
 
-static void drop_all(struct replay *r)
+static void replay_drop_all(struct replay *r)
 {
         r->head = r->tail;
         r->head_offset = r->offset;
@@ -67,12 +67,12 @@ static void drop_all(struct replay *r)
 }
 
 /* Another size, keeping the newest records that fit.  -ENOMEM: nothing has changed. */
-static int resize(struct replay *r, size_t cap)
+static int replay_resize(struct replay *r, size_t cap)
 {
         struct replay to = *r;
 
         if (cap == 0) {
-                drop_all(r);
+                replay_drop_all(r);
                 return 0;
         }
         to.mem = malloc(cap);
@@ -80,7 +80,7 @@ static int resize(struct replay *r, size_t cap)
                 return -ENOMEM;
         to.cap = cap;
         while (r->tail - r->head > cap)
-                drop_oldest(r);
+                replay_drop_oldest(r);
         to.head = r->head;
         to.head_offset = r->head_offset;
         for (uint64_t at = r->head; at < r->tail;) { /* in stretches that lie in one piece in the old ring */
@@ -88,7 +88,7 @@ static int resize(struct replay *r, size_t cap)
 
                 if (n > r->tail - at)
                         n = (size_t)(r->tail - at);
-                put(&to, at, r->mem + from, n);
+                ring_put(&to, at, r->mem + from, n);
                 at += n;
         }
         r->pool->used += cap;
@@ -100,7 +100,7 @@ static int resize(struct replay *r, size_t cap)
 
 /* Room in the pool */
 
-static struct replay *largest(const struct replay_pool *pool)
+static struct replay *replay_pool_largest(const struct replay_pool *pool)
 {
         struct replay *found = NULL;
 
@@ -113,45 +113,45 @@ static struct replay *largest(const struct replay_pool *pool)
         return found;
 }
 
-static bool empty_ended(struct replay_pool *pool) /* the oldest that nobody is reading */
+static bool replay_pool_empty_ended(struct replay_pool *pool) /* the oldest that nobody is reading */
 {
         LIST_EACH (at, &pool->ended) {
                 struct replay *r = LIST_ENTRY(at, struct replay, node);
 
                 if (r->refs == 1 && r->cap > 0) {
-                        drop_all(r);
+                        replay_drop_all(r);
                         return true;
                 }
         }
         return false;
 }
 
-static bool make_room(struct replay *r, size_t cap)
+static bool replay_pool_make_room(struct replay *r, size_t cap)
 {
         struct replay_pool *pool = r->pool;
 
         while (pool->used - r->cap + cap > pool->max) {
                 struct replay *big;
 
-                if (empty_ended(pool))
+                if (replay_pool_empty_ended(pool))
                         continue;
-                big = largest(pool);
-                if (!big || big == r || big->cap <= cap || resize(big, big->cap / 2) < 0)
+                big = replay_pool_largest(pool);
+                if (!big || big == r || big->cap <= cap || replay_resize(big, big->cap / 2) < 0)
                         return false;
         }
         return true;
 }
 
 /* So that n more bytes fit, without dropping if possible. */
-static void grow(struct replay *r, size_t n)
+static void replay_grow(struct replay *r, size_t n)
 {
         uint64_t need = r->tail - r->head + n;
         size_t cap = r->cap ? r->cap : CAP_MIN;
 
         while (cap < need && cap < REPLAY_MAX)
                 cap *= 2;
-        if (cap > r->cap && make_room(r, cap))
-                (void)resize(r, cap);
+        if (cap > r->cap && replay_pool_make_room(r, cap))
+                (void)replay_resize(r, cap);
 }
 
 /* Life */
@@ -177,28 +177,28 @@ void replay_unref(struct replay *r)
 {
         if (!r || --r->refs)
                 return;
-        drop_all(r);
+        replay_drop_all(r);
         list_remove(&r->node);
         free(r);
 }
 
-static bool extend_last(struct replay *r, enum output_kind kind, const void *p, size_t n)
+static bool replay_extend_last(struct replay *r, enum output_kind kind, const void *p, size_t n)
 {
-        struct record rec;
+        struct replay_record rec;
 
         if (r->head == r->tail)
                 return false;
-        rec = record_at(r, r->last);
+        rec = replay_record_at(r, r->last);
         if (rec.kind != (uint32_t)kind || rec.length + n > OUTPUT_READ_MAX)
                 return false;
         while (r->tail - r->head + n > r->cap) {
                 if (r->head == r->last)
                         return false;
-                drop_oldest(r);
+                replay_drop_oldest(r);
         }
         rec.length += (uint32_t)n;
-        put(r, r->last, &rec, sizeof(rec));
-        put(r, r->tail, p, n);
+        ring_put(r, r->last, &rec, sizeof(rec));
+        ring_put(r, r->tail, p, n);
         r->tail += n;
         r->offset += n;
         return true;
@@ -206,29 +206,29 @@ static bool extend_last(struct replay *r, enum output_kind kind, const void *p, 
 
 void replay_add(struct replay *r, enum output_kind kind, const void *p, size_t n)
 {
-        struct record rec = {.kind = (uint32_t)kind, .length = (uint32_t)n};
+        struct replay_record rec = {.kind = (uint32_t)kind, .length = (uint32_t)n};
 
         if (r->tail - r->head + sizeof(rec) + n > r->cap && r->cap < REPLAY_MAX)
-                grow(r, sizeof(rec) + n);
-        if (extend_last(r, kind, p, n))
+                replay_grow(r, sizeof(rec) + n);
+        if (replay_extend_last(r, kind, p, n))
                 return;
         while (r->head < r->tail && r->tail - r->head + sizeof(rec) + n > r->cap)
-                drop_oldest(r);
+                replay_drop_oldest(r);
         if (sizeof(rec) + n > r->cap) { /* no memory: it is as if it had been dropped since */
                 r->offset += n;
                 r->head_offset = r->offset;
                 return;
         }
         r->last = r->tail;
-        put(r, r->tail, &rec, sizeof(rec));
-        put(r, r->tail + sizeof(rec), p, n);
+        ring_put(r, r->tail, &rec, sizeof(rec));
+        ring_put(r, r->tail + sizeof(rec), p, n);
         r->tail += sizeof(rec) + n;
         r->offset += n;
 }
 
 void replay_finish(struct replay *r)
 {
-        (void)resize(r, (size_t)(r->tail - r->head)); /* without memory it stays as it is */
+        (void)replay_resize(r, (size_t)(r->tail - r->head)); /* without memory it stays as it is */
         list_remove(&r->node);
         list_push_back(&r->pool->ended, &r->node);
 }
@@ -256,12 +256,12 @@ size_t replay_next(const struct replay *r, struct replay_cursor *c, uint8_t *out
                 c->offset = r->head_offset;
         }
         while (c->place < r->tail) {
-                struct record rec = record_at(r, c->place);
+                struct replay_record rec = replay_record_at(r, c->place);
                 size_t skip = (size_t)(c->offset - c->place_offset), n;
 
                 if (skip < rec.length) {
                         n = rec.length - skip;
-                        get(r, c->place + sizeof(rec) + skip, out, n);
+                        ring_get(r, c->place + sizeof(rec) + skip, out, n);
                         *ret_kind = (enum output_kind)rec.kind;
                         c->offset += n;
                         return n;

@@ -24,7 +24,7 @@
 /* Between clone and exec the child runs in our memory: it calls nothing that allocates, locks or touches stdio, and
  * changes only this struct and its stack.  Credentials change by raw system call: libc's functions would tell all
  * threads of what they take to be this process. */
-struct child {
+struct spawn_child {
         const struct spawn *sp;
         const char *path; /* PATH of the new environment */
         const char *oom_score_adj;
@@ -46,7 +46,7 @@ void spawn_raise_nofile(void)
         (void)setrlimit(RLIMIT_NOFILE, &more);
 }
 
-static const char *find_path(char *const *env)
+static const char *find_path_variable(char *const *env)
 {
         for (; *env; env++)
                 if (strncmp(*env, "PATH=", 5) == 0)
@@ -65,7 +65,7 @@ static void write_file(const char *path, const char *text)
 }
 
 /* A hundred more than our own, whatever the engine gave us: when memory runs out a command goes before init does. */
-static const char *oom_score_adj(void)
+static const char *child_oom_score_adj(void)
 {
         static char text[16];
         char own[16] = "0";
@@ -84,7 +84,7 @@ static const char *oom_score_adj(void)
         return text;
 }
 
-static void reset_signals(const struct child *c)
+static void child_reset_signals(const struct spawn_child *c)
 {
         static const uint64_t dfl[4] = {0}; /* the kernel's own struct: default action, no flags, empty mask */
 
@@ -95,7 +95,7 @@ static void reset_signals(const struct child *c)
 }
 
 /* The OOM killer picks it before us; ordinary priorities, limits as we found them. */
-static void set_limits(const struct child *c)
+static void child_set_limits(const struct spawn_child *c)
 {
         write_file("/proc/self/oom_score_adj", c->oom_score_adj); /* best effort: there may be no /proc */
         (void)setpriority(PRIO_PROCESS, 0, 0);
@@ -104,7 +104,7 @@ static void set_limits(const struct child *c)
         (void)syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, 4));
 }
 
-static int set_user(const struct user *u)
+static int child_set_user(const struct user *u)
 {
         if (!u)
                 return 0;
@@ -114,7 +114,7 @@ static int set_user(const struct user *u)
         return 0;
 }
 
-static int set_fds(const struct spawn *sp)
+static int child_set_fds(const struct spawn *sp)
 {
         int fds[3] = {sp->stdin_fd, sp->stdout_fd, sp->stderr_fd};
 
@@ -129,7 +129,7 @@ static int set_fds(const struct spawn *sp)
 }
 
 /* exec, and for a file that is executable but no program the shell with it as a script, as execvp(3) does. */
-static void exec_file(struct child *c, const char *file)
+static void child_exec_file(struct spawn_child *c, const char *file)
 {
         const struct spawn *sp = c->sp;
         size_t n = 0;
@@ -147,7 +147,7 @@ static void exec_file(struct child *c, const char *file)
 }
 
 /* Try the command in each directory of PATH; returns the errno to report. */
-static int exec_search(struct child *c)
+static int child_exec_search(struct spawn_child *c)
 {
         size_t cmd_len = strlen(c->sp->cmd), n;
         bool was_denied = false;
@@ -163,7 +163,7 @@ static int exec_search(struct child *c)
                         if (n)
                                 c->file[n++] = '/';
                         memcpy(c->file + n, c->sp->cmd, cmd_len + 1);
-                        exec_file(c, c->file);
+                        child_exec_file(c, c->file);
                         if (errno == EACCES)
                                 was_denied = true;
                         else if (errno != ENOENT && errno != ENOTDIR && errno != ENAMETOOLONG)
@@ -174,7 +174,7 @@ static int exec_search(struct child *c)
         }
 }
 
-static void say(const char *a, const char *b)
+static void child_say(const char *a, const char *b)
 {
         (void)!write(2, a, strlen(a));
         (void)!write(2, ": ", 2);
@@ -184,37 +184,37 @@ static void say(const char *a, const char *b)
 
 static int child_main(void *arg)
 {
-        struct child *c = arg;
+        struct spawn_child *c = arg;
         const struct spawn *sp = c->sp;
         const char *why;
         int err;
 
-        set_limits(c);
-        c->err = -set_fds(sp);
+        child_set_limits(c);
+        c->err = -child_set_fds(sp);
         if (!c->err)
-                c->err = -set_user(sp->user);
+                c->err = -child_set_user(sp->user);
         if (!c->err && chdir(sp->cwd) < 0)
                 c->err = errno;
         if (c->err)
                 _exit(127);
-        reset_signals(c);
+        child_reset_signals(c);
         if (strchr(sp->cmd, '/')) {
-                exec_file(c, sp->cmd);
+                child_exec_file(c, sp->cmd);
                 err = errno;
         } else {
-                err = exec_search(c);
+                err = child_exec_search(c);
         }
         if (err == E2BIG || err == ENOMEM || err == EAGAIN)
                 c->err = err; /* not the program's fault */
         else if ((why = strerrordesc_np(err)))
-                say(sp->cmd, why);
+                child_say(sp->cmd, why);
         _exit(err == ENOENT || err == ENOTDIR ? 127 : 126);
 }
 
 pid_t spawn(const struct spawn *sp)
 {
         static _Alignas(16) uint8_t stack[CHILD_STACK];
-        struct child c = {.sp = sp, .path = find_path(sp->env), .oom_score_adj = oom_score_adj()};
+        struct spawn_child c = {.sp = sp, .path = find_path_variable(sp->env), .oom_score_adj = child_oom_score_adj()};
         AUTO_FREE char **shell_argv = NULL;
         sigset_t all, before;
         size_t argc = 0;

@@ -7,7 +7,7 @@
 #include "envd/rpc/keepalive.h"
 #include "envd/process/process.h"
 
-static void on_gone(struct rpc *rpc)
+static void subscriber_gone(struct rpc *rpc)
 {
         struct subscriber *s = rpc->state;
 
@@ -17,17 +17,17 @@ static void on_gone(struct rpc *rpc)
         free(s);
 }
 
-static void write_envelope(struct subscriber *s, struct str envelope)
+static void subscriber_write(struct subscriber *s, struct str envelope)
 {
         s->last_ms = clock_mono_ms();
         (void)http_write(s->rpc->rq, envelope.p, envelope.n); /* a client that left: on_gone follows */
 }
 
-static void send_end(struct subscriber *s)
+static void subscriber_send_end(struct subscriber *s)
 {
         struct rpc *rpc = s->rpc;
-        json_t *event = s->replay ? output_end_at(s->exit_code, s->exit_status, s->replay->offset)
-                                  : output_end(s->exit_code, s->exit_status);
+        json_t *event = s->replay ? process_event_end_at(s->exit_code, s->exit_status, s->replay->offset)
+                                  : process_event_end(s->exit_code, s->exit_status);
 
         if (!event) {
                 rpc_failf(rpc, CONNECT_RESOURCE_EXHAUSTED, "out of memory");
@@ -38,38 +38,39 @@ static void send_end(struct subscriber *s)
 }
 
 /* From the ring to the connection, until this is full or that is empty. */
-static void catch_up(struct subscriber *s)
+static void subscriber_catch_up(struct subscriber *s)
 {
         while (s->is_behind && !s->rpc->is_over && !http_is_full(s->rpc->rq)) {
                 enum output_kind kind;
                 uint64_t dropped;
-                size_t n = replay_next(s->replay, &s->cursor, output_scratch(), &kind, &dropped);
+                size_t n = replay_next(s->replay, &s->cursor, process_event_read_buffer(), &kind, &dropped);
 
                 if (n == 0)
                         s->is_behind = false;
                 else
-                        write_envelope(s, output_data_at(kind, output_scratch(), n, s->cursor.offset - n, dropped));
+                        subscriber_write(s, process_event_data_at(kind, process_event_read_buffer(), n,
+                                                                  s->cursor.offset - n, dropped));
         }
         if (!s->is_behind && s->is_ended)
-                send_end(s);
+                subscriber_send_end(s);
 }
 
-static void on_drain(struct rpc *rpc)
+static void subscriber_drained(struct rpc *rpc)
 {
         struct subscriber *s = rpc->state;
 
-        catch_up(s);
+        subscriber_catch_up(s);
         if (s->process)
                 process_drained(s->process);
 }
 
-static void on_keepalive(struct timer *t)
+static void subscriber_keepalive_due(struct timer *t)
 {
         struct subscriber *s = CONTAINER_OF(t, struct subscriber, keepalive);
         uint64_t silent = clock_mono_ms() - s->last_ms;
 
         if (silent >= s->interval_ms && !subscriber_is_full(s)) {
-                write_envelope(s, output_keepalive());
+                subscriber_write(s, process_event_keepalive());
                 silent = 0;
         }
         timer_set(s->rpc->context->loop, t, silent < s->interval_ms ? s->interval_ms - silent : s->interval_ms);
@@ -86,7 +87,8 @@ int replay_from_decode(const struct http1_head *head, struct replay_from *ret, s
         return 0;
 }
 
-static int set_replay(struct subscriber *s, struct replay *r, const struct replay_from *from, struct fault *f)
+static int subscriber_set_replay(struct subscriber *s, struct replay *r, const struct replay_from *from,
+                                 struct fault *f)
 {
         if (!from->is_asked)
                 return 0;
@@ -99,7 +101,8 @@ static int set_replay(struct subscriber *s, struct replay *r, const struct repla
         return 0;
 }
 
-static struct subscriber *create(struct rpc *rpc, struct replay *r, const struct replay_from *from, struct fault *f)
+static struct subscriber *subscriber_new(struct rpc *rpc, struct replay *r, const struct replay_from *from,
+                                         struct fault *f)
 {
         struct subscriber *s = calloc(1, sizeof(*s));
 
@@ -107,21 +110,21 @@ static struct subscriber *create(struct rpc *rpc, struct replay *r, const struct
                 (void)fault_set(f, CONNECT_RESOURCE_EXHAUSTED, "out of memory");
                 return NULL;
         }
-        *s = (struct subscriber){.rpc = rpc, .keepalive.on = on_keepalive};
-        if (set_replay(s, r, from, f) < 0) {
+        *s = (struct subscriber){.rpc = rpc, .keepalive.on = subscriber_keepalive_due};
+        if (subscriber_set_replay(s, r, from, f) < 0) {
                 free(s);
                 return NULL;
         }
         s->interval_ms = keepalive_interval_ms(rpc->rq->head);
         rpc->state = s;
-        rpc->on_gone = on_gone;
-        rpc->on_drain = on_drain;
+        rpc->on_gone = subscriber_gone;
+        rpc->on_drain = subscriber_drained;
         timer_set(rpc->context->loop, &s->keepalive, s->interval_ms);
         return s;
 }
 
 /* The head and the start event, then what the ring has. */
-static void begin(struct subscriber *s, pid_t pid)
+static void subscriber_begin(struct subscriber *s, pid_t pid)
 {
         rpc_open(s->rpc);
         if (s->replay) {
@@ -129,36 +132,37 @@ static void begin(struct subscriber *s, pid_t pid)
                 uint64_t dropped = asked < first ? first - asked : 0;
 
                 s->cursor.offset += dropped;
-                write_envelope(s, output_start_at((uint32_t)pid, s->cursor.offset, dropped));
+                subscriber_write(s, process_event_start_at((uint32_t)pid, s->cursor.offset, dropped));
         } else {
-                write_envelope(s, output_start((uint32_t)pid));
+                subscriber_write(s, process_event_start((uint32_t)pid));
         }
-        catch_up(s);
+        subscriber_catch_up(s);
 }
 
 int subscriber_create(struct rpc *rpc, struct process *p, const struct replay_from *from, struct fault *f)
 {
-        struct subscriber *s = create(rpc, p->replay, from, f);
+        struct subscriber *s = subscriber_new(rpc, p->replay, from, f);
 
         if (!s)
                 return -1;
         process_subscribe(p, s);
-        begin(s, p->pid);
+        subscriber_begin(s, p->pid);
         if (s->is_behind)
                 process_hold(p);
         return 0;
 }
 
-int subscriber_create_ended(struct rpc *rpc, const struct ended *e, const struct replay_from *from, struct fault *f)
+int subscriber_create_ended(struct rpc *rpc, const struct ended_process *e, const struct replay_from *from,
+                            struct fault *f)
 {
-        struct subscriber *s = create(rpc, e->replay, from, f);
+        struct subscriber *s = subscriber_new(rpc, e->replay, from, f);
 
         if (!s)
                 return -1;
         s->is_ended = true;
         s->exit_code = e->code;
         s->exit_status = e->status;
-        begin(s, e->pid);
+        subscriber_begin(s, e->pid);
         return 0;
 }
 
@@ -170,7 +174,7 @@ bool subscriber_has_offsets(const struct subscriber *s)
 void subscriber_send(struct subscriber *s, struct str envelope)
 {
         if (!s->rpc->is_over && !s->is_behind)
-                write_envelope(s, envelope);
+                subscriber_write(s, envelope);
 }
 
 bool subscriber_is_full(const struct subscriber *s)
@@ -183,5 +187,5 @@ void subscriber_end(struct subscriber *s, int code, int status)
         s->is_ended = true;
         s->exit_code = code;
         s->exit_status = status;
-        catch_up(s);
+        subscriber_catch_up(s);
 }

@@ -13,7 +13,7 @@
 #include "envd/rpc/rpc.h"
 #include "io/loop.h"
 
-struct ended;
+struct ended_process;
 struct process;
 
 struct subscriber {
@@ -40,7 +40,8 @@ int replay_from_decode(const struct http1_head *head, struct replay_from *ret, s
  * answered; out_of_range: so much output there never was. */
 int subscriber_create(struct rpc *rpc, struct process *p, const struct replay_from *from, struct fault *f);
 /* The same for one that has ended: what is kept of its output if that is asked for, and its end. */
-int subscriber_create_ended(struct rpc *rpc, const struct ended *e, const struct replay_from *from, struct fault *f);
+int subscriber_create_ended(struct rpc *rpc, const struct ended_process *e, const struct replay_from *from,
+                            struct fault *f);
 
 bool subscriber_has_offsets(const struct subscriber *s);
 void subscriber_send(struct subscriber *s,

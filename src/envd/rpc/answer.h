@@ -5,17 +5,17 @@
 #include "base/auto.h"
 #include "http/server.h"
 
-#define HEADERS_MAX 12
+#define ANSWER_HEADERS_MAX 12
 
-struct headers { /* for http_reply() and http_start(): values are borrowed */
-        struct http_header list[HEADERS_MAX + 1];
+struct answer_headers { /* for http_reply() and http_start(): values are borrowed */
+        struct http_header list[ANSWER_HEADERS_MAX + 1];
         size_t count;
 };
 /* Begin the list with the CORS headers that this request asks for. */
-void headers_init(struct headers *h, const struct http_request *rq);
-void headers_add(struct headers *h, const char *name, const char *value);
+void answer_headers_init(struct answer_headers *h, const struct http_request *rq);
+void answer_headers_add(struct answer_headers *h, const char *name, const char *value);
 
-void answer(struct http_request *rq, unsigned status, const char *content_type, const void *body, size_t len);
+void answer_bytes(struct http_request *rq, unsigned status, const char *content_type, const void *body, size_t len);
 void answer_json(struct http_request *rq, unsigned status, json_t *body); /* steals body; NULL: out of memory, 500 */
 /* {"code":status,"message":"..."} */
 void answer_error(struct http_request *rq, unsigned status, const char *fmt, ...) PRINTF(3, 4);

@@ -20,7 +20,7 @@ const char *fault_text(const struct fault *f)
 }
 
 PRINTF(4, 0)
-static void set_text(struct fault *f, enum connect_code code, int sys, const char *fmt, va_list ap)
+static void fault_set_text(struct fault *f, enum connect_code code, int sys, const char *fmt, va_list ap)
 {
         AUTO_BUF struct buf b = BUF_INIT(FAULT_TEXT_MAX);
         char *text = NULL;
@@ -33,7 +33,7 @@ static void set_text(struct fault *f, enum connect_code code, int sys, const cha
 
 int fault_vset(struct fault *f, enum connect_code code, const char *fmt, va_list ap)
 {
-        set_text(f, code, 0, fmt, ap);
+        fault_set_text(f, code, 0, fmt, ap);
         return -1;
 }
 
@@ -52,7 +52,7 @@ int fault_sys(struct fault *f, enum connect_code code, int sys, const char *fmt,
         va_list ap;
 
         va_start(ap, fmt);
-        set_text(f, code, sys, fmt, ap);
+        fault_set_text(f, code, sys, fmt, ap);
         va_end(ap);
         return -1;
 }

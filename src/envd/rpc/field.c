@@ -6,7 +6,7 @@
 
 #define NAME_MAX_LEN 64
 
-static void snake(const char *camel, char out[NAME_MAX_LEN])
+static void snake_case_name(const char *camel, char out[NAME_MAX_LEN])
 {
         size_t n = 0;
 
@@ -27,13 +27,13 @@ json_t *field_get(const json_t *obj, const char *name)
         char other[NAME_MAX_LEN];
 
         if (!v) {
-                snake(name, other);
+                snake_case_name(name, other);
                 v = json_object_get(obj, other);
         }
         return json_is_null(v) ? NULL : v;
 }
 
-static int wrong(struct fault *f, const char *name, const char *what)
+static int field_wrong_type(struct fault *f, const char *name, const char *what)
 {
         return fault_set(f, CONNECT_INVALID_ARGUMENT, "unmarshal message: field %s: %s expected", name, what);
 }
@@ -43,7 +43,7 @@ int field_text(const json_t *obj, const char *name, const char **ret, struct fau
         const json_t *v = field_get(obj, name);
 
         if (v && !json_is_string(v))
-                return wrong(f, name, "a string");
+                return field_wrong_type(f, name, "a string");
         *ret = v ? json_string_value(v) : NULL;
         return 0;
 }
@@ -53,7 +53,7 @@ int field_bool(const json_t *obj, const char *name, bool *ret, struct fault *f)
         const json_t *v = field_get(obj, name);
 
         if (v && !json_is_boolean(v))
-                return wrong(f, name, "true or false");
+                return field_wrong_type(f, name, "true or false");
         if (v)
                 *ret = json_is_true(v);
         return 0;
@@ -71,13 +71,13 @@ int field_u32(const json_t *obj, const char *name, uint32_t *ret, struct fault *
         if (json_is_string(v)) {
                 struct str s = {json_string_value(v), json_string_length(v)};
 
-                return parse_u32(s, 0, UINT32_MAX, ret) < 0 ? wrong(f, name, "a number of 32 bits") : 0;
+                return parse_u32(s, 0, UINT32_MAX, ret) < 0 ? field_wrong_type(f, name, "a number of 32 bits") : 0;
         }
         if (!json_is_number(v))
-                return wrong(f, name, "a number of 32 bits");
+                return field_wrong_type(f, name, "a number of 32 bits");
         real = json_number_value(v);
         if (!(real >= 0 && real <= UINT32_MAX) || real != (double)(uint32_t)real) /* 1e3 and 3.0 are whole numbers */
-                return wrong(f, name, "a number of 32 bits");
+                return field_wrong_type(f, name, "a number of 32 bits");
         *ret = (uint32_t)real;
         return 0;
 }
@@ -87,7 +87,7 @@ int field_object(const json_t *obj, const char *name, json_t **ret, struct fault
         json_t *v = field_get(obj, name);
 
         if (v && !json_is_object(v))
-                return wrong(f, name, "an object");
+                return field_wrong_type(f, name, "an object");
         *ret = v;
         return 0;
 }
@@ -101,7 +101,7 @@ int field_text_map(const json_t *obj, const char *name, json_t **ret, struct fau
                 return -1;
         json_object_foreach (*ret, key, v) {
                 if (!json_is_string(v))
-                        return wrong(f, name, "an object of strings");
+                        return field_wrong_type(f, name, "an object of strings");
         }
         return 0;
 }
@@ -112,10 +112,10 @@ int field_text_list(const json_t *obj, const char *name, json_t **ret, struct fa
         size_t i;
 
         if (list && !json_is_array(list))
-                return wrong(f, name, "an array");
+                return field_wrong_type(f, name, "an array");
         json_array_foreach (list, i, v) {
                 if (!json_is_string(v))
-                        return wrong(f, name, "an array of strings");
+                        return field_wrong_type(f, name, "an array of strings");
         }
         *ret = list;
         return 0;
@@ -130,9 +130,9 @@ int field_bytes(const json_t *obj, const char *name, struct buf *out, bool *ret_
         if (!v)
                 return 0;
         if (!json_is_string(v))
-                return wrong(f, name, "base64 text");
+                return field_wrong_type(f, name, "base64 text");
         r = base64_decode((struct str){json_string_value(v), json_string_length(v)}, out);
         if (r == -EINVAL)
-                return wrong(f, name, "base64 text");
+                return field_wrong_type(f, name, "base64 text");
         return r < 0 ? fault_sys(f, CONNECT_RESOURCE_EXHAUSTED, -r, "field %s", name) : 0;
 }

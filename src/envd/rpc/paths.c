@@ -68,7 +68,7 @@ struct str path_base(const char *path)
 }
 
 /* Longer ones the kernel takes for no path at all. */
-static int check_length(const char *path, struct fault *f)
+static int path_check_length(const char *path, struct fault *f)
 {
         struct str rest = str_of(path), part;
 
@@ -104,7 +104,7 @@ int path_expand(const char *path, const struct user *u, const char *workdir, cha
                                  u->name);
         if (!out)
                 return fault_set(f, CONNECT_RESOURCE_EXHAUSTED, "out of memory");
-        if (check_length(out, f) < 0) {
+        if (path_check_length(out, f) < 0) {
                 free(out);
                 return -1;
         }
@@ -113,7 +113,7 @@ int path_expand(const char *path, const struct user *u, const char *workdir, cha
 }
 
 /* One directory: it exists already, or is made. */
-static int ensure_one(const char *path, const struct user *u, bool keep_owner, struct fault *f)
+static int ensure_dir(const char *path, const struct user *u, bool keep_owner, struct fault *f)
 {
         struct stat st;
 
@@ -128,7 +128,7 @@ static int ensure_one(const char *path, const struct user *u, bool keep_owner, s
         return 0;
 }
 
-static int ensure(char *path, const struct user *u, bool keep_owner, struct fault *f)
+static int ensure_dirs(char *path, const struct user *u, bool keep_owner, struct fault *f)
 {
         struct stat st;
         char *at = path;
@@ -141,7 +141,7 @@ static int ensure(char *path, const struct user *u, bool keep_owner, struct faul
                 char *slash = strchrnul(at, '/'), was = *slash;
 
                 *slash = 0;
-                if (ensure_one(path, u, keep_owner, f) < 0)
+                if (ensure_dir(path, u, keep_owner, f) < 0)
                         return -1;
                 *slash = was;
                 for (at = slash; *at == '/';)
@@ -156,7 +156,7 @@ int dirs_ensure(const char *path, const struct user *u, bool keep_owner, struct 
 
         if (!copy)
                 return fault_set(f, CONNECT_RESOURCE_EXHAUSTED, "out of memory");
-        return ensure(copy, u, keep_owner, f);
+        return ensure_dirs(copy, u, keep_owner, f);
 }
 
 int dirs_ensure_parent(const char *path, const struct user *u, bool keep_owner, struct fault *f)
@@ -172,5 +172,5 @@ int dirs_ensure_parent(const char *path, const struct user *u, bool keep_owner, 
         if (!slash || slash == copy)
                 return 0;
         *slash = 0;
-        return ensure(copy, u, keep_owner, f);
+        return ensure_dirs(copy, u, keep_owner, f);
 }

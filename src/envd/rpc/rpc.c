@@ -6,7 +6,7 @@
 #include "envd/rpc/handler_context.h"
 #include "envd/rpc/paths.h"
 
-static void on_close(struct http_request *rq, bool is_complete)
+static void rpc_closed(struct http_request *rq, bool is_complete)
 {
         struct rpc *rpc = rq->user;
 
@@ -21,7 +21,7 @@ static void on_close(struct http_request *rq, bool is_complete)
         free(rpc);
 }
 
-static void on_drain(struct http_request *rq)
+static void rpc_drained(struct http_request *rq)
 {
         struct rpc *rpc = rq->user;
 
@@ -29,7 +29,7 @@ static void on_drain(struct http_request *rq)
                 rpc->on_drain(rpc);
 }
 
-static void on_deadline(struct timer *t)
+static void rpc_deadline_passed(struct timer *t)
 {
         struct rpc *rpc = CONTAINER_OF(t, struct rpc, deadline);
 
@@ -41,7 +41,7 @@ static void on_deadline(struct timer *t)
 
 /* Answering */
 
-static char *error_json(const struct fault *f, bool is_end_frame)
+static char *rpc_error_json(const struct fault *f, bool is_end_frame)
 {
         json_t *err = json_pack("{s:s, s:o?}", "code", connect_code_name(f->code), "message",
                                 json_text(str_of(fault_text(f))));
@@ -57,23 +57,23 @@ bool rpc_is_legacy(const struct http_request *rq)
         return str_is(http1_value(rq->head, "User-Agent"), "connect-python");
 }
 
-static void rpc_headers(struct headers *h, const struct http_request *rq)
+static void rpc_headers(struct answer_headers *h, const struct http_request *rq)
 {
-        headers_init(h, rq);
+        answer_headers_init(h, rq);
         if (rpc_is_legacy(rq))
-                headers_add(h, "X-E2B-Legacy-SDK", "true");
+                answer_headers_add(h, "X-E2B-Legacy-SDK", "true");
 }
 
-static void stream_head(struct http_request *rq)
+static void rpc_stream_head(struct http_request *rq)
 {
-        struct headers h;
+        struct answer_headers h;
 
         rpc_headers(&h, rq);
-        headers_add(&h, "Cache-Control", "no-store");
+        answer_headers_add(&h, "Cache-Control", "no-store");
         http_start(rq, 200, "application/connect+json", h.list, -1);
 }
 
-static int stream_write(struct http_request *rq, uint8_t flags, const char *text)
+static int rpc_stream_write(struct http_request *rq, uint8_t flags, const char *text)
 {
         AUTO_BUF struct buf b = BUF_INIT(SIZE_MAX / 4);
 
@@ -82,23 +82,23 @@ static int stream_write(struct http_request *rq, uint8_t flags, const char *text
         return http_write(rq, buf_at(&b), b.len);
 }
 
-static void fail_stream(struct http_request *rq, bool is_open, const struct fault *f)
+static void rpc_fail_stream(struct http_request *rq, bool is_open, const struct fault *f)
 {
-        AUTO_FREE char *text = error_json(f, true);
+        AUTO_FREE char *text = rpc_error_json(f, true);
 
         if (!is_open)
-                stream_head(rq);
-        if (stream_write(rq, CONNECT_FLAG_END, text) < 0)
+                rpc_stream_head(rq);
+        if (rpc_stream_write(rq, CONNECT_FLAG_END, text) < 0)
                 http_abort(rq);
         else
                 http_end(rq);
 }
 
-static void fail_unary(struct http_request *rq, const struct fault *f)
+static void rpc_fail_unary(struct http_request *rq, const struct fault *f)
 {
-        AUTO_FREE char *text = error_json(f, false);
+        AUTO_FREE char *text = rpc_error_json(f, false);
 
-        answer(rq, connect_code_http(f->code), "application/json", text, text ? strlen(text) : 0);
+        answer_bytes(rq, connect_code_http(f->code), "application/json", text, text ? strlen(text) : 0);
 }
 
 void rpc_fail(struct rpc *rpc, const struct fault *f)
@@ -108,9 +108,9 @@ void rpc_fail(struct rpc *rpc, const struct fault *f)
         rpc->is_over = true;
         timer_clear(&rpc->deadline);
         if (rpc->method->kind == RPC_UNARY)
-                fail_unary(rpc->rq, f);
+                rpc_fail_unary(rpc->rq, f);
         else
-                fail_stream(rpc->rq, rpc->is_open, f);
+                rpc_fail_stream(rpc->rq, rpc->is_open, f);
 }
 
 void rpc_failf(struct rpc *rpc, enum connect_code code, const char *fmt, ...)
@@ -133,14 +133,14 @@ void rpc_refuse(struct http_request *rq, enum connect_code code, const char *fmt
         (void)fault_vset(&f, code, fmt, ap);
         va_end(ap);
         if (str_starts(http1_value(rq->head, "Content-Type"), "application/connect+"))
-                fail_stream(rq, false, &f);
+                rpc_fail_stream(rq, false, &f);
         else
-                fail_unary(rq, &f);
+                rpc_fail_unary(rq, &f);
 }
 
 void rpc_reply_text(struct rpc *rpc, struct str text)
 {
-        struct headers h;
+        struct answer_headers h;
 
         if (rpc->is_over)
                 return;
@@ -166,7 +166,7 @@ void rpc_open(struct rpc *rpc)
         if (rpc->is_over || rpc->is_open)
                 return;
         rpc->is_open = true;
-        stream_head(rpc->rq);
+        rpc_stream_head(rpc->rq);
 }
 
 int rpc_send(struct rpc *rpc, json_t *msg)
@@ -176,7 +176,7 @@ int rpc_send(struct rpc *rpc, json_t *msg)
         json_decref(msg);
         if (rpc->is_over)
                 return -EPIPE;
-        return stream_write(rpc->rq, 0, text);
+        return rpc_stream_write(rpc->rq, 0, text);
 }
 
 void rpc_end(struct rpc *rpc)
@@ -185,7 +185,7 @@ void rpc_end(struct rpc *rpc)
                 return;
         rpc->is_over = true;
         timer_clear(&rpc->deadline);
-        if (stream_write(rpc->rq, CONNECT_FLAG_END, "{}") < 0)
+        if (rpc_stream_write(rpc->rq, CONNECT_FLAG_END, "{}") < 0)
                 http_abort(rpc->rq);
         else
                 http_end(rpc->rq);
@@ -193,7 +193,7 @@ void rpc_end(struct rpc *rpc)
 
 /* Requests */
 
-static void run(struct rpc *rpc, struct str text)
+static void rpc_run_method(struct rpc *rpc, struct str text)
 {
         json_error_t why;
         json_t *in;
@@ -214,13 +214,13 @@ static void run(struct rpc *rpc, struct str text)
         json_decref(in);
 }
 
-static void on_unary_body(struct http_request *rq, struct str body)
+static void rpc_on_unary_body(struct http_request *rq, struct str body)
 {
-        run(rq->user, body);
+        rpc_run_method(rq->user, body);
 }
 
 /* The next envelope's payload.  1; 0 more bytes are needed; -1 the call has failed. */
-static int next_message(struct rpc *rpc, struct str bytes, struct str *ret, size_t *ret_used)
+static int rpc_next_message(struct rpc *rpc, struct str bytes, struct str *ret, size_t *ret_used)
 {
         uint8_t flags = 0;
         int r = connect_envelope_parse(bytes.p, bytes.n, RPC_MESSAGE_MAX, &flags, ret, ret_used);
@@ -236,7 +236,7 @@ static int next_message(struct rpc *rpc, struct str bytes, struct str *ret, size
         return -1;
 }
 
-static void on_stream_body(struct http_request *rq, struct str body)
+static void rpc_on_stream_body(struct http_request *rq, struct str body)
 {
         struct rpc *rpc = rq->user;
         struct str message;
@@ -247,7 +247,7 @@ static void on_stream_body(struct http_request *rq, struct str body)
                 rpc_failf(rpc, CONNECT_UNIMPLEMENTED, "unary request has zero messages");
                 return;
         }
-        r = next_message(rpc, body, &message, &used);
+        r = rpc_next_message(rpc, body, &message, &used);
         if (r < 0)
                 return;
         if (r == 0)
@@ -255,12 +255,12 @@ static void on_stream_body(struct http_request *rq, struct str body)
         else if (used < body.n)
                 rpc_failf(rpc, CONNECT_UNIMPLEMENTED, "unary request has multiple messages");
         else
-                run(rpc, message);
+                rpc_run_method(rpc, message);
 }
 
 /* Client streams: one message at a time; while the method works on one, reading from the client stops. */
 
-static void client_end(struct rpc *rpc)
+static void rpc_client_stream_end(struct rpc *rpc)
 {
         if (rpc->pending.len) {
                 rpc_failf(rpc, CONNECT_INVALID_ARGUMENT, "protocol error: incomplete envelope: unexpected EOF");
@@ -271,7 +271,7 @@ static void client_end(struct rpc *rpc)
         rpc_end(rpc);
 }
 
-static void client_advance(struct rpc *rpc)
+static void rpc_client_stream_advance(struct rpc *rpc)
 {
         AUTO_BUF struct buf message = BUF_INIT(RPC_MESSAGE_MAX);
         struct str payload;
@@ -280,12 +280,12 @@ static void client_advance(struct rpc *rpc)
 
         if (rpc->is_over || rpc->is_waiting)
                 return;
-        r = next_message(rpc, (struct str){(const char *)buf_at(&rpc->pending), rpc->pending.len}, &payload, &used);
+        r = rpc_next_message(rpc, (struct str){(const char *)buf_at(&rpc->pending), rpc->pending.len}, &payload, &used);
         if (r < 0)
                 return;
         if (r == 0) {
                 if (rpc->is_ended)
-                        client_end(rpc);
+                        rpc_client_stream_end(rpc);
                 else
                         http_resume_body(rpc->rq);
                 return;
@@ -296,12 +296,12 @@ static void client_advance(struct rpc *rpc)
         }
         buf_consume(&rpc->pending, used);
         rpc->is_waiting = true;
-        run(rpc, (struct str){(const char *)buf_at(&message), message.len});
+        rpc_run_method(rpc, (struct str){(const char *)buf_at(&message), message.len});
 }
 
-static void advance_task(struct task *t)
+static void rpc_advance_task(struct task *t)
 {
-        client_advance(CONTAINER_OF(t, struct rpc, advance));
+        rpc_client_stream_advance(CONTAINER_OF(t, struct rpc, advance));
 }
 
 void rpc_next(struct rpc *rpc)
@@ -310,7 +310,7 @@ void rpc_next(struct rpc *rpc)
         loop_post(rpc->context->loop, &rpc->advance);
 }
 
-static size_t on_client_data(struct http_request *rq, struct str piece)
+static size_t rpc_on_client_data(struct http_request *rq, struct str piece)
 {
         struct rpc *rpc = rq->user;
 
@@ -326,7 +326,7 @@ static size_t on_client_data(struct http_request *rq, struct str piece)
         return piece.n;
 }
 
-static void on_client_end(struct http_request *rq)
+static void rpc_on_client_end(struct http_request *rq)
 {
         struct rpc *rpc = rq->user;
 
@@ -335,7 +335,7 @@ static void on_client_end(struct http_request *rq)
 }
 
 /* What is wrong with the head of the request, if anything. */
-static int check_head(struct rpc *rpc, struct fault *f)
+static int rpc_check_head(struct rpc *rpc, struct fault *f)
 {
         const struct http1_head *head = rpc->rq->head;
         struct str version = http1_value(head, "Connect-Protocol-Version"),
@@ -358,27 +358,29 @@ static int check_head(struct rpc *rpc, struct fault *f)
         return 0;
 }
 
-static bool check_content_type(struct http_request *rq, const struct rpc_method *method)
+static bool rpc_check_content_type(struct http_request *rq, const struct rpc_method *method)
 {
         const char *want = method->kind == RPC_UNARY ? "application/json" : "application/connect+json";
         struct str rest = http1_value(rq->head, "Content-Type"), type;
-        struct headers h;
+        struct answer_headers h;
 
         (void)str_cut(&rest, ';', &type);
         if (str_iis(str_trim(type), want))
                 return true;
-        headers_init(&h, rq);
-        headers_add(&h, "Accept-Post", want);
+        answer_headers_init(&h, rq);
+        answer_headers_add(&h, "Accept-Post", want);
         http_reply(rq, 415, NULL, h.list, NULL, 0);
         return false;
 }
 
-static void start_reading(struct rpc *rpc)
+static void rpc_start_reading(struct rpc *rpc)
 {
         switch (rpc->method->kind) {
-        case RPC_UNARY: http_read_body(rpc->rq, RPC_MESSAGE_MAX, on_unary_body); break;
-        case RPC_SERVER_STREAM: http_read_body(rpc->rq, RPC_MESSAGE_MAX + CONNECT_ENVELOPE_HEAD, on_stream_body); break;
-        case RPC_CLIENT_STREAM: http_stream_body(rpc->rq, on_client_data, on_client_end); break;
+        case RPC_UNARY: http_read_body(rpc->rq, RPC_MESSAGE_MAX, rpc_on_unary_body); break;
+        case RPC_SERVER_STREAM:
+                http_read_body(rpc->rq, RPC_MESSAGE_MAX + CONNECT_ENVELOPE_HEAD, rpc_on_stream_body);
+                break;
+        case RPC_CLIENT_STREAM: http_stream_body(rpc->rq, rpc_on_client_data, rpc_on_client_end); break;
         }
 }
 
@@ -393,7 +395,7 @@ void rpc_serve(struct handler_context *context, void *service, struct http_reque
                 answer_bad_method(rq, "POST");
                 return;
         }
-        if (!check_content_type(rq, method))
+        if (!rpc_check_content_type(rq, method))
                 return;
         rpc = calloc(1, sizeof(*rpc));
         if (!rpc) {
@@ -402,19 +404,19 @@ void rpc_serve(struct handler_context *context, void *service, struct http_reque
         }
         *rpc = (struct rpc){
                 .context = context, .service = service, .rq = rq, .method = method, .user_name = TAKE_PTR(name)};
-        rpc->deadline.on = on_deadline;
-        rpc->advance.run = advance_task;
+        rpc->deadline.on = rpc_deadline_passed;
+        rpc->advance.run = rpc_advance_task;
         buf_init(&rpc->pending, RPC_MESSAGE_MAX + CONNECT_ENVELOPE_HEAD);
         rq->user = rpc;
-        rq->on_close = on_close;
-        rq->on_drain = on_drain;
-        if (check_head(rpc, &f) < 0) {
+        rq->on_close = rpc_closed;
+        rq->on_drain = rpc_drained;
+        if (rpc_check_head(rpc, &f) < 0) {
                 rpc_fail(rpc, &f);
                 return;
         }
         if (rpc->has_timeout)
                 timer_set(context->loop, &rpc->deadline, rpc->timeout_ms);
-        start_reading(rpc);
+        rpc_start_reading(rpc);
 }
 
 int rpc_user(const struct rpc *rpc, struct user *ret, struct fault *f)

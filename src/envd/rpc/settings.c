@@ -28,14 +28,14 @@ void settings_done(struct settings *s)
         *s = (struct settings){0};
 }
 
-struct init {
+struct init_request {
         const char *token, *user, *workdir, *sandbox_id, *template_id, *timestamp;
         json_t *vars;
         int64_t at_ns;
         uint32_t memory_mb;
 };
 
-static int check_vars(json_t *vars, struct fault *f)
+static int settings_check_vars(json_t *vars, struct fault *f)
 {
         const char *name;
         json_t *v;
@@ -47,7 +47,7 @@ static int check_vars(json_t *vars, struct fault *f)
         return 0;
 }
 
-static int decode(const json_t *obj, struct init *in, struct fault *f)
+static int settings_decode(const json_t *obj, struct init_request *in, struct fault *f)
 {
         if (!json_is_object(obj))
                 return fault_set(f, CONNECT_INVALID_ARGUMENT, "an object expected");
@@ -59,7 +59,7 @@ static int decode(const json_t *obj, struct init *in, struct fault *f)
             field_text(obj, "sandboxID", &in->sandbox_id, f) < 0 ||
             field_text(obj, "templateID", &in->template_id, f) < 0 ||
             field_text(obj, "timestamp", &in->timestamp, f) < 0 || field_u32(obj, "memoryMB", &in->memory_mb, f) < 0 ||
-            field_text_map(obj, "envVars", &in->vars, f) < 0 || check_vars(in->vars, f) < 0)
+            field_text_map(obj, "envVars", &in->vars, f) < 0 || settings_check_vars(in->vars, f) < 0)
                 return -1;
         if (in->token && !in->token[0])
                 return fault_set(f, CONNECT_INVALID_ARGUMENT, "field accessToken is empty");
@@ -69,7 +69,7 @@ static int decode(const json_t *obj, struct init *in, struct fault *f)
 }
 
 /* Replace *field by a copy of text unless that is NULL or empty. */
-static int take_text(char **field, const char *text)
+static int settings_take_text(char **field, const char *text)
 {
         char *copy;
 
@@ -86,15 +86,16 @@ static int take_text(char **field, const char *text)
 int settings_apply(struct settings *s, const json_t *obj, struct fault *f)
 {
         AUTO_FREE char *token = NULL;
-        struct init in = {0};
+        struct init_request in = {0};
 
-        if (decode(obj, &in, f) < 0)
+        if (settings_decode(obj, &in, f) < 0)
                 return -1;
         if (in.timestamp && in.at_ns < s->newest_ns)
                 return 0; /* overtaken by a newer call */
-        if (take_text(&token, in.token) < 0 || take_text(&s->default_user, in.user) < 0 ||
-            take_text(&s->default_workdir, in.workdir) < 0 || take_text(&s->sandbox_id, in.sandbox_id) < 0 ||
-            take_text(&s->template_id, in.template_id) < 0)
+        if (settings_take_text(&token, in.token) < 0 || settings_take_text(&s->default_user, in.user) < 0 ||
+            settings_take_text(&s->default_workdir, in.workdir) < 0 ||
+            settings_take_text(&s->sandbox_id, in.sandbox_id) < 0 ||
+            settings_take_text(&s->template_id, in.template_id) < 0)
                 return fault_set(f, CONNECT_RESOURCE_EXHAUSTED, "out of memory");
         free(s->token);
         s->token = TAKE_PTR(token);

@@ -22,7 +22,7 @@ void users_done(struct users *us)
         buf_done(&us->group);
 }
 
-static int load_file(const char *path, struct buf *out)
+static int users_load_file(const char *path, struct buf *out)
 {
         AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         ssize_t n;
@@ -38,18 +38,18 @@ static int load_file(const char *path, struct buf *out)
 
 int users_load(struct users *us)
 {
-        int r = load_file("/etc/passwd", &us->passwd);
+        int r = users_load_file("/etc/passwd", &us->passwd);
 
-        return r < 0 ? r : load_file("/etc/group", &us->group);
+        return r < 0 ? r : users_load_file("/etc/group", &us->group);
 }
 
-struct record {
+struct users_line {
         struct str field[7];
         size_t count;
 };
 
 /* The next line of *text, cut at colons; empty lines, comments and NIS marks are passed over.  false at the end. */
-static bool next_record(struct str *text, struct record *ret)
+static bool users_next_line(struct str *text, struct users_line *ret)
 {
         struct str line;
 
@@ -57,7 +57,7 @@ static bool next_record(struct str *text, struct record *ret)
                 (void)str_cut(text, '\n', &line);
                 if (line.n == 0 || line.p[0] == '#' || line.p[0] == '+' || line.p[0] == '-')
                         continue;
-                *ret = (struct record){0};
+                *ret = (struct users_line){0};
                 while (ret->count < 6 && str_cut(&line, ':', &ret->field[ret->count]))
                         ret->count++;
                 if (ret->count == 6)
@@ -68,13 +68,13 @@ static bool next_record(struct str *text, struct record *ret)
         return false;
 }
 
-static struct str text_of(const struct buf *b)
+static struct str users_text(const struct buf *b)
 {
         return (struct str){(const char *)buf_at(b), b->len};
 }
 
 /* passwd: name:password:uid:gid:gecos:home:shell (the shell may be missing) */
-static bool parse_passwd(const struct record *rec, uint32_t *ret_uid, uint32_t *ret_gid)
+static bool parse_passwd(const struct users_line *rec, uint32_t *ret_uid, uint32_t *ret_gid)
 {
         return rec->count >= 6 && rec->field[0].n && !str_has_nul(rec->field[0]) && !str_has_nul(rec->field[5]) &&
                parse_u32(rec->field[2], 0, UINT32_MAX - 1, ret_uid) == 0 &&
@@ -93,7 +93,7 @@ static bool is_member(struct str members, struct str name)
         return false;
 }
 
-static void add_group(struct user *u, gid_t gid)
+static void user_add_group(struct user *u, gid_t gid)
 {
         for (size_t i = 0; i < u->group_count; i++)
                 if (u->groups[i] == gid)
@@ -102,26 +102,26 @@ static void add_group(struct user *u, gid_t gid)
                 u->groups[u->group_count++] = gid;
 }
 
-static void find_groups(const struct users *us, struct user *u)
+static void user_find_groups(const struct users *us, struct user *u)
 {
-        struct str text = text_of(&us->group);
-        struct record rec;
+        struct str text = users_text(&us->group);
+        struct users_line rec;
         uint32_t gid;
 
-        add_group(u, u->gid);
-        while (next_record(&text, &rec)) /* group: name:password:gid:members */
+        user_add_group(u, u->gid);
+        while (users_next_line(&text, &rec)) /* group: name:password:gid:members */
                 if (rec.count >= 4 && parse_u32(rec.field[2], 0, UINT32_MAX - 1, &gid) == 0 &&
                     is_member(rec.field[3], str_of(u->name)))
-                        add_group(u, gid);
+                        user_add_group(u, gid);
 }
 
 int users_find(const struct users *us, struct str name, struct user *ret)
 {
-        struct str text = text_of(&us->passwd);
-        struct record rec;
+        struct str text = users_text(&us->passwd);
+        struct users_line rec;
         uint32_t uid, gid;
 
-        while (next_record(&text, &rec)) {
+        while (users_next_line(&text, &rec)) {
                 if (!str_eq(rec.field[0], name) || !parse_passwd(&rec, &uid, &gid))
                         continue;
                 *ret = (struct user){.name = str_dup(rec.field[0]), .uid = uid, .gid = gid};
@@ -130,7 +130,7 @@ int users_find(const struct users *us, struct str name, struct user *ret)
                         user_done(ret);
                         return -ENOMEM;
                 }
-                find_groups(us, ret);
+                user_find_groups(us, ret);
                 return 0;
         }
         return -ENOENT;
@@ -138,11 +138,11 @@ int users_find(const struct users *us, struct str name, struct user *ret)
 
 static struct str name_of_id(const struct buf *file, uint32_t id)
 {
-        struct str text = text_of(file);
-        struct record rec;
+        struct str text = users_text(file);
+        struct users_line rec;
         uint32_t at;
 
-        while (next_record(&text, &rec))
+        while (users_next_line(&text, &rec))
                 if (rec.count >= 3 && parse_u32(rec.field[2], 0, UINT32_MAX - 1, &at) == 0 && at == id)
                         return rec.field[0];
         return STR("");

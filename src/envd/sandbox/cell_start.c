@@ -16,7 +16,7 @@
 #include "model/envd_init.h"
 #include "sys/proc.h"
 
-int cell_hold_stdio(void)
+int cell_start_hold_stdio(void)
 {
         int fd;
 
@@ -29,7 +29,7 @@ int cell_hold_stdio(void)
 }
 
 /* One recvmsg of at most n bytes; an fd that comes with them goes to *fd (if there is none yet). */
-static ssize_t receive(void *p, size_t n, int *fd)
+static ssize_t cell_receive(void *p, size_t n, int *fd)
 {
         union {
                 struct cmsghdr head;
@@ -53,10 +53,10 @@ static ssize_t receive(void *p, size_t n, int *fd)
 }
 
 /* All n bytes: 1; 0 end of file before; negative errno. */
-static int receive_all(void *p, size_t n, int *fd)
+static int cell_receive_all(void *p, size_t n, int *fd)
 {
         for (size_t have = 0; have < n;) {
-                ssize_t got = receive((char *)p + have, n - have, fd);
+                ssize_t got = cell_receive((char *)p + have, n - have, fd);
 
                 if (got <= 0)
                         return (int)got;
@@ -66,7 +66,7 @@ static int receive_all(void *p, size_t n, int *fd)
 }
 
 /* The message: 1 with the object and the root's fd; 0 the engine is gone. */
-static int receive_init(json_t **ret, int *ret_root, struct err *err)
+static int cell_receive_init(json_t **ret, int *ret_root, struct err *err)
 {
         AUTO_FREE char *text = NULL;
         AUTO_CLOSE int root = -1;
@@ -74,7 +74,7 @@ static int receive_init(json_t **ret, int *ret_root, struct err *err)
         uint32_t len;
         int r;
 
-        r = receive_all(&len, sizeof(len), &root);
+        r = cell_receive_all(&len, sizeof(len), &root);
         if (r <= 0)
                 return r < 0 ? err_sys(err, r, "receive the init message") : 0;
         len = ntohl(len);
@@ -83,7 +83,7 @@ static int receive_init(json_t **ret, int *ret_root, struct err *err)
         text = malloc(len + 1u);
         if (!text)
                 return err_sys(err, -ENOMEM, "init message");
-        r = receive_all(text, len, &root);
+        r = cell_receive_all(text, len, &root);
         if (r <= 0)
                 return r < 0 ? err_sys(err, r, "receive the init message") : 0;
         if (root < 0)
@@ -104,7 +104,7 @@ static int enter_root(int root, struct err *err)
         return 0;
 }
 
-static int set_name(const json_t *init, const struct settings *s, struct err *err)
+static int set_hostname(const json_t *init, const struct settings *s, struct err *err)
 {
         const char *name = json_string_value(json_object_get(init, "hostname"));
 
@@ -137,7 +137,7 @@ static int drop_admin(struct err *err)
         return r < 0 ? err_sys(err, r, "drop capabilities") : 0;
 }
 
-static int become(struct settings *s, const json_t *init, int root, struct err *err)
+static int cell_become_sandbox(struct settings *s, const json_t *init, int root, struct err *err)
 {
         AUTO_FAULT struct fault f = {0};
 
@@ -145,45 +145,45 @@ static int become(struct settings *s, const json_t *init, int root, struct err *
                 return err_set(err, ERR_INVALID, "init message: %s", fault_text(&f));
         if (!s->sandbox_id)
                 return err_set(err, ERR_INVALID, "init message: field sandboxID is missing");
-        if (enter_root(root, err) < 0 || open_stdio(err) < 0 || set_name(init, s, err) < 0)
+        if (enter_root(root, err) < 0 || open_stdio(err) < 0 || set_hostname(init, s, err) < 0)
                 return -1;
         return drop_admin(err);
 }
 
-static void tell(const char *p, size_t n)
+static void cell_tell_engine(const char *p, size_t n)
 {
         (void)!send(ENVD_CELL_FD, p, n, MSG_NOSIGNAL); /* an engine that is gone is found out by the next read */
 }
 
-void cell_failed(const struct err *err)
+void cell_start_tell_failed(const struct err *err)
 {
         char text[1 + sizeof(err->msg)];
         int n = snprintf(text, sizeof(text), "%c%s", ENVD_CELL_FAILED, err->msg);
 
-        tell(text, (size_t)n);
+        cell_tell_engine(text, (size_t)n);
 }
 
-int cell_enter(struct settings *s, struct err *err)
+int cell_start_enter_sandbox(struct settings *s, struct err *err)
 {
         static const char waiting = ENVD_CELL_WAITING;
         AUTO_CLOSE int root = -1;
         json_t *init = NULL;
         int r;
 
-        tell(&waiting, 1);
-        r = receive_init(&init, &root, err);
+        cell_tell_engine(&waiting, 1);
+        r = cell_receive_init(&init, &root, err);
         if (r == 0)
                 return 0;
         if (r > 0)
-                r = become(s, init, root, err);
+                r = cell_become_sandbox(s, init, root, err);
         json_decref(init);
         return r < 0 ? r : 1;
 }
 
-void cell_ready(void)
+void cell_start_tell_ready(void)
 {
         static const char ready = ENVD_CELL_READY;
 
-        tell(&ready, 1);
+        cell_tell_engine(&ready, 1);
         (void)close(ENVD_CELL_FD);
 }

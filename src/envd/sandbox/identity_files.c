@@ -18,7 +18,7 @@
 
 /* ---- /run/e2b ---- */
 
-static bool is_written(const char *path, const char *text)
+static bool marker_is_written(const char *path, const char *text)
 {
         AUTO_CLOSE int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         char found[MARKER_MAX];
@@ -33,7 +33,7 @@ static void write_marker(const char *path, const char *text)
 {
         AUTO_CLOSE int fd = -1;
 
-        if (is_written(path, text))
+        if (marker_is_written(path, text))
                 return;
         fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
         if (fd >= 0)
@@ -53,7 +53,7 @@ static void write_markers(const struct settings *s)
 /* ---- /etc/hosts ---- */
 
 /* `line` of the text, if it is there as a whole line; else NULL. */
-static const char *find_line(const char *text, const char *line)
+static const char *hosts_find_line(const char *text, const char *line)
 {
         size_t n = strlen(line);
 
@@ -64,14 +64,14 @@ static const char *find_line(const char *text, const char *line)
 }
 
 /* The text with the line for `old` turned into one for `name`, in its place. */
-static void rename_in(int fd, const char *text, const char *old, const char *name)
+static void hosts_rename(int fd, const char *text, const char *old, const char *name)
 {
         char line[sizeof(OWN_ADDRESS) + HOSTNAME_MAX + 1];
         AUTO_BUF struct buf b = BUF_INIT(HOSTS_MAX + sizeof(line));
         const char *at;
 
         (void)snprintf(line, sizeof(line), OWN_ADDRESS "%s\n", old);
-        at = find_line(text, line);
+        at = hosts_find_line(text, line);
         if (!at || buf_add(&b, text, (size_t)(at - text)) < 0 || buf_addf(&b, OWN_ADDRESS "%s\n", name) < 0 ||
             buf_addc(&b, at + strlen(line)) < 0)
                 return;
@@ -79,7 +79,7 @@ static void rename_in(int fd, const char *text, const char *old, const char *nam
                 (void)!ftruncate(fd, (off_t)b.len);
 }
 
-static bool read_all(int fd, struct buf *b)
+static bool hosts_read(int fd, struct buf *b)
 {
         ssize_t n;
 
@@ -90,29 +90,29 @@ static bool read_all(int fd, struct buf *b)
 }
 
 /* Names resolve without a server: sudo asks for its own host's at every start. */
-static void name_in_hosts(const char *old, const char *name)
+static void hosts_set_name(const char *old, const char *name)
 {
         AUTO_CLOSE int fd = open("/etc/hosts", O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
         AUTO_BUF struct buf b = BUF_INIT(HOSTS_MAX);
-        const char *text = fd >= 0 && read_all(fd, &b) ? buf_cstr(&b) : NULL;
+        const char *text = fd >= 0 && hosts_read(fd, &b) ? buf_cstr(&b) : NULL;
 
         if (!text)
                 return;
         if (old[0] && strcmp(old, name) != 0)
-                rename_in(fd, text, old, name);
+                hosts_rename(fd, text, old, name);
         else if (!strstr(text, name))
                 (void)!dprintf(fd, "%s" OWN_ADDRESS "%s\n", b.len && text[b.len - 1] != '\n' ? "\n" : "", name);
 }
 
-static void write_name(struct furnish *fu)
+static void write_own_name(struct identity_files *files)
 {
         char name[HOSTNAME_MAX + 1] = "";
 
         if (gethostname(name, sizeof(name)) < 0 || !name[0])
                 return;
         name[HOSTNAME_MAX] = 0;
-        name_in_hosts(fu->name, name);
-        memcpy(fu->name, name, sizeof(name));
+        hosts_set_name(files->name, name);
+        memcpy(files->name, name, sizeof(name));
 }
 
 /* ---- /etc/machine-id ---- */
@@ -135,14 +135,14 @@ static void fill_machine_id(void)
 
 /* ---- */
 
-void furnish_new(struct furnish *fu, const struct settings *s)
+void identity_files_create(struct identity_files *files, const struct settings *s)
 {
-        furnish_again(fu, s);
+        identity_files_update(files, s);
         fill_machine_id();
 }
 
-void furnish_again(struct furnish *fu, const struct settings *s)
+void identity_files_update(struct identity_files *files, const struct settings *s)
 {
         write_markers(s);
-        write_name(fu);
+        write_own_name(files);
 }

@@ -7,12 +7,12 @@
 
 struct settings;
 
-struct furnish {
+struct identity_files {
         char name[HOSTNAME_MAX + 1]; /* the name that is in /etc/hosts; empty: none yet */
 };
 
 /* A new sandbox: an empty machine-id is filled, one that the template brings stays. */
-void furnish_new(struct furnish *fu, const struct settings *s);
+void identity_files_create(struct identity_files *files, const struct settings *s);
 /* After a restore: the host may have another name.  (A copy's machine-id is the engine's to write: nothing may run before
  * it is there.) */
-void furnish_again(struct furnish *fu, const struct settings *s);
+void identity_files_update(struct identity_files *files, const struct settings *s);

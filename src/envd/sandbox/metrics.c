@@ -14,7 +14,7 @@
 #define MIB (1024ull * 1024)
 
 /* A small file of /proc or /sys into out; empty when it cannot be read. */
-static struct str slurp(const char *path, struct buf *out)
+static struct str read_small_file(const char *path, struct buf *out)
 {
         AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
 
@@ -25,7 +25,7 @@ static struct str slurp(const char *path, struct buf *out)
 }
 
 /* The number after `name` (and blanks and colons) at the beginning of a line. */
-static bool number_of(struct str text, const char *name, uint64_t *ret)
+static bool number_after(struct str text, const char *name, uint64_t *ret)
 {
         struct str line, digits;
 
@@ -43,7 +43,7 @@ static bool number_of(struct str text, const char *name, uint64_t *ret)
         return false;
 }
 
-struct usage {
+struct metrics_usage {
         uint64_t cpu_us, memory_bytes;
 };
 
@@ -77,7 +77,7 @@ static uint64_t own_pages(struct str text)
         return v[1] > v[2] ? v[1] - v[2] : 0;
 }
 
-static void add_process(const char *pid, struct usage *sum)
+static void add_process(const char *pid, struct metrics_usage *sum)
 {
         AUTO_BUF struct buf b = BUF_INIT(4096);
         char path[64];
@@ -85,17 +85,17 @@ static void add_process(const char *pid, struct usage *sum)
         uint64_t ticks = 0;
 
         (void)snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
-        text = slurp(path, &b);
+        text = read_small_file(path, &b);
         for (int nth = 12; nth <= 15; nth++) /* utime, stime, and those of its children that have ended */
                 ticks += stat_field(text, nth);
         sum->cpu_us += ticks * (1000000 / (uint64_t)sysconf(_SC_CLK_TCK));
         (void)snprintf(path, sizeof(path), "/proc/%.20s/statm", pid);
-        sum->memory_bytes += own_pages(slurp(path, &b)) * (uint64_t)sysconf(_SC_PAGESIZE);
+        sum->memory_bytes += own_pages(read_small_file(path, &b)) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static struct usage usage_of_processes(void)
+static struct metrics_usage usage_of_processes(void)
 {
-        struct usage sum = {0};
+        struct metrics_usage sum = {0};
         const struct dirent *e;
         DIR *dir = opendir("/proc");
 
@@ -110,7 +110,8 @@ static struct usage usage_of_processes(void)
 static uint64_t cpu_of_machine_us(void)
 {
         AUTO_BUF struct buf b = BUF_INIT(64u << 10);
-        struct str text = slurp("/proc/stat", &b), field; /* cpu  user nice system idle iowait irq softirq steal */
+        struct str text = read_small_file("/proc/stat", &b),
+                   field; /* cpu  user nice system idle iowait irq softirq steal */
         uint64_t v, busy = 0;
 
         (void)str_cut(&text, '\n', &field);
@@ -132,20 +133,20 @@ static int cpu_count(void)
         return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-struct memory {
+struct metrics_memory {
         uint64_t total, used, cache;
 };
 
-static struct memory memory_of_machine(void)
+static struct metrics_memory memory_of_machine(void)
 {
         AUTO_BUF struct buf b = BUF_INIT(64u << 10);
-        struct str text = slurp("/proc/meminfo", &b);
+        struct str text = read_small_file("/proc/meminfo", &b);
         uint64_t total = 0, available = 0, cached = 0;
 
-        (void)number_of(text, "MemTotal", &total);
-        (void)number_of(text, "MemAvailable", &available);
-        (void)number_of(text, "Cached", &cached);
-        return (struct memory){total * 1024, (total > available ? total - available : 0) * 1024, cached * 1024};
+        (void)number_after(text, "MemTotal", &total);
+        (void)number_after(text, "MemAvailable", &available);
+        (void)number_after(text, "Cached", &cached);
+        return (struct metrics_memory){total * 1024, (total > available ? total - available : 0) * 1024, cached * 1024};
 }
 
 static double cpu_percent(struct metrics *m, int cpus, uint64_t used_us)
@@ -164,9 +165,9 @@ static double cpu_percent(struct metrics *m, int cpus, uint64_t used_us)
 
 json_t *metrics_read(struct metrics *m)
 {
-        struct memory mem = memory_of_machine();
+        struct metrics_memory mem = memory_of_machine();
         struct statvfs fs = {0};
-        struct usage own;
+        struct metrics_usage own;
         uint64_t cpu_us;
         int cpus = cpu_count();
 

@@ -31,12 +31,12 @@ const char *watch_event_name(enum watch_event ev)
         return names[ev];
 }
 
-static struct str key_of(const int *wd)
+static struct str watch_dir_key(const int *wd)
 {
         return (struct str){(const char *)wd, sizeof(*wd)};
 }
 
-static void dir_free(struct watch_dir *d)
+static void watch_dir_free(struct watch_dir *d)
 {
         if (d)
                 free(d->name);
@@ -44,7 +44,7 @@ static void dir_free(struct watch_dir *d)
 }
 
 /* "a" and "b" give "a/b"; an empty one gives the other. */
-static char *join(const char *a, const char *b)
+static char *join_names(const char *a, const char *b)
 {
         char *out;
 
@@ -62,10 +62,10 @@ void watch_fail(struct watch *w, const char *why)
 
 /* Watch the directory of that name (relative); takes name.  The kernel knows directories, not names: one that is
  * watched already (it was moved) gets the new name. */
-static int add_dir(struct watch *w, char *name)
+static int watch_add_dir(struct watch *w, char *name)
 {
         AUTO_FREE char *own = name;
-        AUTO_FREE char *path = name ? join(w->path, name) : NULL;
+        AUTO_FREE char *path = name ? join_names(w->path, name) : NULL;
         struct watch_dir *d;
         int wd, r;
 
@@ -74,14 +74,14 @@ static int add_dir(struct watch *w, char *name)
         wd = inotify_add_watch(w->io.fd, path, MASK | IN_ONLYDIR | (name[0] ? IN_DONT_FOLLOW : 0));
         if (wd < 0)
                 return -errno;
-        d = map_get(&w->dirs, key_of(&wd));
+        d = map_get(&w->dirs, watch_dir_key(&wd));
         if (d) {
                 free(d->name);
                 d->name = TAKE_PTR(own);
                 return 0;
         }
         d = calloc(1, sizeof(*d));
-        r = d ? map_put(&w->dirs, key_of(&wd), d, NULL) : -ENOMEM;
+        r = d ? map_put(&w->dirs, watch_dir_key(&wd), d, NULL) : -ENOMEM;
         if (r < 0) {
                 free(d);
                 return r;
@@ -91,7 +91,7 @@ static int add_dir(struct watch *w, char *name)
 }
 
 /* Is it below (or the same as) dir?  Then *ret is what follows. */
-static bool is_below(const char *name, const char *dir, const char **ret)
+static bool name_is_below(const char *name, const char *dir, const char **ret)
 {
         size_t n = strlen(dir);
 
@@ -101,7 +101,7 @@ static bool is_below(const char *name, const char *dir, const char **ret)
         return true;
 }
 
-static void rename_dirs(struct watch *w, const char *from, const char *to)
+static void watch_rename_dirs(struct watch *w, const char *from, const char *to)
 {
         const char *rest;
 
@@ -109,7 +109,7 @@ static void rename_dirs(struct watch *w, const char *from, const char *to)
                 struct watch_dir *d = slot->value;
                 char *name;
 
-                if (!is_below(d->name, from, &rest) || !(name = join(to, rest)))
+                if (!name_is_below(d->name, from, &rest) || !(name = join_names(to, rest)))
                         continue;
                 free(d->name);
                 d->name = name;
@@ -117,89 +117,89 @@ static void rename_dirs(struct watch *w, const char *from, const char *to)
 }
 
 /* A directory left the tree: what happens in it does not concern us any more (the kernel answers IN_IGNORED). */
-static void forget_dirs(struct watch *w, const char *name)
+static void watch_forget_dirs(struct watch *w, const char *name)
 {
         const char *rest;
 
         MAP_EACH (slot, &w->dirs) {
                 const struct watch_dir *d = slot->value;
 
-                if (d->name[0] && is_below(d->name, name, &rest))
+                if (d->name[0] && name_is_below(d->name, name, &rest))
                         (void)inotify_rm_watch(w->io.fd, d->wd);
         }
 }
 
 /* What concerns one directory in a tree and not the watch: it is gone meanwhile, or (of the kernel's) closed to root. */
-static bool is_left_out(int r)
+static bool dir_can_be_skipped(int r)
 {
         return r == -ENOENT || r == -ENOTDIR || r == -EACCES;
 }
 
 /* Watch a directory and all below it.  is_new: what is found in it counts as created. */
-static int add_tree(struct watch *w, const char *name, bool is_new)
+static int watch_add_tree(struct watch *w, const char *name, bool is_new)
 {
-        AUTO_FREE char *path = join(w->path, name);
+        AUTO_FREE char *path = join_names(w->path, name);
         char *copy = str_dup(str_of(name));
         const struct dirent *e;
         DIR *dir;
-        int r = add_dir(w, copy);
+        int r = watch_add_dir(w, copy);
 
         if (r < 0 || !path)
                 return r < 0 ? r : -ENOMEM;
         dir = opendir(path);
         if (!dir)
-                return is_left_out(-errno) ? 0 : -errno;
+                return dir_can_be_skipped(-errno) ? 0 : -errno;
         while (r == 0 && (e = readdir(dir))) {
                 AUTO_FREE char *child = NULL;
 
                 if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
                         continue;
-                child = join(name, e->d_name);
+                child = join_names(name, e->d_name);
                 if (!child)
                         r = -ENOMEM;
                 else if (is_new)
                         w->on_event(w, WATCH_CREATE, child);
                 if (r == 0 && e->d_type == DT_DIR)
-                        r = add_tree(w, child, is_new);
-                if (is_left_out(r))
+                        r = watch_add_tree(w, child, is_new);
+                if (dir_can_be_skipped(r))
                         r = 0;
         }
         (void)closedir(dir);
         return r;
 }
 
-static void settle_move(struct watch *w, const struct inotify_event *ev, const char *name)
+static void watch_finish_move(struct watch *w, const struct inotify_event *ev, const char *name)
 {
         AUTO_FREE char *from = TAKE_PTR(w->moved_from);
 
         if (!from)
                 return;
         if (ev->mask & IN_MOVED_TO && ev->cookie == w->moved_cookie)
-                rename_dirs(w, from, name);
+                watch_rename_dirs(w, from, name);
         else
-                forget_dirs(w, from);
+                watch_forget_dirs(w, from);
 }
 
 /* Directories that come and go in a tree. */
-static void follow(struct watch *w, const struct inotify_event *ev, const char *name)
+static void watch_follow_dir(struct watch *w, const struct inotify_event *ev, const char *name)
 {
         bool was_moved_here = w->moved_from && ev->mask & IN_MOVED_TO && ev->cookie == w->moved_cookie;
         int r = 0;
 
-        settle_move(w, ev, name);
+        watch_finish_move(w, ev, name);
         if (!(ev->mask & IN_ISDIR))
                 return;
         if (ev->mask & IN_MOVED_FROM) {
                 w->moved_from = str_dup(str_of(name));
                 w->moved_cookie = ev->cookie;
         } else if (ev->mask & (IN_CREATE | IN_MOVED_TO) && !was_moved_here) {
-                r = add_tree(w, name, true);
+                r = watch_add_tree(w, name, true);
         }
-        if (r < 0 && !is_left_out(r))
+        if (r < 0 && !dir_can_be_skipped(r))
                 watch_fail(w, errno_text(-r));
 }
 
-static void tell(struct watch *w, uint32_t mask, const char *name)
+static void watch_tell(struct watch *w, uint32_t mask, const char *name)
 {
         static const struct {
                 uint32_t bits;
@@ -215,9 +215,9 @@ static void tell(struct watch *w, uint32_t mask, const char *name)
                         w->on_event(w, order[i].ev, name);
 }
 
-static void handle(struct watch *w, const struct inotify_event *ev)
+static void watch_handle(struct watch *w, const struct inotify_event *ev)
 {
-        struct watch_dir *d = map_get(&w->dirs, key_of(&ev->wd));
+        struct watch_dir *d = map_get(&w->dirs, watch_dir_key(&ev->wd));
         AUTO_FREE char *name = NULL;
 
         if (ev->mask & IN_Q_OVERFLOW) {
@@ -227,23 +227,23 @@ static void handle(struct watch *w, const struct inotify_event *ev)
         if (!d)
                 return;
         if (ev->mask & IN_IGNORED) {
-                dir_free(map_remove(&w->dirs, key_of(&ev->wd)));
+                watch_dir_free(map_remove(&w->dirs, watch_dir_key(&ev->wd)));
                 return;
         }
         if (!ev->len && d->name[0])
                 return; /* of a subdirectory itself: its parent tells the same */
-        name = join(d->name, ev->len ? ev->name : "");
+        name = join_names(d->name, ev->len ? ev->name : "");
         if (!name) {
                 watch_fail(w, "out of memory");
                 return;
         }
-        tell(w, ev->mask, name[0] ? name : ".");
+        watch_tell(w, ev->mask, name[0] ? name : ".");
         if (w->is_recursive && name[0] && !w->has_failed)
-                follow(w, ev, name);
+                watch_follow_dir(w, ev, name);
 }
 
 /* One read and what is in it.  false: nothing (more) there. */
-static bool read_events(struct watch *w)
+static bool watch_read_events(struct watch *w)
 {
         static _Alignas(struct inotify_event) char buf[READ_BYTES];
         AUTO_FREE char *copy = NULL; /* handling may drain another watch, which reads into the same memory */
@@ -260,7 +260,7 @@ static bool read_events(struct watch *w)
         for (ssize_t at = 0; at < n && !w->has_failed;) {
                 const struct inotify_event *ev = (const void *)(copy + at);
 
-                handle(w, ev);
+                watch_handle(w, ev);
                 at += (ssize_t)(sizeof(*ev) + ev->len);
         }
         return !w->has_failed;
@@ -268,14 +268,14 @@ static bool read_events(struct watch *w)
 
 void watch_drain(struct watch *w)
 {
-        while (!w->has_failed && read_events(w))
+        while (!w->has_failed && watch_read_events(w))
                 ;
 }
 
-static void on_readable(struct io *io, uint32_t events)
+static void watch_readable(struct io *io, uint32_t events)
 {
         (void)events;
-        (void)read_events(CONTAINER_OF(io, struct watch, io));
+        (void)watch_read_events(CONTAINER_OF(io, struct watch, io));
 }
 
 void watch_pause(struct watch *w)
@@ -296,7 +296,7 @@ void watch_free(struct watch *w)
         loop_del(&w->io);
         close_fd(&w->io.fd);
         MAP_EACH (slot, &w->dirs) {
-                dir_free(slot->value);
+                watch_dir_free(slot->value);
         }
         map_done(&w->dirs);
         free(w->moved_from);
@@ -304,7 +304,7 @@ void watch_free(struct watch *w)
         free(w);
 }
 
-static bool is_network(const char *path)
+static bool is_network_filesystem(const char *path)
 {
         static const uint32_t magics[] = {0x6969, 0xff534d42, 0x517b, 0xfe534d42, 0x65735546};
         struct statfs fs;
@@ -317,7 +317,7 @@ static bool is_network(const char *path)
         return false;
 }
 
-static int check(const char *path, bool allow_network, struct fault *f)
+static int watch_check_path(const char *path, bool allow_network, struct fault *f)
 {
         struct stat st;
 
@@ -327,7 +327,7 @@ static int check(const char *path, bool allow_network, struct fault *f)
                                  path, path);
         if (!S_ISDIR(st.st_mode))
                 return fault_sys(f, CONNECT_INVALID_ARGUMENT, ENOTDIR, "path %s not a directory", path);
-        if (!allow_network && is_network(path))
+        if (!allow_network && is_network_filesystem(path))
                 return fault_set(f, CONNECT_INVALID_ARGUMENT, "cannot watch path on network filesystem: %s", path);
         return 0;
 }
@@ -338,17 +338,17 @@ int watch_create(struct loop *loop, const char *path, bool is_recursive, bool al
         struct watch *w;
         int r;
 
-        if (check(path, allow_network, f) < 0)
+        if (watch_check_path(path, allow_network, f) < 0)
                 return -1;
         w = calloc(1, sizeof(*w));
         if (!w)
                 return fault_set(f, CONNECT_RESOURCE_EXHAUSTED, "out of memory");
         *w = (struct watch){.loop = loop, .is_recursive = is_recursive, .path = str_dup(str_of(path))};
-        w->io.on = on_readable;
+        w->io.on = watch_readable;
         w->io.fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
         r = w->io.fd < 0 ? -errno : w->path ? 0 : -ENOMEM;
         if (r == 0)
-                r = is_recursive ? add_tree(w, "", false) : add_dir(w, str_dup(STR("")));
+                r = is_recursive ? watch_add_tree(w, "", false) : watch_add_dir(w, str_dup(STR("")));
         if (r == 0)
                 r = loop_add(loop, &w->io, EPOLLIN);
         if (r < 0) {

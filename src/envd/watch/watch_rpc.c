@@ -15,131 +15,132 @@
 
 /* What both kinds have in common */
 
-struct shape { /* how events are told */
+struct watch_event_format { /* how events are told */
         bool with_entry;
 };
 
 /* Start watching what the message asks for. */
-static int start(struct rpc *rpc, struct watch **ret, struct shape *shape, struct fault *f)
+static int watch_requested(struct rpc *rpc, struct watch **ret, struct watch_event_format *format, struct fault *f)
 {
         AUTO_USER struct user u = {0};
         AUTO_FREE char *path = NULL;
         bool is_recursive = false, allow_network = false;
         const char *given;
 
-        *shape = (struct shape){0};
+        *format = (struct watch_event_format){0};
         if (field_text(rpc->in, "path", &given, f) < 0 || field_bool(rpc->in, "recursive", &is_recursive, f) < 0 ||
-            field_bool(rpc->in, "includeEntry", &shape->with_entry, f) < 0 ||
+            field_bool(rpc->in, "includeEntry", &format->with_entry, f) < 0 ||
             field_bool(rpc->in, "allowNetworkMounts", &allow_network, f) < 0 ||
             rpc_user_path(rpc, given, &u, &path, f) < 0)
                 return -1;
         if (rpc_is_legacy(rpc->rq))
-                shape->with_entry = false;
+                format->with_entry = false;
         return watch_create(rpc->context->loop, path, is_recursive, allow_network, ret, f);
 }
 
-static void add_entry(json_t *event, const char *dir, const char *name)
+static void watch_event_add_entry(json_t *event, const char *dir, const char *name)
 {
         AUTO_FREE char *path = path_join(dir, name);
         AUTO_USERS struct users us;
-        struct entry_options opt = {.users = &us};
+        struct file_entry_options opt = {.users = &us};
         json_t *entry;
 
         users_init(&us);
         (void)users_load(&us);
-        if (path && entry_read(path, NULL, &opt, &entry, NULL) == 0)
+        if (path && file_entry_read(path, NULL, &opt, &entry, NULL) == 0)
                 (void)json_object_set_new(event, "entry", entry);
 }
 
-static json_t *describe(const struct watch *w, const struct shape *shape, enum watch_event ev, const char *name)
+static json_t *watch_event_describe(const struct watch *w, const struct watch_event_format *format, enum watch_event ev,
+                                    const char *name)
 {
         json_t *event = json_pack("{s:o?, s:s}", "name", json_text(str_of(name)), "type", watch_event_name(ev));
 
-        if (event && shape->with_entry && (ev == WATCH_CREATE || ev == WATCH_WRITE || ev == WATCH_CHMOD))
-                add_entry(event, w->path, name);
+        if (event && format->with_entry && (ev == WATCH_CREATE || ev == WATCH_WRITE || ev == WATCH_CHMOD))
+                watch_event_add_entry(event, w->path, name);
         return event;
 }
 
 /* WatchDir */
 
-struct watching {
+struct watch_stream {
         struct rpc *rpc; /* whose state this is */
         struct watch *watch;
-        struct shape shape;
+        struct watch_event_format format;
         struct timer keepalive;
         uint64_t interval_ms, last_ms;
 };
 
-static void watching_free(struct rpc *rpc)
+static void watch_stream_free(struct rpc *rpc)
 {
-        struct watching *wg = rpc->state;
+        struct watch_stream *st = rpc->state;
 
-        timer_clear(&wg->keepalive);
-        watch_free(wg->watch);
-        free(wg);
+        timer_clear(&st->keepalive);
+        watch_free(st->watch);
+        free(st);
 }
 
-static void on_stream_event(struct watch *w, enum watch_event ev, const char *name)
+static void watch_stream_event(struct watch *w, enum watch_event ev, const char *name)
 {
-        struct watching *wg = w->arg;
+        struct watch_stream *st = w->arg;
 
-        wg->last_ms = clock_mono_ms();
-        (void)rpc_send(wg->rpc, json_pack("{s:o}", "filesystem", describe(w, &wg->shape, ev, name)));
-        if (http_is_full(wg->rpc->rq))
+        st->last_ms = clock_mono_ms();
+        (void)rpc_send(st->rpc, json_pack("{s:o}", "filesystem", watch_event_describe(w, &st->format, ev, name)));
+        if (http_is_full(st->rpc->rq))
                 watch_pause(w);
 }
 
-static void on_stream_error(struct watch *w, const char *why)
+static void watch_stream_error(struct watch *w, const char *why)
 {
-        const struct watching *wg = w->arg;
+        const struct watch_stream *st = w->arg;
 
-        rpc_failf(wg->rpc, CONNECT_INTERNAL, "watcher error: %s", why);
+        rpc_failf(st->rpc, CONNECT_INTERNAL, "watcher error: %s", why);
 }
 
-static void on_stream_drain(struct rpc *rpc)
+static void watch_stream_drained(struct rpc *rpc)
 {
-        const struct watching *wg = rpc->state;
+        const struct watch_stream *st = rpc->state;
 
-        watch_resume(wg->watch);
+        watch_resume(st->watch);
 }
 
-static void on_keepalive(struct timer *t)
+static void watch_stream_keepalive_due(struct timer *t)
 {
-        struct watching *wg = CONTAINER_OF(t, struct watching, keepalive);
-        uint64_t silent = clock_mono_ms() - wg->last_ms;
+        struct watch_stream *st = CONTAINER_OF(t, struct watch_stream, keepalive);
+        uint64_t silent = clock_mono_ms() - st->last_ms;
 
-        if (silent >= wg->interval_ms && !http_is_full(wg->rpc->rq)) {
-                (void)rpc_send(wg->rpc, json_pack("{s:{}}", "keepalive"));
-                wg->last_ms = clock_mono_ms();
+        if (silent >= st->interval_ms && !http_is_full(st->rpc->rq)) {
+                (void)rpc_send(st->rpc, json_pack("{s:{}}", "keepalive"));
+                st->last_ms = clock_mono_ms();
                 silent = 0;
         }
-        timer_set(wg->rpc->context->loop, t, silent < wg->interval_ms ? wg->interval_ms - silent : wg->interval_ms);
+        timer_set(st->rpc->context->loop, t, silent < st->interval_ms ? st->interval_ms - silent : st->interval_ms);
 }
 
 void watch_rpc_watch_dir(struct rpc *rpc)
 {
         AUTO_FAULT struct fault f = {0};
-        struct watching *wg = calloc(1, sizeof(*wg));
+        struct watch_stream *st = calloc(1, sizeof(*st));
 
-        if (!wg) {
+        if (!st) {
                 rpc_failf(rpc, CONNECT_RESOURCE_EXHAUSTED, "out of memory");
                 return;
         }
-        *wg = (struct watching){.rpc = rpc, .keepalive.on = on_keepalive, .last_ms = clock_mono_ms()};
-        rpc->state = wg;
-        rpc->on_gone = watching_free;
-        rpc->on_drain = on_stream_drain;
-        if (start(rpc, &wg->watch, &wg->shape, &f) < 0) {
+        *st = (struct watch_stream){.rpc = rpc, .keepalive.on = watch_stream_keepalive_due, .last_ms = clock_mono_ms()};
+        rpc->state = st;
+        rpc->on_gone = watch_stream_free;
+        rpc->on_drain = watch_stream_drained;
+        if (watch_requested(rpc, &st->watch, &st->format, &f) < 0) {
                 rpc_fail(rpc, &f);
                 return;
         }
-        wg->watch->on_event = on_stream_event;
-        wg->watch->on_error = on_stream_error;
-        wg->watch->arg = wg;
+        st->watch->on_event = watch_stream_event;
+        st->watch->on_error = watch_stream_error;
+        st->watch->arg = st;
         rpc_open(rpc);
         (void)rpc_send(rpc, json_pack("{s:{}}", "start"));
-        wg->interval_ms = keepalive_interval_ms(rpc->rq->head);
-        timer_set(rpc->context->loop, &wg->keepalive, wg->interval_ms);
+        st->interval_ms = keepalive_interval_ms(rpc->rq->head);
+        timer_set(rpc->context->loop, &st->keepalive, st->interval_ms);
 }
 
 /* Watchers that are asked */
@@ -149,7 +150,7 @@ struct watcher {
         struct watchers *all; /* borrowed */
         char id[WATCHER_ID_LEN + 2];
         struct watch *watch;
-        struct shape shape;
+        struct watch_event_format format;
         struct buf events; /* not fetched yet: JSON, with commas between */
         char *error;       /* owned; NULL: it works */
 };
@@ -160,7 +161,7 @@ void watchers_init(struct watchers *ws)
         list_init(&ws->all);
 }
 
-static void drop_events(struct watcher *wr)
+static void watcher_drop_events(struct watcher *wr)
 {
         wr->all->bytes -= wr->events.len;
         buf_done(&wr->events);
@@ -168,7 +169,7 @@ static void drop_events(struct watcher *wr)
 
 static void watcher_free(struct watcher *wr)
 {
-        drop_events(wr);
+        watcher_drop_events(wr);
         list_remove(&wr->node);
         wr->all->count--;
         watch_free(wr->watch);
@@ -182,15 +183,15 @@ void watchers_done(struct watchers *ws)
                 watcher_free(LIST_ENTRY(ws->all.next, struct watcher, node));
 }
 
-static void on_error(struct watch *w, const char *why)
+static void watcher_failed(struct watch *w, const char *why)
 {
         struct watcher *wr = w->arg;
 
         wr->error = str_dup(str_of(why));
-        drop_events(wr); /* they are not told any more: the error is */
+        watcher_drop_events(wr); /* they are not told any more: the error is */
 }
 
-static int keep_event(struct watcher *wr, const char *text)
+static int watcher_keep_event(struct watcher *wr, const char *text)
 {
         size_t before = wr->events.len;
         int r;
@@ -204,12 +205,12 @@ static int keep_event(struct watcher *wr, const char *text)
         return r;
 }
 
-static void on_event(struct watch *w, enum watch_event ev, const char *name)
+static void watcher_event(struct watch *w, enum watch_event ev, const char *name)
 {
         struct watcher *wr = w->arg;
-        json_t *event = w->has_failed ? NULL : describe(w, &wr->shape, ev, name);
+        json_t *event = w->has_failed ? NULL : watch_event_describe(w, &wr->format, ev, name);
         AUTO_FREE char *text = event ? json_dumps(event, JSON_COMPACT) : NULL;
-        int r = text ? keep_event(wr, text) : -ENOMEM;
+        int r = text ? watcher_keep_event(wr, text) : -ENOMEM;
 
         json_decref(event);
         if (r < 0) /* once: what has failed stays so */
@@ -231,13 +232,13 @@ void watch_rpc_create(struct rpc *rpc)
                 rpc_failf(rpc, CONNECT_RESOURCE_EXHAUSTED, "out of memory");
                 return;
         }
-        if (start(rpc, &wr->watch, &wr->shape, &f) < 0) {
+        if (watch_requested(rpc, &wr->watch, &wr->format, &f) < 0) {
                 free(wr);
                 rpc_fail(rpc, &f);
                 return;
         }
-        wr->watch->on_event = on_event;
-        wr->watch->on_error = on_error;
+        wr->watch->on_event = watcher_event;
+        wr->watch->on_error = watcher_failed;
         wr->watch->arg = wr;
         wr->all = ws;
         buf_init(&wr->events, WATCHERS_BYTES_MAX);
@@ -248,7 +249,7 @@ void watch_rpc_create(struct rpc *rpc)
         rpc_reply(rpc, json_pack("{s:s}", "watcherId", wr->id));
 }
 
-static struct watcher *find(struct rpc *rpc)
+static struct watcher *watcher_find(struct rpc *rpc)
 {
         const struct watchers *ws = rpc->service;
         AUTO_FAULT struct fault f = {0};
@@ -271,7 +272,7 @@ static struct watcher *find(struct rpc *rpc)
 void watch_rpc_events(struct rpc *rpc)
 {
         AUTO_BUF struct buf out = BUF_INIT(WATCHERS_BYTES_MAX + 64);
-        struct watcher *wr = find(rpc);
+        struct watcher *wr = watcher_find(rpc);
 
         if (!wr)
                 return;
@@ -289,13 +290,13 @@ void watch_rpc_events(struct rpc *rpc)
                 rpc_failf(rpc, CONNECT_RESOURCE_EXHAUSTED, "out of memory");
                 return;
         }
-        drop_events(wr);
+        watcher_drop_events(wr);
         rpc_reply_text(rpc, (struct str){(const char *)buf_at(&out), out.len});
 }
 
 void watch_rpc_remove(struct rpc *rpc)
 {
-        struct watcher *wr = find(rpc);
+        struct watcher *wr = watcher_find(rpc);
 
         if (!wr)
                 return;

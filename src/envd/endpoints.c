@@ -1,8 +1,8 @@
 #include "envd/endpoints.h"
 
+#include "envd/envd.h"
 #include "envd/rpc/answer.h"
 #include "envd/rpc/auth.h"
-#include "envd/envd.h"
 #include "envd/rpc/field.h"
 #include "http/server.h"
 #include "model/envd_init.h"
@@ -25,7 +25,7 @@ void endpoint_metrics(struct envd *e, struct http_request *rq)
         answer_json(rq, 200, metrics_read(&e->metrics));
 }
 
-/* The token in the header, or the one the call sets once more. */
+/* The caller has the token in the header, or sets the same token again in the body. */
 static bool init_is_authorised(const struct settings *s, const struct http_request *rq, const json_t *in)
 {
         const char *again = json_string_value(field_get(in, "accessToken"));
@@ -33,7 +33,8 @@ static bool init_is_authorised(const struct settings *s, const struct http_reque
         return auth_token_is_valid(s, rq->head) || (again && str_eq_secret(str_of(again), str_of(s->token)));
 }
 
-/* The sandbox went on from an image: what is connected belongs to the time before, and it may be a copy. */
+/* The sandbox was resumed from a checkpoint.  It may be a copy, so connections of the time before are cut, and its
+ * name and its memory may be others. */
 static void adjust_after_resume(struct envd *e, const struct http_request *rq)
 {
         http_server_cut_others(rq);

@@ -19,5 +19,5 @@ struct envd {
         struct watchers watchers;
         struct metrics metrics;
         struct identity_files identity_files;
-        bool is_cell; /* PID 1 of a sandbox: its files are ours to write */
+        bool is_cell; /* the daemon is PID 1 of a sandbox, and writes its identity files */
 };

@@ -9,10 +9,10 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "envd/sandbox/cell_start.h"
 #include "envd/envd.h"
-#include "envd/router.h"
 #include "envd/process/spawn.h"
+#include "envd/router.h"
+#include "envd/sandbox/cell_start.h"
 #include "http/server.h"
 #include "io/listener.h"
 #include "io/loop.h"
@@ -23,12 +23,13 @@
 #define HEAD_TIMEOUT_MS 120000 /* also between pieces of a body: longer than clients' keepalives */
 #define IDLE_TIMEOUT_MS 640000
 
-static const char usage[] = "usage: sandglass-envd --cell\n"
-                            "       sandglass-envd --standalone --listen ADDR:PORT [--root-user-map]\n"
-                            "       sandglass-envd --version\n"
-                            "--cell             become a sandbox: started by the engine with its socket on fd 3\n"
-                            "--standalone       serve as an ordinary process; prints the address it listens on\n"
-                            "--root-user-map    every user of /etc/passwd is the one we run as: no setuid, no chown\n";
+static const char usage[] =
+        "usage: sandglass-envd --cell\n"
+        "       sandglass-envd --standalone --listen ADDR:PORT [--root-user-map]\n"
+        "       sandglass-envd --version\n"
+        "--cell             wait as a cell, then become a sandbox; the engine starts it, with its socket on fd 3\n"
+        "--standalone       serve as an ordinary process; prints the address it listens on\n"
+        "--root-user-map    every user of /etc/passwd is the user who started this: no setuid, no chown\n";
 
 struct envd_options {
         bool is_cell, is_standalone, keep_user;
@@ -75,8 +76,7 @@ static int envd_setup(struct envd *e, bool is_cell, struct err *err)
         (void)umask(022);
         spawn_raise_nofile();
         (void)signal(SIGPIPE, SIG_IGN);
-        (void)mallopt(M_MMAP_THRESHOLD,
-                      256 << 10); /* fixed, so that one big request does not make us keep its memory */
+        (void)mallopt(M_MMAP_THRESHOLD, 256 << 10); /* fixed, so that the memory of one big request is given back */
         (void)mallopt(M_TRIM_THRESHOLD, 128 << 10);
         r = loop_create(&e->context.loop);
         if (r < 0)
@@ -140,8 +140,8 @@ static int run_cell(struct envd *e, struct err *err)
                 return r;
         replay_pool_limit(&e->processes.pool, (uint64_t)e->context.settings.memory_mb << 20);
         cell_start_tell_ready();
-        identity_files_create(&e->identity_files,
-                              &e->context.settings); /* the engine need not wait for it, the first request does */
+        /* After the answer: the first request waits for these files, the engine does not. */
+        identity_files_create(&e->identity_files, &e->context.settings);
         return loop_run(e->context.loop);
 }
 

@@ -1,12 +1,12 @@
 #include "envd/router.h"
 
-#include "envd/rpc/answer.h"
-#include "envd/rpc/auth.h"
 #include "envd/endpoints.h"
 #include "envd/envd.h"
 #include "envd/files/files.h"
 #include "envd/files/filesystem_rpc.h"
 #include "envd/process/process_rpc.h"
+#include "envd/rpc/answer.h"
+#include "envd/rpc/auth.h"
 #include "envd/rpc/rpc.h"
 #include "envd/watch/watch_rpc.h"
 
@@ -38,7 +38,7 @@ static const struct rpc_method watch_methods[] = {
 
 struct endpoint_route {
         const char *path, *method;
-        bool is_open; /* authenticates itself */
+        bool is_open; /* needs no token: the handler checks the access itself */
         void (*run)(struct envd *e, struct http_request *rq);
 };
 
@@ -92,7 +92,7 @@ static const struct rpc_method *find_method(struct envd *e, struct str path, voi
         return find_in(filesystem_methods, ARRAY_LEN(filesystem_methods), path);
 }
 
-/* The route of path and method; *ret_known: the path at least is one of ours. */
+/* The route of path and method; *ret_known: the path is one of ours, maybe with another method. */
 static const struct endpoint_route *find_route(const struct http_request *rq, bool *ret_known)
 {
         *ret_known = false;
@@ -106,7 +106,7 @@ static const struct endpoint_route *find_route(const struct http_request *rq, bo
         return NULL;
 }
 
-/* The user named in the request, checked to exist.  false: refused. */
+/* The user that the request names, checked to exist.  false: the request has been refused. */
 static bool check_named_user(struct http_request *rq, char **ret_name)
 {
         AUTO_USER struct user u = {0};

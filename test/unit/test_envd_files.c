@@ -3,9 +3,9 @@
 #include <sys/stat.h>
 
 #include "envd/files/file_entry.h"
+#include "envd/files/file_metadata.h"
 #include "envd/rpc/fault.h"
 #include "envd/rpc/field.h"
-#include "envd/files/file_metadata.h"
 #include "tap.h"
 
 static void check_mode(mode_t mode, const char *want)

@@ -7,11 +7,11 @@
 
 struct accept_offer {
         int gzip, identity, any; /* quality in thousandths, or NOT_NAMED */
-        bool others;             /* codings we do not have */
+        bool others;             /* others were named, which the daemon does not have */
         bool gzip_first;         /* before identity */
 };
 
-/* "0.25" is 250.  What is no quality counts as one. */
+/* "0.25" is 250.  Text that is no quality counts as 1. */
 static int accept_quality(struct str s)
 {
         int q = 0, scale = Q_ONE;

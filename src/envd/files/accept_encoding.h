@@ -4,11 +4,12 @@
 
 enum accept_encoding {
         ACCEPT_IDENTITY,
-        ACCEPT_GZIP,          /* rather packed, as it is would do too */
-        ACCEPT_GZIP_ONLY,     /* not as it is */
-        ACCEPT_NOTHING_KNOWN, /* neither */
+        ACCEPT_GZIP,          /* gzip is preferred, identity is accepted */
+        ACCEPT_GZIP_ONLY,     /* identity is refused */
+        ACCEPT_NOTHING_KNOWN, /* gzip and identity are refused */
 };
 
-/* By the value of Accept-Encoding.  As it is wherever that is as good: most clients offer all they know, and packing
- * costs more than a local connection gains.  Packed for those who name gzip alone, or first, or refuse the other. */
+/* The encoding for this value of Accept-Encoding.  Identity wherever the client accepts it as well: most clients
+ * name all encodings they know, and compressing costs more than a local connection gains.  gzip for clients that
+ * name it alone or first, or refuse identity. */
 enum accept_encoding accept_encoding_choose(struct str value);

@@ -241,5 +241,5 @@ int byte_ranges_parse(struct str value, uint64_t size, struct byte_range out[BYT
         }
         if (n == 0 && any_beyond)
                 return -ERANGE;
-        return total > size ? 0 : n; /* more than all of it: all of it */
+        return total > size ? 0 : n; /* together longer than the file: send the whole file */
 }

@@ -19,12 +19,12 @@ int content_disposition(struct str name, struct buf *out);
 
 #define HTTP_DATE_MAX 32
 void http_date_format(time_t t, char out[HTTP_DATE_MAX]); /* "Mon, 02 Jan 2006 15:04:05 GMT" */
-int http_date_parse(struct str s, time_t *ret);           /* that form; -EINVAL */
+int http_date_parse(struct str s, time_t *ret);           /* only the form above; -EINVAL */
 
 #define BYTE_RANGES_MAX 32
 struct byte_range {
         uint64_t from, length;
 };
-/* A Range header against a file of that size.  How many there are (0: none apply, send all); -EINVAL malformed or too
- * many; -ERANGE none of them overlaps. */
+/* The ranges that a Range header asks for, of a file with `size` bytes.  Returns their number (0: send the whole
+ * file); -EINVAL: malformed or too many; -ERANGE: none of them lies in the file. */
 int byte_ranges_parse(struct str value, uint64_t size, struct byte_range out[BYTE_RANGES_MAX]);

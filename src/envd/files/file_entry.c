@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "envd/rpc/fault.h"
 #include "envd/files/file_metadata.h"
+#include "envd/rpc/fault.h"
 #include "envd/rpc/paths.h"
 
 void file_entry_mode_text(mode_t mode, char out[FILE_ENTRY_MODE_MAX])
@@ -57,7 +57,7 @@ void file_entry_time_text(struct timespec t, char out[FILE_ENTRY_TIME_MAX])
                 (void)snprintf(out + n, FILE_ENTRY_TIME_MAX - (size_t)n, ".%09ldZ", ns);
 }
 
-static const char *entry_type_name(mode_t mode) /* NULL: the unspecified one, left out */
+static const char *entry_type_name(mode_t mode) /* NULL: neither, and the field is left out */
 {
         return S_ISREG(mode) ? "FILE_TYPE_FILE" : S_ISDIR(mode) ? "FILE_TYPE_DIRECTORY" : NULL;
 }
@@ -105,7 +105,7 @@ static int entry_add_details(json_t *obj, const char *path, const struct stat *s
         return metadata ? entry_put(obj, "metadata", metadata) : 0;
 }
 
-/* For a link: where it ends, and that one's mode (0: nowhere). */
+/* Where a link leads, and the mode of the file there (0: the link leads nowhere). */
 static mode_t entry_follow_link(const char *path, const char *shown, char target[PATH_MAX])
 {
         struct stat st;

@@ -94,7 +94,7 @@ int file_metadata_from_headers(const struct http1_head *head, json_t **ret, stru
         return 0;
 }
 
-/* Drop what is there and not wanted any more. */
+/* Remove the metadata that is not in `want`. */
 static int metadata_drop_others(int fd, const json_t *want)
 {
         AUTO_FREE char *names = NULL;

@@ -1,4 +1,5 @@
-/* file_metadata.h - the clients' own notes on a file: extended attributes "user.e2b.<key>", X-Metadata-<key> in uploads. */
+/* file_metadata.h - the clients' own notes on a file: extended attributes "user.e2b.<key>", in uploads headers
+ * X-Metadata-<key>. */
 #pragma once
 #include <jansson.h>
 
@@ -8,10 +9,11 @@
 #define FILE_METADATA_KEY_MAX 246
 #define FILE_METADATA_TOTAL_MAX 4096 /* of 9 + key + value, summed up */
 
-/* {key: text} of the file (links are followed); NULL when there is none, or no memory. */
+/* {key: text} of the file (links are followed); NULL when the file has none, or without memory. */
 json_t *file_metadata_read(const char *path);
 
 /* The X-Metadata-* headers as {key: text}.  -1 with invalid_argument "invalid metadata: ...". */
 int file_metadata_from_headers(const struct http1_head *head, json_t **ret, struct fault *f);
-/* Make them the whole of the file's metadata.  0 or negative errno; a file system without attributes is no failure. */
+/* Replace the metadata of the file by `want` (NULL: none).  0 or negative errno; a file system without attributes is
+ * no failure. */
 int file_metadata_replace(int fd, const json_t *want);

@@ -7,7 +7,7 @@
 
 #define CHUNK (64u << 10)
 #define TEXT_MAX 4096
-#define STEPS_PER_TURN 4 /* then others get their turn */
+#define STEPS_PER_TURN 4 /* then other requests get their turn */
 
 struct file_stream *file_stream_create(int fd)
 {
@@ -64,7 +64,7 @@ static int file_stream_write(const struct file_stream *s, const void *bytes, siz
         return r;
 }
 
-/* One write of the segment: 1 it has more; 0 it is done; negative errno. */
+/* One write of the part: 1 the part has more; 0 the part is done; negative errno. */
 static int file_stream_send_part(struct file_stream *s, struct file_stream_part *part)
 {
         static uint8_t chunk[CHUNK];
@@ -105,7 +105,7 @@ static void file_stream_advance(struct file_stream *s)
         if (r >= 0 && s->at == s->count)
                 r = file_stream_write(s, "", 0, true);
         if (r < 0) {
-                http_abort(s->rq); /* the client must not take it for the whole */
+                http_abort(s->rq); /* the client must not take this for the whole file */
         } else if (s->at == s->count) {
                 s->rq->on_drain = NULL;
                 http_end(s->rq);

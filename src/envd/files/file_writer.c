@@ -61,7 +61,7 @@ int file_writer_open(struct file_writer *w, char *path, const struct user *u, bo
         is_new = stat(path, &st) < 0;
         if (!is_new && S_ISDIR(st.st_mode))
                 return fault_set(f, CONNECT_INVALID_ARGUMENT, "path is a directory: %s", path);
-        if (!is_new && S_ISFIFO(st.st_mode)) /* nobody may ever read it */
+        if (!is_new && S_ISFIFO(st.st_mode)) /* nobody may ever read from the pipe */
                 return file_writer_open_failed(f, ENXIO, path);
         if (!is_new && !keep_owner && chown(path, u->uid, u->gid) < 0)
                 return fault_sys(f, CONNECT_INTERNAL, errno, "error changing file ownership: chown %s", path);

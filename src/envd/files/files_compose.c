@@ -1,15 +1,15 @@
-/* files_compose.c - POST /files/compose: several files become one, in slices so that others get their turn.  The result
- * appears whole or not at all: it is written under another name and renamed. */
+/* files_compose.c - POST /files/compose: joins several files into one, in slices, so that other requests get their
+ * turn. The result appears whole or not at all: the file is written under another name, then renamed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 #include "base/list.h"
-#include "envd/rpc/answer.h"
-#include "envd/rpc/handler_context.h"
-#include "envd/rpc/field.h"
 #include "envd/files/files.h"
+#include "envd/rpc/answer.h"
+#include "envd/rpc/field.h"
+#include "envd/rpc/handler_context.h"
 #include "envd/rpc/paths.h"
 #include "http/server.h"
 #include "io/loop.h"
@@ -37,7 +37,7 @@ static void compose_closed(struct http_request *rq, bool is_complete)
         loop_unpost(&c->task);
         close_fd(&c->in);
         if (c->out >= 0)
-                (void)unlink(c->temporary); /* not finished */
+                (void)unlink(c->temporary); /* the result is not complete */
         close_fd(&c->out);
         for (size_t i = 0; i < c->count; i++)
                 free(c->sources[i]);
@@ -68,13 +68,13 @@ static void compose_finish(struct compose *c)
         }
         close_fd(&c->out);
         for (size_t i = 0; i < c->count; i++)
-                (void)unlink(c->sources[i]); /* the result is in place: what is left over does no harm */
+                (void)unlink(c->sources[i]); /* the result is in place: a source that stays does no harm */
         answer_json(c->rq, 200,
                     json_pack("{s:o, s:o, s:s}", "name", json_text(path_base(c->destination)), "path",
                               json_text(str_of(c->destination)), "type", "file"));
 }
 
-/* Some bytes more.  1 there is more to do; 0 all is copied; negative errno. */
+/* Copy some more bytes.  1 there is more to do; 0 all is copied; negative errno. */
 static int compose_step(struct compose *c)
 {
         ssize_t n;
@@ -109,7 +109,7 @@ static void compose_turn(struct task *t)
                 compose_finish(c);
 }
 
-/* A source must be a regular file and another one than the destination.  false: answered. */
+/* A source must be a regular file, and not the destination.  false: the request has been answered. */
 static bool compose_add_source(struct compose *c, const char *given)
 {
         char *path;
@@ -176,7 +176,7 @@ static bool compose_decode(struct compose *c, const json_t *in, struct compose_r
         return false;
 }
 
-/* Everything before the first byte is copied.  false: answered. */
+/* All that comes before the first byte is copied.  false: the request has been answered. */
 static bool compose_prepare(struct compose *c, const json_t *in)
 {
         struct compose_request want = {0};

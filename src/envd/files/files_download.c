@@ -1,17 +1,18 @@
+/* files_download.c - GET /files: a file, whole or in ranges, under conditions, compressed if the client asks for it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 #include "envd/files/accept_encoding.h"
-#include "envd/rpc/answer.h"
 #include "envd/files/content_headers.h"
-#include "envd/rpc/handler_context.h"
-#include "envd/rpc/fault.h"
+#include "envd/files/file_stream.h"
 #include "envd/files/files.h"
 #include "envd/files/gzip.h"
+#include "envd/rpc/answer.h"
+#include "envd/rpc/fault.h"
+#include "envd/rpc/handler_context.h"
 #include "envd/rpc/paths.h"
-#include "envd/files/file_stream.h"
 #include "http/server.h"
 
 #define SMALL_MAX (64u << 10)
@@ -22,7 +23,7 @@ struct download {
         struct loop *loop;
         struct http_request *rq;
         const char *path;
-        int fd; /* owned until it is sent */
+        int fd; /* owned until http_send_file() or a file_stream takes it */
         struct stat st;
         bool is_packed;
         const char *type;
@@ -30,7 +31,8 @@ struct download {
         char modified[HTTP_DATE_MAX];
 };
 
-/* How it is sent; with a part or a condition asked for, as it is.  false: answered. */
+/* Choose the encoding of the answer: ranges and conditions need the file as it is.  false: the request has been
+ * answered. */
 static bool download_choose_encoding(struct download *d)
 {
         const struct http1_head *head = d->rq->head;
@@ -50,7 +52,7 @@ static bool download_choose_encoding(struct download *d)
         return false;
 }
 
-/* The file, opened and checked.  false: answered. */
+/* Open and check the file.  false: the request has been answered. */
 static bool download_open(struct download *d)
 {
         if (stat(d->path, &d->st) < 0) {
@@ -119,7 +121,7 @@ static int download_ranges(const struct download *d, struct byte_range ranges[BY
         time_t t;
 
         if (unless.n && (http_date_parse(unless, &t) < 0 || d->st.st_mtim.tv_sec != t))
-                return 0; /* it has changed: all of it */
+                return 0; /* the file has changed: send all of it */
         return byte_ranges_parse(http1_value(head, "Range"), (uint64_t)d->st.st_size, ranges);
 }
 
@@ -187,7 +189,7 @@ static void download_refuse_range(struct download *d)
         http_reply(d->rq, 416, "text/plain; charset=utf-8", h.list, "invalid range\n", 14);
 }
 
-/* All of it, in pieces, without telling its length. */
+/* Send the whole file in pieces, without a Content-Length. */
 static void download_send_pieces(struct download *d)
 {
         struct file_stream *p = file_stream_create(TAKE_FD(d->fd));
@@ -205,7 +207,7 @@ static void download_send_pieces(struct download *d)
         file_stream_start(p, d->loop, d->rq);
 }
 
-/* Size 0 may mean that the size is not known (procfs): read it and see. */
+/* Size 0 may mean that the size is not known (procfs): read the file and see. */
 static void download_send_unsized(struct download *d)
 {
         AUTO_BUF struct buf b = BUF_INIT(SMALL_MAX);

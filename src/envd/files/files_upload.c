@@ -1,17 +1,18 @@
+/* files_upload.c - POST /files: one file as the body, or many in a multipart form, written as they come. */
 #include <errno.h>
 
-#include "envd/rpc/answer.h"
-#include "envd/rpc/handler_context.h"
+#include "envd/files/file_metadata.h"
+#include "envd/files/file_writer.h"
 #include "envd/files/files.h"
 #include "envd/files/gunzip.h"
-#include "envd/files/file_metadata.h"
+#include "envd/rpc/answer.h"
+#include "envd/rpc/handler_context.h"
 #include "envd/rpc/paths.h"
-#include "envd/files/file_writer.h"
 #include "http/server.h"
 #include "wire/multipart.h"
 
 #define FILES_MAX 4096             /* of one request */
-#define DISCARD_MAX (256ull << 20) /* read for nothing after a failure, so that the client sees the answer */
+#define DISCARD_MAX (256ull << 20) /* read and dropped after a failure, so that the client sees the answer */
 
 struct upload {
         struct handler_context *context;
@@ -20,13 +21,13 @@ struct upload {
         struct files_query query;
         json_t *metadata; /* NULL: none */
         struct file_writer writer;
-        json_t *done; /* items of the answer */
+        json_t *done; /* files that are complete: items of the answer */
         bool is_multipart, in_file, is_closed;
         struct multipart multipart;
-        struct gunzip *gunzip; /* owned; NULL: the body comes as it is */
+        struct gunzip *gunzip; /* owned; NULL: the body is not compressed */
         struct buf carry;      /* multipart: bytes that may belong to a boundary */
         int64_t announced;     /* Content-Length, or -1 */
-        unsigned failed;       /* status; 0: all is well so far */
+        unsigned failed;       /* status of the answer; 0: no failure so far */
         struct fault fault;
         uint64_t discarded;
 };
@@ -58,7 +59,7 @@ static void upload_fail(struct upload *up, unsigned status)
         close_fd(&up->writer.fd);
 }
 
-/* Is the path among those written already? */
+/* Has this request written the path already? */
 static bool upload_has_written(const struct upload *up, const char *path)
 {
         const json_t *item;
@@ -71,7 +72,7 @@ static bool upload_has_written(const struct upload *up, const char *path)
         return false;
 }
 
-/* A file begins; `given` is what names it. */
+/* Begin a file; `given` is the path as the client wrote it. */
 static void upload_begin_file(struct upload *up, const char *given)
 {
         char *path;
@@ -136,7 +137,7 @@ static void upload_begin_part(struct upload *up)
         }
 }
 
-/* Feed what we have; returns how much of it was used. */
+/* Feed bytes to the multipart decoder; returns how many of them it used. */
 static size_t upload_feed_multipart(struct upload *up, struct str bytes)
 {
         size_t total = 0;
@@ -208,7 +209,7 @@ static void upload_answer(struct upload *up)
         answer_json(up->rq, 200, done);
 }
 
-static void upload_take(struct upload *up, struct str piece) /* of the body, unpacked */
+static void upload_take(struct upload *up, struct str piece) /* a piece of the body, decompressed */
 {
         if (up->is_multipart)
                 upload_take_multipart(up, piece);
@@ -263,7 +264,7 @@ static void upload_on_end(struct http_request *rq)
         upload_answer(up);
 }
 
-/* Content-Encoding.  false: answered. */
+/* Check Content-Encoding.  false: the request has been answered. */
 static bool upload_check_encoding(struct upload *up)
 {
         struct str encoding = http1_value(up->rq->head, "Content-Encoding");
@@ -276,14 +277,14 @@ static bool upload_check_encoding(struct upload *up)
                              STR_ARG(encoding));
                 return false;
         }
-        up->announced = -1; /* the length of something else */
+        up->announced = -1; /* Content-Length counts compressed bytes */
         up->gunzip = gunzip_create();
         if (!up->gunzip)
                 answer_error(up->rq, 503, "out of memory");
         return up->gunzip;
 }
 
-/* What kind of body it is.  false: answered. */
+/* Is the body a multipart form or the file itself?  false: the request has been answered. */
 static bool upload_check_type(struct upload *up)
 {
         struct str value = http1_value(up->rq->head, "Content-Type"), rest = value, type;
@@ -310,7 +311,7 @@ static bool upload_check_type(struct upload *up)
         return true;
 }
 
-/* Everything before the body.  false: answered. */
+/* All that comes before the body.  false: the request has been answered. */
 static bool upload_prepare(struct upload *up)
 {
         if (!files_admit(up->context, up->rq, "write", &up->query, &up->user) || !upload_check_encoding(up) ||

@@ -3,14 +3,14 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "envd/rpc/handler_context.h"
 #include "envd/rpc/field.h"
+#include "envd/rpc/handler_context.h"
 #include "envd/rpc/paths.h"
 #include "envd/rpc/rpc.h"
 
 struct file_entry_options filesystem_entry_options(const struct rpc *rpc, struct users *us)
 {
-        (void)users_load(us); /* without it owners are numbers */
+        (void)users_load(us); /* without these files owners are shown as numbers */
         return (struct file_entry_options){.users = us, .is_legacy = rpc_is_legacy(rpc->rq)};
 }
 
@@ -33,7 +33,7 @@ static int filesystem_read_entry(const struct rpc *rpc, const char *path, json_t
         return 0;
 }
 
-/* Do it, and answer with what came of it. */
+/* Run the method, and answer with its result or its fault. */
 static void filesystem_serve(struct rpc *rpc, int (*run)(struct rpc *rpc, json_t **ret, struct fault *f))
 {
         AUTO_FAULT struct fault f = {0};

@@ -14,4 +14,4 @@ void gunzip_free(struct gunzip *g);
 /* Unpack from *in, which moves on.  1: *ret is the next piece, valid until the next call; 0: more input is needed;
  * -EINVAL: this is no gzip; -ENOMEM. */
 int gunzip_next(struct gunzip *g, struct str *in, struct str *ret);
-bool gunzip_is_done(const struct gunzip *g); /* the stream came to its end: nothing is missing */
+bool gunzip_is_done(const struct gunzip *g); /* the stream is complete */

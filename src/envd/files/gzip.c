@@ -42,7 +42,7 @@ int gzip_next(struct gzip *g, struct str *in, bool is_last, struct str *ret)
         g->z.avail_in = given;
         g->z.next_out = g->out;
         g->z.avail_out = sizeof(g->out);
-        /* With room for output it cannot fail; Z_BUF_ERROR only says that there was nothing to do. */
+        /* With room for output deflate() cannot fail; Z_BUF_ERROR only says that there was nothing to do. */
         g->is_done = deflate(&g->z, is_last && given == in->n ? Z_FINISH : Z_NO_FLUSH) == Z_STREAM_END;
         *in = (struct str){in->p + (given - g->z.avail_in), in->n - (given - g->z.avail_in)};
         *ret = (struct str){(const char *)g->out, sizeof(g->out) - g->z.avail_out};

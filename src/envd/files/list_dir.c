@@ -1,4 +1,5 @@
-/* list_dir.c - ListDir: a walk in pre-order, each directory sorted by name, in slices so that others get their turn. */
+/* list_dir.c - ListDir: a walk in pre-order, each directory sorted by name, in slices, so that other requests get
+ * their turn. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -6,9 +7,9 @@
 #include <sys/stat.h>
 
 #include "base/buf.h"
-#include "envd/rpc/handler_context.h"
-#include "envd/rpc/field.h"
 #include "envd/files/filesystem_rpc.h"
+#include "envd/rpc/field.h"
+#include "envd/rpc/handler_context.h"
 #include "envd/rpc/rpc.h"
 
 #define ENTRIES_PER_TURN 256
@@ -21,11 +22,11 @@ struct listing_level { /* one directory on the way down */
 };
 
 struct dir_listing {
-        struct rpc *rpc; /* whose state this is */
+        struct rpc *rpc; /* this struct is its state */
         struct task task;
         struct users users;
         struct file_entry_options opt;
-        struct buf path, shown;       /* where we are; as it is reported */
+        struct buf path, shown;       /* path of the current entry; the same as it is reported */
         struct listing_level *levels; /* owned */
         size_t level_count, level_room;
         uint32_t depth;
@@ -201,7 +202,8 @@ static void listing_turn(struct task *t)
         rpc_reply(dl->rpc, out);
 }
 
-/* The directory that is walked: the path, or what it links to.  Checked to be one. */
+/* Check that path is a directory.  1: path is a link, and real is where it leads; 0: path is the directory itself;
+ * -1 with *f set. */
 static int listing_resolve(const char *path, char real[PATH_MAX], struct fault *f)
 {
         struct stat st;

@@ -1,17 +1,17 @@
-/* remove_tree.c - Remove: a file or a whole tree, in slices so that others get their turn.  Goes on when the client has
- * left: half a tree is of no use to anyone. */
+/* remove_tree.c - Remove: a file or a whole tree, in slices, so that other requests get their turn.  Goes on when
+ * the client has left: half a tree is of no use to anyone. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "envd/rpc/handler_context.h"
-#include "envd/rpc/field.h"
 #include "envd/files/filesystem_rpc.h"
+#include "envd/rpc/field.h"
+#include "envd/rpc/handler_context.h"
 #include "envd/rpc/rpc.h"
 
 #define NAMES_PER_TURN 512
-#define LEVELS_MAX 64 /* directories held open at once; what lies deeper is moved up first */
+#define LEVELS_MAX 64 /* directories held open at once; deeper directories are moved up first */
 #define MOVED_ID_LEN 16
 
 struct removal {
@@ -60,7 +60,8 @@ static int removal_push_level(struct removal *rm, int parent, const char *name)
         return 0;
 }
 
-/* Below the first directory under a name of its own: that is looked through again when it turns out not to be empty. */
+/* Move a directory that lies too deep into the first one, under a new name.  The first directory is read again when
+ * it turns out not to be empty. */
 static int removal_move_up(const struct removal *rm, int parent, const char *name)
 {
         char moved[sizeof(".removed-") + MOVED_ID_LEN] = ".removed-";
@@ -79,7 +80,7 @@ static int removal_remove_name(struct removal *rm, int parent, const char *name)
         if (unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
                 return 0;
         if (errno != ENOTEMPTY && errno != EEXIST)
-                return errno == ENOTDIR ? -EPERM : -errno; /* no directory: what unlink said */
+                return errno == ENOTDIR ? -EPERM : -errno; /* no directory: the error of unlink */
         return rm->level_count < LEVELS_MAX ? removal_push_level(rm, parent, name) : removal_move_up(rm, parent, name);
 }
 
@@ -99,7 +100,7 @@ static int removal_pop_level(struct removal *rm)
                 r = -errno;
         rm->level_count--;
         (void)closedir(dir);
-        if (r == -ENOTEMPTY) { /* someone adds files as we go: look again */
+        if (r == -ENOTEMPTY) { /* files were added meanwhile: read the directory again */
                 r = removal_push_level(rm, parent, name);
                 return r < 0 ? r : 1;
         }

@@ -1,4 +1,4 @@
-/* ended_process.h - processes that have ended, kept for a while for those who connect late. */
+/* ended_process.h - processes that have ended, kept for a while for clients that connect late. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -8,8 +8,8 @@
 #include "envd/process/replay.h"
 #include "io/loop.h"
 
-#define ENDED_PROCESS_KEEP_MS 30000         /* for everybody */
-#define ENDED_PROCESS_REPLAY_KEEP_MS 600000 /* for those who ask for replay */
+#define ENDED_PROCESS_KEEP_MS 30000         /* for every client */
+#define ENDED_PROCESS_REPLAY_KEEP_MS 600000 /* for clients that ask for replay */
 #define ENDED_PROCESS_MAX 16384
 #define ENDED_PROCESS_SLOTS 256
 
@@ -17,7 +17,7 @@ struct ended_process {
         struct list node, by_pid;
         pid_t pid;
         char *tag;             /* owned; NULL: none */
-        int code, status;      /* of waitid: what its end event tells */
+        int code, status;      /* as waitid() reports them, for the end event */
         struct replay *replay; /* owned (a reference) */
         uint64_t since_ms;
 };
@@ -28,17 +28,18 @@ struct ended_process_table {
         struct list all;          /* struct ended_process, oldest first */
         struct list by_pid[ENDED_PROCESS_SLOTS];
         size_t count;
-        struct timer sweep; /* forgets the oldest of them */
+        struct timer sweep; /* forgets the oldest ones */
 };
 
 void ended_process_table_init(struct ended_process_table *t, struct loop *loop);
 void ended_process_table_done(struct ended_process_table *t);
 
-/* Keep this one: pid, tag, code, status and replay of it.  Takes tag and replay; without memory it is not kept. */
+/* Keep a process: pid, tag, code, status and replay of *from.  Takes tag and replay.  Without memory the process is
+ * not kept. */
 void ended_process_keep(struct ended_process_table *t, const struct ended_process *from);
 struct ended_process *ended_process_find_pid(struct ended_process_table *t, pid_t pid);
 struct ended_process *ended_process_find_tag(struct ended_process_table *t, const char *tag); /* the newest */
 bool ended_process_is_recent(const struct ended_process_table *t,
-                             const struct ended_process *e); /* one that everybody may see */
-/* A live one has taken the place of those with this pid, or this tag (may be NULL). */
+                             const struct ended_process *e); /* recent enough for every client */
+/* A new process has this pid and this tag (may be NULL): forget the ended ones that had either. */
 void ended_process_forget(struct ended_process_table *t, pid_t pid, const char *tag);

@@ -9,8 +9,8 @@
 #include "envd/process/process_input.h"
 #include "envd/process/subscriber.h"
 
-#define READS_PER_TURN 4           /* then others get their turn */
-#define LAST_READ_MAX (256u << 10) /* what is still taken from a pipe whose end is not waited for */
+#define READS_PER_TURN 4           /* then other processes get their turn */
+#define LAST_READ_MAX (256u << 10) /* bytes still read from a pipe whose end is not waited for */
 
 /* The table */
 
@@ -61,7 +61,7 @@ static bool process_any_subscriber_full(const struct process *p)
         return false;
 }
 
-/* Parked by removing: epoll reports hang-ups whether they are asked for or not. */
+/* Reading stops by taking the fds out of the loop: epoll reports hang-ups whether they are asked for or not. */
 void process_hold(struct process *p)
 {
         loop_del(&p->out);
@@ -71,7 +71,7 @@ void process_hold(struct process *p)
 static void process_resume_reading(struct process *p, struct io *io)
 {
         if (io->fd >= 0 && !io->loop)
-                (void)loop_add(p->table->loop, io, EPOLLIN); /* an fd that was in the set before fits again */
+                (void)loop_add(p->table->loop, io, EPOLLIN); /* cannot fail: the fd was in the loop before */
 }
 
 void process_drained(struct process *p)
@@ -145,7 +145,7 @@ static void process_on_output(struct io *io, struct process *p)
                         return;
                 }
                 if (n < (p->is_pty ? 1 : (ssize_t)OUTPUT_READ_MAX))
-                        return; /* probably all of it; epoll tells if not */
+                        return; /* probably the pipe is empty; epoll reports if not */
         }
 }
 
@@ -234,7 +234,7 @@ void process_reap(struct process_table *t)
                         return;
                 p = process_find_pid(t, si.si_pid);
                 if (!p || p->is_exited)
-                        continue; /* an orphan we adopted */
+                        continue; /* an orphan that the daemon adopted */
                 p->is_exited = true;
                 p->exit_code = si.si_code;
                 p->exit_status = si.si_status;
@@ -292,7 +292,7 @@ struct process *process_add(struct process_table *t, const struct process *from)
         return p;
 }
 
-/* Asked for from outside */
+/* Requests from outside */
 
 void process_subscribe(struct process *p, struct subscriber *s)
 {
@@ -321,7 +321,8 @@ int process_signal(struct process *p, int sig)
         p->no_wait = true;
         if (!p->is_exited)
                 return kill(p->pid, sig) < 0 ? -errno : 0;
-        process_advance(p); /* reaped already, only its output is held open; the pid may be another's by now */
+        process_advance(
+                p); /* reaped already, only its output is held open; the pid may belong to another process by now */
         return 0;
 }
 

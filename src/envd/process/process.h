@@ -1,11 +1,12 @@
-/* process.h - processes started through the API, from start to the end of their output; and those who listen to them.
+/* process.h - processes started through the API, from start to the end of their output, and the clients that listen
+ * to them.
  *
  *   live ──exit──▶ waiting for the end of its output ──▶ ended (its end event is kept for a while) ──▶ forgotten
  *
  * A process does not depend on listeners: without any its output is read, and only its newest part kept (replay.h).
  * A listener whose connection is full stops the reading, and so in the end the process, until it has room again or
  * leaves.
- * It is in the table until just before its end event is sent. */
+ * A process is in the table until just before its end event is sent. */
 #pragma once
 #include <jansson.h>
 #include <stdbool.h>
@@ -31,22 +32,22 @@ struct process {
         struct process_table *table;
         pid_t pid;
         char *tag;      /* owned; NULL: none */
-        json_t *config; /* owned; as it was asked for */
+        json_t *config; /* owned; as the request has it */
         bool is_pty;
-        struct io out, err;      /* our ends of the output; fd -1: at its end.  A PTY has only out */
-        struct io in;            /* our end of stdin, or the PTY once more; fd -1: closed */
+        struct io out, err;      /* our ends of the output; fd -1: the end was reached.  A PTY has only out */
+        struct io in;            /* our end of stdin, or a second fd of the PTY; fd -1: closed */
         struct list inputs;      /* struct process_input (process_input.h), in order */
         struct list subscribers; /* struct subscriber */
         struct replay *replay;   /* owned (a reference) */
         struct timer kill;       /* armed: SIGKILL when due */
         bool is_exited;
         int exit_code, exit_status; /* of waitid: CLD_*, status */
-        bool no_wait;               /* signalled by us: the end of the output is not waited for */
-        struct task gone;           /* frees it */
+        bool no_wait;               /* signalled by a client: the end of the output is not waited for */
+        struct task gone;           /* frees the process */
 };
 
 void process_table_init(struct process_table *t, struct loop *loop);
-void process_table_done(struct process_table *t); /* forgets all; kills nothing */
+void process_table_done(struct process_table *t); /* forgets all processes; kills none */
 
 /* A process that was just started; everything in *from but pid, tag, config, fds and is_pty is ignored.  Takes tag,
  * config and the fds on success.  NULL: out of memory or epoll failed. */
@@ -54,18 +55,18 @@ struct process *process_add(struct process_table *t, const struct process *from)
 struct process *process_find_pid(struct process_table *t, pid_t pid);
 struct process *process_find_tag(struct process_table *t, const char *tag);
 
-/* Reap every child that has exited, ours by adoption too. */
+/* Reap every child that has exited, also orphans that the daemon adopted. */
 void process_reap(struct process_table *t);
 
 void process_subscribe(struct process *p, struct subscriber *s);
 void process_unsubscribe(struct subscriber *s);
 /* A subscriber has room again, or has caught up. */
 void process_drained(struct process *p);
-/* A subscriber has none, or is behind: nothing more is read. */
+/* A subscriber has no room, or is behind: no more output is read. */
 void process_hold(struct process *p);
 
 void process_kill_after(struct process *p, uint64_t ms);
-/* To that process alone, not to its group.  Negative errno.  A process that has exited, but whose output others hold
- * open, ends with this call. */
+/* Send a signal to the process alone, not to its group.  Negative errno.  A process that has exited, but whose
+ * output others hold open, ends with this call. */
 int process_signal(struct process *p, int sig);
 int process_resize(struct process *p, uint32_t cols, uint32_t rows); /* -ENOTTY: no PTY */

@@ -25,7 +25,9 @@ static struct str envelope_finish(size_t len) /* the payload is in place: put th
         return (struct str){event, CONNECT_ENVELOPE_HEAD + len};
 }
 
-static char *event_data_begin(enum output_kind kind, const void *p, size_t n) /* up to the bytes; where to go on */
+static char *
+event_data_begin(enum output_kind kind, const void *p,
+                 size_t n) /* writes the envelope up to the end of the bytes; returns where the rest goes */
 {
         static const struct str before[] = {
                 [OUTPUT_STDOUT] = {"{\"event\":{\"data\":{\"stdout\":\"", 28},
@@ -134,7 +136,7 @@ json_t *process_event_end(int code, int status)
         (void)json_object_set_new(end, "status", json_string(text));
         if (!is_ok)
                 (void)json_object_set_new(end, "error", json_string(text));
-        return json_pack("{s:{s:o}}", "event", "end", end); /* NULL when any of the above was */
+        return json_pack("{s:{s:o}}", "event", "end", end); /* NULL when anything above is NULL */
 }
 
 json_t *process_event_end_at(int code, int status, uint64_t offset)

@@ -1,5 +1,5 @@
-/* process_event.h - events of a process as Connect envelopes.  The hot path of the daemon: each read of a pipe becomes one
- * envelope, encoded once and given to every subscriber. */
+/* process_event.h - events of a process as Connect envelopes.  The hot path of the daemon: each read of a pipe
+ * becomes one envelope, encoded once and given to every subscriber. */
 #pragma once
 #include <jansson.h>
 #include <stdint.h>
@@ -11,15 +11,17 @@
 
 enum output_kind { OUTPUT_STDOUT, OUTPUT_STDERR, OUTPUT_PTY };
 
-/* The scratch memory for reading: OUTPUT_READ_MAX bytes. */
+/* Memory to read output into: OUTPUT_READ_MAX bytes, shared by all processes. */
 uint8_t *process_event_read_buffer(void);
-/* {"event":{"data":{"stdout":"<base64>"}}} as an envelope, of n <= OUTPUT_READ_MAX bytes.  Valid until the next call. */
+/* {"event":{"data":{"stdout":"<base64>"}}} as an envelope, of n <= OUTPUT_READ_MAX bytes.  Valid until the next
+ * call. */
 struct str process_event_data(enum output_kind kind, const void *p, size_t n);
-/* The same for one who asked for offsets: "offset" of its first byte, and "dropped" bytes before it if there are any. */
+/* The same for a subscriber that asked for offsets: "offset" of its first byte, and "dropped" bytes before it if
+ * there are any. */
 struct str process_event_data_at(enum output_kind kind, const void *p, size_t n, uint64_t offset, uint64_t dropped);
 struct str process_event_keepalive(void);
 struct str process_event_start(uint32_t pid);
-/* The offset of the first byte that follows, and how many of those asked for are lost. */
+/* The same with the offset of the first byte that follows, and how many bytes of those asked for are lost. */
 struct str process_event_start_at(uint32_t pid, uint64_t offset, uint64_t dropped);
 
 #define PROCESS_EVENT_STATUS_MAX 64

@@ -46,7 +46,7 @@ static void process_inputs_advance(struct process *p)
                 }
                 process_input_finish(in, r);
         }
-        loop_del(&p->in); /* registered only while something waits: a pipe without reader reports for ever */
+        loop_del(&p->in); /* in the loop only while an input waits: a pipe without a reader would report for ever */
 }
 
 static void process_stdin_writable(struct io *io, uint32_t events)
@@ -65,7 +65,7 @@ void process_input_start(struct process *p, struct process_input *in)
 {
         in->process = p;
         list_push_back(&p->inputs, &in->node);
-        if (!p->in.loop) /* otherwise others wait before it */
+        if (!p->in.loop) /* otherwise other inputs wait before this one */
                 process_inputs_advance(p);
 }
 

@@ -1,20 +1,21 @@
+/* process_input_rpc.c - the methods that act on a live process: its input, signals, the size of its terminal. */
 #include <errno.h>
 #include <signal.h>
 
-#include "envd/rpc/handler_context.h"
-#include "envd/rpc/field.h"
-#include "envd/process/process_input.h"
 #include "envd/process/process.h"
+#include "envd/process/process_input.h"
 #include "envd/process/process_rpc.h"
 #include "envd/process/process_start.h"
+#include "envd/rpc/field.h"
+#include "envd/rpc/handler_context.h"
 #include "envd/rpc/rpc.h"
 
-/* One input of a call, or the one at hand of a client stream. */
+/* The input of a call, or of the current message of a client stream. */
 struct input_call {
         struct process_input input;
         struct rpc *rpc;
-        pid_t pid;   /* what a client stream has selected; 0: nothing yet */
-        bool is_pty; /* for the words of an error */
+        pid_t pid;   /* the process that a client stream has selected; 0: none yet */
+        bool is_pty; /* for the text of an error */
 };
 
 static void input_call_gone(struct rpc *rpc)
@@ -62,7 +63,7 @@ static void input_call_written(struct process_input *in, int r)
                           errno_text(-r));
 }
 
-/* May bytes be written to p this way? */
+/* May bytes be written to this process as PTY input, or as stdin? */
 static int check_input_kind(const struct process *p, bool to_pty, struct fault *f)
 {
         if (to_pty && !p->is_pty)
@@ -79,7 +80,8 @@ static int check_input_kind(const struct process *p, bool to_pty, struct fault *
         return 0;
 }
 
-/* Write the `input` of the message to p.  -1: failed, *f says why; otherwise input_call_written() follows or has come. */
+/* Write the `input` of the message to p.  -1: failed, *f says why; otherwise input_call_written() follows or has
+ * come. */
 static int write_input(struct rpc *rpc, struct process *p, const json_t *in, struct fault *f)
 {
         struct input_call *call = input_call_of(rpc);
@@ -187,7 +189,7 @@ void process_rpc_close_stdin(struct rpc *rpc)
                 return;
         }
         call->pid = p->pid;
-        call->input.is_close = true; /* after what is being written */
+        call->input.is_close = true; /* after the inputs that are queued already */
         call->input.arg = call;
         call->input.on_done = input_call_written;
         process_input_start(p, &call->input);

@@ -1,11 +1,11 @@
 #include "envd/process/process_rpc.h"
 
-#include "envd/rpc/handler_context.h"
-#include "envd/rpc/field.h"
 #include "envd/process/process.h"
 #include "envd/process/process_start.h"
-#include "envd/rpc/rpc.h"
 #include "envd/process/subscriber.h"
+#include "envd/rpc/field.h"
+#include "envd/rpc/handler_context.h"
+#include "envd/rpc/rpc.h"
 
 int process_selector_decode(const json_t *in, struct process_selector *ret, struct fault *f)
 {
@@ -70,13 +70,14 @@ void process_rpc_start(struct rpc *rpc)
                 return;
         }
         from.offset = 0;
-        if (rpc->has_timeout) /* the stream ends then too, but the process even when the client has left */
+        if (rpc->has_timeout) /* of the stream too; the process is killed even when the client has left */
                 process_kill_after(p, rpc->timeout_ms);
         if (subscriber_create(rpc, p, &from, &f) < 0)
                 rpc_fail(rpc, &f);
 }
 
-/* One that has ended: its start and its end, at once, with what is kept in between if that is asked for. */
+/* Connect to a process that has ended: its start and its end event at once, and in between the output that is kept,
+ * if the client asks for it. */
 static int connect_to_ended(struct rpc *rpc, const struct process_selector *sel, const struct replay_from *from,
                             struct fault *f)
 {

@@ -1,4 +1,5 @@
-/* process_rpc.h - the methods of process.Process; process_rpc.c: Start, Connect, List; process_input_rpc.c: the rest. */
+/* process_rpc.h - the methods of process.Process; process_rpc.c: Start, Connect, List; process_input_rpc.c: the
+ * rest. */
 #pragma once
 #include "envd/rpc/fault.h"
 
@@ -21,5 +22,5 @@ struct process_selector { /* which process: by tag unless that is NULL */
 };
 int process_selector_decode(const json_t *in, struct process_selector *ret, struct fault *f);
 int process_selector_not_found(const struct process_selector *sel, struct fault *f); /* -1 */
-/* The live process `process` of the message names; NULL with *f set. */
+/* The live process that the field `process` of the message names; NULL with *f set. */
 struct process *process_selector_find(struct process_table *t, const json_t *in, struct fault *f);

@@ -9,10 +9,10 @@
 #include <termios.h>
 
 #include "base/buf.h"
-#include "envd/rpc/field.h"
-#include "envd/rpc/paths.h"
 #include "envd/process/process.h"
 #include "envd/process/spawn.h"
+#include "envd/rpc/field.h"
+#include "envd/rpc/paths.h"
 
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -49,7 +49,7 @@ int start_request_decode(const json_t *in, struct start_request *ret, struct fau
 
 /* Arguments and environment */
 
-static char **argv_build(const struct start_request *rq) /* the strings stay the request's */
+static char **argv_build(const struct start_request *rq) /* the strings belong to the request */
 {
         size_t argc = json_array_size(rq->args);
         char **argv = calloc(argc + 2, sizeof(*argv));
@@ -115,11 +115,11 @@ char **environment_build(const struct settings *s, const struct user *u, const j
         return out;
 }
 
-/* Where its input and output go */
+/* Pipes or a terminal for stdin, stdout and stderr */
 
 struct process_ends {
-        int child_in, child_out, child_err; /* closed once it runs */
-        int in, out, err;                   /* ours: non-blocking; -1: none */
+        int child_in, child_out, child_err; /* of the child: closed once it runs */
+        int in, out, err;                   /* of the daemon: non-blocking; -1: none */
 };
 
 static void ends_done(struct process_ends *e)
@@ -169,8 +169,8 @@ static int ends_terminal(struct process_ends *e, const struct process_start *ps)
         if (e->child_in < 0 || ioctl(e->out, TIOCSWINSZ, &size) < 0)
                 return -errno;
         if (!ps->keep_user)
-                (void)!fchown(e->child_in, ps->user->uid, (gid_t)-1); /* `echo > $(tty)`; most do without */
-        e->in = fcntl(e->out, F_DUPFD_CLOEXEC, 3);                    /* its own place in the loop, for writing */
+                (void)!fchown(e->child_in, ps->user->uid, (gid_t)-1); /* for `echo > $(tty)`; may fail */
+        e->in = fcntl(e->out, F_DUPFD_CLOEXEC, 3); /* a second fd, with its own place in the loop, for writing */
         e->child_out = fcntl(e->child_in, F_DUPFD_CLOEXEC, 3);
         e->child_err = fcntl(e->child_in, F_DUPFD_CLOEXEC, 3);
         return e->in < 0 || e->child_out < 0 || e->child_err < 0 ? -errno : 0;
@@ -183,7 +183,7 @@ static int process_start_failed(struct fault *f, int err, const struct start_req
         enum connect_code code = err == EAGAIN || err == ENOMEM || err == EMFILE || err == ENFILE || err == ENOSPC
                                          ? CONNECT_RESOURCE_EXHAUSTED
                                          : CONNECT_INVALID_ARGUMENT;
-        AUTO_BUF struct buf words = BUF_INIT(32u << 10); /* no need to give a long command back whole */
+        AUTO_BUF struct buf words = BUF_INIT(32u << 10); /* a long command is not repeated whole */
         const char *text;
 
         (void)buf_addc(&words, rq->cmd);
@@ -260,7 +260,7 @@ int process_start(struct process_table *t, const struct process_start *ps, struc
         *ret = process_start_add(t, ps->rq, pid, &e);
         if (*ret)
                 return 0;
-        (void)kill(pid, SIGKILL); /* it could not be watched over */
+        (void)kill(pid, SIGKILL); /* the table could not take the process */
         (void)waitpid(pid, NULL, 0);
         return process_start_failed(f, ENOMEM, ps->rq);
 }

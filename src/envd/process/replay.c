@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define CAP_MIN 512u
-#define MEMORY_PART 32 /* of the sandbox */
+#define MEMORY_PART 32 /* one part in so many of the sandbox's memory */
 
 struct replay_record {
         uint32_t kind, length; /* then the bytes */
@@ -113,7 +113,7 @@ static struct replay *replay_pool_largest(const struct replay_pool *pool)
         return found;
 }
 
-static bool replay_pool_empty_ended(struct replay_pool *pool) /* the oldest that nobody is reading */
+static bool replay_pool_empty_ended(struct replay_pool *pool) /* empties the oldest one that nobody is reading */
 {
         LIST_EACH (at, &pool->ended) {
                 struct replay *r = LIST_ENTRY(at, struct replay, node);
@@ -142,7 +142,7 @@ static bool replay_pool_make_room(struct replay *r, size_t cap)
         return true;
 }
 
-/* So that n more bytes fit, without dropping if possible. */
+/* Make n more bytes fit, without dropping records if possible. */
 static void replay_grow(struct replay *r, size_t n)
 {
         uint64_t need = r->tail - r->head + n;
@@ -154,7 +154,7 @@ static void replay_grow(struct replay *r, size_t n)
                 (void)replay_resize(r, cap);
 }
 
-/* Life */
+/* Creating, filling, releasing */
 
 struct replay *replay_create(struct replay_pool *pool)
 {
@@ -214,7 +214,7 @@ void replay_add(struct replay *r, enum output_kind kind, const void *p, size_t n
                 return;
         while (r->head < r->tail && r->tail - r->head + sizeof(rec) + n > r->cap)
                 replay_drop_oldest(r);
-        if (sizeof(rec) + n > r->cap) { /* no memory: it is as if it had been dropped since */
+        if (sizeof(rec) + n > r->cap) { /* no memory: the bytes count as dropped */
                 r->offset += n;
                 r->head_offset = r->offset;
                 return;
@@ -228,7 +228,7 @@ void replay_add(struct replay *r, enum output_kind kind, const void *p, size_t n
 
 void replay_finish(struct replay *r)
 {
-        (void)replay_resize(r, (size_t)(r->tail - r->head)); /* without memory it stays as it is */
+        (void)replay_resize(r, (size_t)(r->tail - r->head)); /* without memory the ring keeps its size */
         list_remove(&r->node);
         list_push_back(&r->pool->ended, &r->node);
 }
@@ -267,7 +267,7 @@ size_t replay_next(const struct replay *r, struct replay_cursor *c, uint8_t *out
                         return n;
                 }
                 if (c->place + sizeof(rec) + rec.length == r->tail)
-                        return 0; /* stay: it may become longer */
+                        return 0; /* stay at the newest record: it may become longer */
                 c->place += sizeof(rec) + rec.length;
                 c->place_offset += rec.length;
         }

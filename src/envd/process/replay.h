@@ -14,7 +14,7 @@
 #include "envd/process/process_event.h"
 
 #define REPLAY_MAX (1u << 20)       /* of one process, a few bytes for each record included */
-#define REPLAY_POOL_MAX (16u << 20) /* of all */
+#define REPLAY_POOL_MAX (16u << 20) /* of all processes */
 #define REPLAY_HEADER "Sandglass-Replay-From"
 
 struct replay_pool {
@@ -39,20 +39,20 @@ struct replay_cursor {
 };
 
 void replay_pool_init(struct replay_pool *pool, size_t max);
-/* In a sandbox with so much memory (0: unknown) a small part of it is enough. */
+/* Limit the pool to a small part of the memory of the sandbox (0: unknown, no change). */
 void replay_pool_limit(struct replay_pool *pool, uint64_t memory_bytes);
 
 struct replay *replay_create(struct replay_pool *pool); /* one reference; NULL out of memory */
 struct replay *replay_ref(struct replay *r);
 void replay_unref(struct replay *r); /* NULL is fine */
-/* Append; what cannot be kept is dropped, but counted. */
+/* Append output; bytes that cannot be kept are dropped, but counted. */
 void replay_add(struct replay *r, enum output_kind kind, const void *p, size_t n);
-/* No more output comes: give back the memory that is not needed, be among the first to be emptied. */
+/* No more output comes: release memory that is not needed.  From now on this ring is among the first to be emptied. */
 void replay_finish(struct replay *r);
 
-/* Begin at that offset, or at the oldest byte kept after it.  -ERANGE: there was never so much output. */
+/* Begin at that offset, or at the oldest byte kept after it.  -ERANGE: the offset is beyond the output. */
 int replay_seek(const struct replay *r, uint64_t offset, struct replay_cursor *c);
-/* The next piece into out (OUTPUT_READ_MAX bytes): its size, 0 when there is no more.  Its offset is then
- * c->offset - size; *ret_dropped are bytes that were to come before it, and are lost. */
+/* The next piece into out (OUTPUT_READ_MAX bytes): its size, 0 when there is no more.  The bytes begin at
+ * c->offset - size; *ret_dropped bytes before them are lost. */
 size_t replay_next(const struct replay *r, struct replay_cursor *c, uint8_t *out, enum output_kind *ret_kind,
                    uint64_t *ret_dropped);

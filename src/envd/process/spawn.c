@@ -22,14 +22,14 @@
 #define OOM_SCORE_MAX 1000
 
 /* Between clone and exec the child runs in our memory: it calls nothing that allocates, locks or touches stdio, and
- * changes only this struct and its stack.  Credentials change by raw system call: libc's functions would tell all
- * threads of what they take to be this process. */
+ * changes only this struct and its stack.  Credentials change by raw system call: libc's functions would change all
+ * threads of the process in which they believe to be. */
 struct spawn_child {
         const struct spawn *sp;
         const char *path; /* PATH of the new environment */
         const char *oom_score_adj;
-        sigset_t none;           /* the mask it starts with */
-        int err;                 /* why it could not even try to exec; 0: it did */
+        sigset_t none;           /* the signal mask that the program starts with */
+        int err;                 /* why the child could not try to exec; 0: it tried */
         char file[PATH_MAX + 8]; /* candidate found in PATH */
         char **shell_argv;       /* room for running a script without "#!" */
 };
@@ -64,7 +64,7 @@ static void write_file(const char *path, const char *text)
         (void)close(fd);
 }
 
-/* A hundred more than our own, whatever the engine gave us: when memory runs out a command goes before init does. */
+/* A hundred more than the daemon's own score: when memory runs out, the kernel kills a command before PID 1. */
 static const char *child_oom_score_adj(void)
 {
         static char text[16];
@@ -88,13 +88,14 @@ static void child_reset_signals(const struct spawn_child *c)
 {
         static const uint64_t dfl[4] = {0}; /* the kernel's own struct: default action, no flags, empty mask */
 
-        /* Not through libc, which hides two signals; whoever started us may have ignored them.  KILL and STOP fail. */
+        /* Not through libc, which hides two signals; the process that started the daemon may have ignored them.
+         * KILL and STOP fail. */
         for (int sig = 1; sig < NSIG; sig++)
                 (void)syscall(SYS_rt_sigaction, sig, dfl, NULL, sizeof(uint64_t));
         (void)sigprocmask(SIG_SETMASK, &c->none, NULL);
 }
 
-/* The OOM killer picks it before us; ordinary priorities, limits as we found them. */
+/* The OOM killer picks the child before the daemon.  Ordinary priorities, limits as the daemon found them. */
 static void child_set_limits(const struct spawn_child *c)
 {
         write_file("/proc/self/oom_score_adj", c->oom_score_adj); /* best effort: there may be no /proc */
@@ -118,7 +119,7 @@ static int child_set_fds(const struct spawn *sp)
 {
         int fds[3] = {sp->stdin_fd, sp->stdout_fd, sp->stderr_fd};
 
-        /* A group of its own in any case: `kill 0` in one command is no business of the others. */
+        /* A process group of its own in any case: `kill 0` in one command must not reach the others. */
         if (sp->is_terminal ? setsid() < 0 || ioctl(sp->stdin_fd, TIOCSCTTY, 0) < 0 : setpgid(0, 0) < 0)
                 return -errno;
         for (int i = 0; i < 3; i++) /* the caller's fds are above 2: nothing is overwritten that is needed later */
@@ -232,7 +233,7 @@ pid_t spawn(const struct spawn *sp)
         if (pid < 0)
                 pid = -errno;
         (void)sigprocmask(SIG_SETMASK, &before, NULL);
-        /* Its change of user made the memory we shared undumpable, and with it our /proc/self unreadable. */
+        /* The child's change of user made the shared memory undumpable, and with it our /proc/self unreadable. */
         (void)prctl(PR_SET_DUMPABLE, 1);
         if (pid > 0 && c.err) {
                 (void)waitpid(pid, NULL, 0);

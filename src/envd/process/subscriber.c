@@ -3,9 +3,9 @@
 #include <errno.h>
 
 #include "base/clock.h"
+#include "envd/process/process.h"
 #include "envd/rpc/handler_context.h"
 #include "envd/rpc/keepalive.h"
-#include "envd/process/process.h"
 
 static void subscriber_gone(struct rpc *rpc)
 {
@@ -37,7 +37,7 @@ static void subscriber_send_end(struct subscriber *s)
         rpc_end(rpc);
 }
 
-/* From the ring to the connection, until this is full or that is empty. */
+/* Send bytes of the ring until the connection is full or the ring has no more. */
 static void subscriber_catch_up(struct subscriber *s)
 {
         while (s->is_behind && !s->rpc->is_over && !http_is_full(s->rpc->rq)) {
@@ -123,7 +123,7 @@ static struct subscriber *subscriber_new(struct rpc *rpc, struct replay *r, cons
         return s;
 }
 
-/* The head and the start event, then what the ring has. */
+/* Send the head and the start event, then what the ring has. */
 static void subscriber_begin(struct subscriber *s, pid_t pid)
 {
         rpc_open(s->rpc);

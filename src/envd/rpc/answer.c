@@ -77,7 +77,7 @@ void answer_error(struct http_request *rq, unsigned status, const char *fmt, ...
         va_list ap;
 
         va_start(ap, fmt);
-        (void)buf_vaddf(&b, fmt, ap); /* without memory or room: no words, the status says it */
+        (void)buf_vaddf(&b, fmt, ap); /* without memory or room the text is empty, and the status has to do */
         va_end(ap);
         body = json_pack("{s:i, s:o?}", "code", (int)status, "message",
                          json_text((struct str){(const char *)buf_at(&b), b.len}));

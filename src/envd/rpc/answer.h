@@ -1,4 +1,4 @@
-/* answer.h - whole answers of the REST endpoints: every one carries the CORS headers a browser needs. */
+/* answer.h - whole answers of the REST endpoints.  Each carries the CORS headers that a browser needs. */
 #pragma once
 #include <jansson.h>
 
@@ -21,6 +21,6 @@ void answer_json(struct http_request *rq, unsigned status, json_t *body); /* ste
 void answer_error(struct http_request *rq, unsigned status, const char *fmt, ...) PRINTF(3, 4);
 void answer_text(struct http_request *rq, unsigned status, const char *text); /* text/plain */
 void answer_no_content(struct http_request *rq, const char *extra_name, const char *extra_value);
-void answer_bad_method(struct http_request *rq, const char *allow /* NULL: not said */);
-/* Is it a preflight?  Then it is answered. */
+void answer_bad_method(struct http_request *rq, const char *allow /* NULL: no such header */);
+/* True: the request is a CORS preflight, and has been answered. */
 bool answer_preflight(struct http_request *rq);

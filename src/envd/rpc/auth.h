@@ -7,7 +7,7 @@
 #include "wire/http1.h"
 #include "wire/signature.h"
 
-/* Is the request's X-Access-Token the sandbox's?  Always true when it has none. */
+/* Is the request's X-Access-Token the sandbox's?  Always true for a sandbox without a token. */
 bool auth_token_is_valid(const struct settings *s, const struct http1_head *head);
 
 /* User name of an Authorization: Basic header, malloc'd; *ret NULL when there is no (well-formed) one.  -ENOMEM. */
@@ -18,6 +18,7 @@ struct auth_signed { /* query parameters of /files, decoded; NULL: absent */
 };
 /* "v1_..." for an operation ("read", "write"). */
 void auth_signature(const struct auth_signed *q, const char *operation, const char *token, char out[SIGNATURE_MAX]);
-/* Check of /files: NULL when it may go on, or the reason for a 401.  The expiration has been checked to be a number. */
+/* May the request to /files go on?  NULL: yes; otherwise the text of a 401.  The caller has checked that the
+ * expiration is a number. */
 const char *auth_files(const struct settings *s, const struct http1_head *head, const struct auth_signed *q,
                        const char *operation, int64_t now_s);

@@ -1,6 +1,6 @@
 /* field.h - fields of a request message in the JSON mapping of proto3: types and ranges checked, the field named.
  *
- * A name is the lowerCamelCase one; the snake_case form of it is accepted as well.  Absent and null mean the default.
+ * Names are given in lowerCamelCase; messages may use the snake_case form as well.  Absent and null mean the default.
  * All return 0, or -1 with *f set to invalid_argument. */
 #pragma once
 #include <jansson.h>
@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "envd/rpc/fault.h"
 
-/* The value, or NULL when it is absent or null. */
+/* The value, or NULL when the field is absent or null. */
 json_t *field_get(const json_t *obj, const char *name);
 
 int field_text(const json_t *obj, const char *name, const char **ret, struct fault *f); /* borrowed; absent: NULL */

@@ -15,7 +15,7 @@ char *path_clean(struct str path)
         at = out;
         if (is_absolute)
                 *at++ = '/';
-        floor = at; /* ".." does not go below it */
+        floor = at; /* ".." does not remove anything before this */
         while (path.n) {
                 (void)str_cut(&path, '/', &part);
                 if (part.n == 0 || str_is(part, "."))
@@ -67,7 +67,7 @@ struct str path_base(const char *path)
         return (struct str){s.p + from, s.n - from};
 }
 
-/* Longer ones the kernel takes for no path at all. */
+/* The kernel refuses longer paths and names. */
 static int path_check_length(const char *path, struct fault *f)
 {
         struct str rest = str_of(path), part;
@@ -112,7 +112,7 @@ int path_expand(const char *path, const struct user *u, const char *workdir, cha
         return 0;
 }
 
-/* One directory: it exists already, or is made. */
+/* Make one directory, unless it exists. */
 static int ensure_dir(const char *path, const struct user *u, bool keep_owner, struct fault *f)
 {
         struct stat st;

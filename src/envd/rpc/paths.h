@@ -14,7 +14,7 @@ struct str path_base(const char *path);             /* the last component; "/" f
  * Relative: below home, cleaned.  0 and *ret malloc'd, or -1 with invalid_argument. */
 int path_expand(const char *path, const struct user *u, const char *workdir, char **ret, struct fault *f);
 
-/* Make what is missing of path, each directory 0755 and given to the user (unless keep_owner).
+/* Make the directories of path that are missing, each 0755 and given to the user (unless keep_owner).
  * 0; -1 with internal, and for an ancestor that is a file the text "path is a file: /x". */
 int dirs_ensure(const char *path, const struct user *u, bool keep_owner, struct fault *f);
 /* The same for the parent directory of path. */

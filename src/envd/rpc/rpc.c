@@ -334,7 +334,7 @@ static void rpc_on_client_end(struct http_request *rq)
         loop_post(rpc->context->loop, &rpc->advance);
 }
 
-/* What is wrong with the head of the request, if anything. */
+/* Check the head of the request.  -1: *f says what is wrong. */
 static int rpc_check_head(struct rpc *rpc, struct fault *f)
 {
         const struct http1_head *head = rpc->rq->head;

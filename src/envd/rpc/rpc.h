@@ -1,8 +1,9 @@
 /* rpc.h - calls in the Connect protocol: bodies and envelopes in, one message or a stream of them out.
  *
- * A method gets a struct rpc with the decoded request and answers once: rpc_reply() or rpc_fail() at any later time, or,
- * streaming, rpc_open(), rpc_send()..., rpc_end().  After the answer is complete the rpc may be gone: do not touch it.
- * on_gone is called once when the exchange is over in whatever way; there the method lets go of what it holds. */
+ * A method gets a struct rpc with the decoded request and answers once: rpc_reply() or rpc_fail() at any later
+ * time, or, streaming, rpc_open(), rpc_send()..., rpc_end().  After the answer is complete the rpc may be gone: do
+ * not touch it. on_gone is called once when the exchange is over in whatever way; there the method releases what it
+ * holds. */
 #pragma once
 #include <jansson.h>
 #include <stdbool.h>
@@ -32,16 +33,16 @@ struct rpc {
         void *service; /* what the methods of its service work on, see rpc_serve() */
         struct http_request *rq;
         const struct rpc_method *method;
-        const json_t *in; /* the request message (of a client stream: the one at hand); borrowed from the call */
+        const json_t *in; /* the request message (of a client stream: the current one); borrowed from the call */
         char *user_name;  /* owned; of the Basic header, NULL: the default user */
         bool has_timeout;
         uint64_t timeout_ms;
-        void *state;                          /* the method's own */
-        void (*on_gone)(struct rpc *rpc);     /* lets go of state; may be NULL */
+        void *state;                          /* of the method */
+        void (*on_gone)(struct rpc *rpc);     /* releases state; may be NULL */
         void (*on_drain)(struct rpc *rpc);    /* the output queue has room again; may be NULL */
         void (*on_deadline)(struct rpc *rpc); /* NULL: the call fails with deadline_exceeded */
         bool is_open;                         /* the head of a streamed answer is out */
-        /* rpc.c's own */
+        /* only for rpc.c */
         struct timer deadline;
         struct task advance;
         struct buf pending; /* client stream: bytes not yet made into messages */
@@ -50,12 +51,13 @@ struct rpc {
         bool is_over;       /* answered: nothing more is sent */
 };
 
-/* Serve the request: takes user_name.  service: struct process_table for methods of process.Process, struct watchers for
- * those that watch, NULL for the others. */
+/* Serve the request: takes user_name.  service: struct process_table for methods of process.Process, struct watchers
+ * for those that watch, NULL for the others. */
 void rpc_serve(struct handler_context *context, void *service, struct http_request *rq, const struct rpc_method *method,
                char *user_name);
 
-/* An old client that fails on fields it does not know: entries for it are short, and answers say so. */
+/* Is the client an old one, which fails on fields that it does not know?  Entries for old clients are short, and
+ * answers say so in a header. */
 bool rpc_is_legacy(const struct http_request *rq);
 
 /* The user on whose behalf the call is made.  -1 with unauthenticated. */

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "envd/rpc/field.h"
 
-/* What only an orchestrator of virtual machines can ask for. */
+/* Fields that make sense for virtual machines only. */
 static const char *const unsupported[] = {"hyperloopIP", "caBundle", "volumeMounts"};
 
 int settings_init(struct settings *s)
@@ -91,7 +91,7 @@ int settings_apply(struct settings *s, const json_t *obj, struct fault *f)
         if (settings_decode(obj, &in, f) < 0)
                 return -1;
         if (in.timestamp && in.at_ns < s->newest_ns)
-                return 0; /* overtaken by a newer call */
+                return 0; /* a newer call came before this one */
         if (settings_take_text(&token, in.token) < 0 || settings_take_text(&s->default_user, in.user) < 0 ||
             settings_take_text(&s->default_workdir, in.workdir) < 0 ||
             settings_take_text(&s->sandbox_id, in.sandbox_id) < 0 ||

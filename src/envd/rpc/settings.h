@@ -6,7 +6,7 @@
 #include "envd/rpc/fault.h"
 
 struct settings {
-        char *token;                    /* NULL: open */
+        char *token;                    /* NULL: no token is needed */
         char *default_user;             /* never NULL */
         char *default_workdir;          /* NULL: the user's home */
         char *sandbox_id, *template_id; /* NULL: unknown (standalone) */
@@ -18,8 +18,8 @@ struct settings {
 int settings_init(struct settings *s); /* defaults; -ENOMEM */
 void settings_done(struct settings *s);
 
-/* Apply an init object: of a cell's start (model/envd_init.h) or of POST /init.  An absent accessToken clears the token,
- * an absent envVars keeps the variables.  0, or -1 with *f set and nothing changed. */
+/* Apply an init object: of a cell's start (model/envd_init.h) or of POST /init.  An absent accessToken clears the
+ * token, an absent envVars keeps the variables.  0, or -1 with *f set and nothing changed. */
 int settings_apply(struct settings *s, const json_t *init, struct fault *f);
 
 /* Default variables of every process, the internal ones winning: a new {name: text}.  NULL out of memory. */

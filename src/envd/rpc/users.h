@@ -30,7 +30,7 @@ struct users {
 void users_init(struct users *us);
 void users_done(struct users *us);
 #define AUTO_USERS AUTO(users_done)
-/* Read the files; what is missing counts as empty.  Negative errno for other failures. */
+/* Read the files; a missing file counts as empty.  Negative errno for other failures. */
 int users_load(struct users *us);
 
 /* 0; -ENOENT no such user; -ENOMEM.  On success *ret is the caller's. */

@@ -11,8 +11,8 @@
 #include <sys/uio.h>
 
 #include "base/err.h"
-#include "envd/sandbox/identity_files.h"
 #include "envd/rpc/settings.h"
+#include "envd/sandbox/identity_files.h"
 #include "model/envd_init.h"
 #include "sys/proc.h"
 
@@ -126,7 +126,8 @@ static int open_stdio(struct err *err)
         return 0;
 }
 
-/* What only the way in needed.  Root inside never gets it back: it is not in the bounding set either. */
+/* CAP_SYS_ADMIN was needed to enter the root.  Root of the sandbox never gets it back: the bounding set has lost it
+ * too. */
 static int drop_admin(struct err *err)
 {
         const uint64_t admin = 1ull << CAP_SYS_ADMIN;
@@ -152,7 +153,7 @@ static int cell_become_sandbox(struct settings *s, const json_t *init, int root,
 
 static void cell_tell_engine(const char *p, size_t n)
 {
-        (void)!send(ENVD_CELL_FD, p, n, MSG_NOSIGNAL); /* an engine that is gone is found out by the next read */
+        (void)!send(ENVD_CELL_FD, p, n, MSG_NOSIGNAL); /* if the engine is gone, the next read shows it */
 }
 
 void cell_start_tell_failed(const struct err *err)

@@ -6,10 +6,11 @@
 struct err;
 struct settings;
 
-/* Occupy fds 0 to 2, so that nothing of ours lands there; later the sandbox's /dev/null. */
+/* Occupy fds 0 to 2, so that no fd of the daemon gets such a number.  Later they are the sandbox's /dev/null. */
 int cell_start_hold_stdio(void);
-/* Say that we wait, take the init message, enter the root, apply it, and give up what only this needed (SYS_ADMIN).
- * 1: done, answer with cell_start_tell_ready(); 0: the engine is gone; negative: answer with cell_start_tell_failed(). */
+/* Tell the engine that this cell waits, receive the init message, apply it, enter the root, and drop the capability
+ * that only this needed (SYS_ADMIN). 1: done, answer with cell_start_tell_ready(); 0: the engine is gone; negative:
+ * answer with cell_start_tell_failed(). */
 int cell_start_enter_sandbox(struct settings *s, struct err *err);
 void cell_start_tell_ready(void);
 void cell_start_tell_failed(const struct err *err);

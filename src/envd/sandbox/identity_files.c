@@ -28,7 +28,7 @@ static bool marker_is_written(const char *path, const char *text)
                memcmp(found, text, n) == 0;
 }
 
-/* One that wakes says the same as before: writing costs more than all the rest of its waking. */
+/* A resumed sandbox mostly finds the same text: writing would cost more than all the rest of the resume. */
 static void write_marker(const char *path, const char *text)
 {
         AUTO_CLOSE int fd = -1;
@@ -52,7 +52,7 @@ static void write_markers(const struct settings *s)
 
 /* ---- /etc/hosts ---- */
 
-/* `line` of the text, if it is there as a whole line; else NULL. */
+/* Where the text has `line` as a whole line; NULL: nowhere. */
 static const char *hosts_find_line(const char *text, const char *line)
 {
         size_t n = strlen(line);
@@ -63,7 +63,7 @@ static const char *hosts_find_line(const char *text, const char *line)
         return NULL;
 }
 
-/* The text with the line for `old` turned into one for `name`, in its place. */
+/* Write the text back, with the line for `old` turned into one for `name`. */
 static void hosts_rename(int fd, const char *text, const char *old, const char *name)
 {
         char line[sizeof(OWN_ADDRESS) + HOSTNAME_MAX + 1];
@@ -89,7 +89,7 @@ static bool hosts_read(int fd, struct buf *b)
         return n == 0;
 }
 
-/* Names resolve without a server: sudo asks for its own host's at every start. */
+/* The own name must resolve without a name server: sudo asks for it at every start. */
 static void hosts_set_name(const char *old, const char *name)
 {
         AUTO_CLOSE int fd = open("/etc/hosts", O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
@@ -117,7 +117,7 @@ static void write_own_name(struct identity_files *files)
 
 /* ---- /etc/machine-id ---- */
 
-/* A fresh one into the empty file; where there is none, nobody asks for it. */
+/* Write a new id into the empty file.  A template without the file needs no id. */
 static void fill_machine_id(void)
 {
         AUTO_CLOSE int fd = open("/etc/machine-id", O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);

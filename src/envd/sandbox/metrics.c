@@ -62,8 +62,8 @@ static uint64_t stat_field(struct str text, int nth)
         return parse_u64(field, 0, UINT64_MAX, &v) < 0 ? 0 : v;
 }
 
-/* What nobody else shares, of /proc/PID/statm: size resident shared...  Both counts from here: the one in /proc/PID/stat
- * is taken another way, and may be the smaller. */
+/* Pages that the process shares with no other, by /proc/PID/statm (size resident shared...).  Both counts are taken
+ * there: the resident count of /proc/PID/stat is made in another way and may be smaller than the shared one. */
 static uint64_t own_pages(struct str text)
 {
         struct str field = {0};
@@ -86,7 +86,7 @@ static void add_process(const char *pid, struct metrics_usage *sum)
 
         (void)snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
         text = read_small_file(path, &b);
-        for (int nth = 12; nth <= 15; nth++) /* utime, stime, and those of its children that have ended */
+        for (int nth = 12; nth <= 15; nth++) /* utime, stime, and the same of children that have ended */
                 ticks += stat_field(text, nth);
         sum->cpu_us += ticks * (1000000 / (uint64_t)sysconf(_SC_CLK_TCK));
         (void)snprintf(path, sizeof(path), "/proc/%.20s/statm", pid);

@@ -90,7 +90,7 @@ static int watch_add_dir(struct watch *w, char *name)
         return 0;
 }
 
-/* Is it below (or the same as) dir?  Then *ret is what follows. */
+/* Is name below dir, or dir itself?  Then *ret is the rest of name. */
 static bool name_is_below(const char *name, const char *dir, const char **ret)
 {
         size_t n = strlen(dir);
@@ -116,7 +116,7 @@ static void watch_rename_dirs(struct watch *w, const char *from, const char *to)
         }
 }
 
-/* A directory left the tree: what happens in it does not concern us any more (the kernel answers IN_IGNORED). */
+/* A directory left the tree: stop watching it and all below it (the kernel answers IN_IGNORED). */
 static void watch_forget_dirs(struct watch *w, const char *name)
 {
         const char *rest;
@@ -129,13 +129,14 @@ static void watch_forget_dirs(struct watch *w, const char *name)
         }
 }
 
-/* What concerns one directory in a tree and not the watch: it is gone meanwhile, or (of the kernel's) closed to root. */
+/* Errors of one directory in a tree, which do not end the watch: the directory is gone meanwhile, or the kernel
+ * closes it even to root. */
 static bool dir_can_be_skipped(int r)
 {
         return r == -ENOENT || r == -ENOTDIR || r == -EACCES;
 }
 
-/* Watch a directory and all below it.  is_new: what is found in it counts as created. */
+/* Watch a directory and all below it.  is_new: files found in it count as created. */
 static int watch_add_tree(struct watch *w, const char *name, bool is_new)
 {
         AUTO_FREE char *path = join_names(w->path, name);
@@ -231,7 +232,7 @@ static void watch_handle(struct watch *w, const struct inotify_event *ev)
                 return;
         }
         if (!ev->len && d->name[0])
-                return; /* of a subdirectory itself: its parent tells the same */
+                return; /* about a subdirectory itself: the watch of its parent reports the same */
         name = join_names(d->name, ev->len ? ev->name : "");
         if (!name) {
                 watch_fail(w, "out of memory");
@@ -242,7 +243,7 @@ static void watch_handle(struct watch *w, const struct inotify_event *ev)
                 watch_follow_dir(w, ev, name);
 }
 
-/* One read and what is in it.  false: nothing (more) there. */
+/* Read once and handle the events.  false: no more events are there. */
 static bool watch_read_events(struct watch *w)
 {
         static _Alignas(struct inotify_event) char buf[READ_BYTES];

@@ -1,6 +1,7 @@
-/* watch.h - changes in a directory, or in a whole tree, as inotify tells them.
+/* watch.h - changes in a directory, or in a whole tree, as inotify reports them.
  *
- * Each watch has an inotify instance of its own.  Names are relative to the watched directory; "." is itself. */
+ * Each watch has an inotify instance of its own.  Names are relative to the watched directory; "." is the
+ * directory itself. */
 #pragma once
 #include <stdbool.h>
 
@@ -17,7 +18,7 @@ struct watch {
         char *path; /* owned; what is watched */
         bool is_recursive;
         struct map dirs; /* watch descriptor (its bytes) -> struct watch_dir */
-        /* A directory was moved away; where to is told by the next event, or never. */
+        /* A directory was moved away.  The next event may say where to. */
         uint32_t moved_cookie;
         char *moved_from; /* owned; NULL: nothing pending */
         bool has_failed;
@@ -31,6 +32,6 @@ int watch_create(struct loop *loop, const char *path, bool is_recursive, bool al
                  struct fault *f);
 void watch_free(struct watch *w);
 void watch_fail(struct watch *w, const char *why); /* calls on_error, the first time */
-void watch_drain(struct watch *w);                 /* tell everything that has happened up to now */
+void watch_drain(struct watch *w);                 /* report all events up to now */
 void watch_pause(struct watch *w);                 /* the kernel keeps what happens meanwhile, up to its limit */
 void watch_resume(struct watch *w);

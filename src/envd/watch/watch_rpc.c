@@ -1,21 +1,22 @@
+#include "envd/watch/watch_rpc.h"
+
 #include <errno.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "envd/rpc/handler_context.h"
-#include "envd/rpc/field.h"
 #include "envd/files/filesystem_rpc.h"
+#include "envd/rpc/field.h"
+#include "envd/rpc/handler_context.h"
 #include "envd/rpc/keepalive.h"
 #include "envd/rpc/paths.h"
 #include "envd/rpc/rpc.h"
 #include "envd/watch/watch.h"
-#include "envd/watch/watch_rpc.h"
 
 #define WATCHER_ID_LEN 20
 
-/* What both kinds have in common */
+/* Common to streams and to watchers that are polled */
 
-struct watch_event_format { /* how events are told */
+struct watch_event_format { /* how events are shown */
         bool with_entry;
 };
 
@@ -64,7 +65,7 @@ static json_t *watch_event_describe(const struct watch *w, const struct watch_ev
 /* WatchDir */
 
 struct watch_stream {
-        struct rpc *rpc; /* whose state this is */
+        struct rpc *rpc; /* this struct is its state */
         struct watch *watch;
         struct watch_event_format format;
         struct timer keepalive;
@@ -143,7 +144,7 @@ void watch_rpc_watch_dir(struct rpc *rpc)
         timer_set(rpc->context->loop, &st->keepalive, st->interval_ms);
 }
 
-/* Watchers that are asked */
+/* Watchers that are polled */
 
 struct watcher {
         struct list node;
@@ -152,7 +153,7 @@ struct watcher {
         struct watch *watch;
         struct watch_event_format format;
         struct buf events; /* not fetched yet: JSON, with commas between */
-        char *error;       /* owned; NULL: it works */
+        char *error;       /* owned; NULL: no error */
 };
 
 void watchers_init(struct watchers *ws)
@@ -188,7 +189,7 @@ static void watcher_failed(struct watch *w, const char *why)
         struct watcher *wr = w->arg;
 
         wr->error = str_dup(str_of(why));
-        watcher_drop_events(wr); /* they are not told any more: the error is */
+        watcher_drop_events(wr); /* the client gets the error instead */
 }
 
 static int watcher_keep_event(struct watcher *wr, const char *text)
@@ -213,7 +214,7 @@ static void watcher_event(struct watch *w, enum watch_event ev, const char *name
         int r = text ? watcher_keep_event(wr, text) : -ENOMEM;
 
         json_decref(event);
-        if (r < 0) /* once: what has failed stays so */
+        if (r < 0) /* watch_fail() acts once */
                 watch_fail(w, r == -E2BIG ? "too many events that were not fetched" : "out of memory");
 }
 

@@ -6,7 +6,7 @@
 struct rpc;
 
 #define WATCHERS_MAX 1024
-#define WATCHERS_BYTES_MAX (16u << 20) /* of events that nobody has fetched; who goes beyond it fails */
+#define WATCHERS_BYTES_MAX (16u << 20) /* of events not fetched yet; a watcher that would exceed this fails */
 
 struct watchers {
         struct list all; /* struct watcher */

@@ -1,4 +1,5 @@
 /* files_upload.c - POST /files: one file as the body, or many in a multipart form, written as they come. */
+#include <assert.h>
 #include <errno.h>
 
 #include "envd/files/file_metadata.h"
@@ -14,6 +15,28 @@
 #define FILES_MAX 4096             /* of one request */
 #define DISCARD_MAX (256ull << 20) /* read and dropped after a failure, so that the client sees the answer */
 
+/*   BODY ──▶ (the end of the body)
+ *   FORM ──a part begins──▶ FILE or SKIP ──it ends──▶ FORM ──the last boundary──▶ CLOSED
+ *   any of them ──▶ FAILED */
+enum upload_state {
+        UPLOAD_BODY,   /* the body is the file */
+        UPLOAD_FORM,   /* between the parts of a form */
+        UPLOAD_FILE,   /* in a part that is a file */
+        UPLOAD_SKIP,   /* in another part */
+        UPLOAD_CLOSED, /* after the last boundary of the form */
+        UPLOAD_FAILED, /* the rest of the body is dropped, then the failure is answered */
+};
+
+#define TO(s) (1u << (s))
+static const unsigned upload_may[] = {
+        [UPLOAD_BODY] = TO(UPLOAD_FORM) | TO(UPLOAD_FAILED),
+        [UPLOAD_FORM] = TO(UPLOAD_FILE) | TO(UPLOAD_SKIP) | TO(UPLOAD_CLOSED) | TO(UPLOAD_FAILED),
+        [UPLOAD_FILE] = TO(UPLOAD_FORM) | TO(UPLOAD_FAILED),
+        [UPLOAD_SKIP] = TO(UPLOAD_FORM) | TO(UPLOAD_FAILED),
+        [UPLOAD_CLOSED] = TO(UPLOAD_FAILED),
+        [UPLOAD_FAILED] = 0,
+};
+
 struct upload {
         struct handler_context *context;
         struct http_request *rq;
@@ -22,12 +45,12 @@ struct upload {
         json_t *metadata; /* NULL: none */
         struct file_writer writer;
         json_t *done; /* files that are complete: items of the answer */
-        bool is_multipart, in_file, is_closed;
+        enum upload_state state;
         struct multipart multipart;
         struct gunzip *gunzip; /* owned; NULL: the body is not compressed */
         struct buf carry;      /* multipart: bytes that may belong to a boundary */
         int64_t announced;     /* Content-Length, or -1 */
-        unsigned failed;       /* status of the answer; 0: no failure so far */
+        unsigned status;       /* of the answer to a failure */
         struct fault fault;
         uint64_t discarded;
 };
@@ -39,8 +62,7 @@ static void upload_free(struct upload *up)
         json_decref(up->metadata);
         json_decref(up->done);
         file_writer_done(&up->writer);
-        if (up->is_multipart)
-                multipart_done(&up->multipart);
+        multipart_done(&up->multipart);
         gunzip_free(up->gunzip);
         buf_done(&up->carry);
         fault_done(&up->fault);
@@ -53,9 +75,16 @@ static void upload_closed(struct http_request *rq, bool is_complete)
         upload_free(rq->user);
 }
 
+static void upload_go(struct upload *up, enum upload_state next) /* the only writer of up->state */
+{
+        assert(upload_may[up->state] & TO(next));
+        up->state = next;
+}
+
 static void upload_fail(struct upload *up, unsigned status)
 {
-        up->failed = status;
+        upload_go(up, UPLOAD_FAILED);
+        up->status = status;
         close_fd(&up->writer.fd);
 }
 
@@ -117,8 +146,8 @@ static void upload_begin_part(struct upload *up)
         struct multipart *m = &up->multipart;
         const char *name = buf_cstr(&m->name), *file = m->has_filename ? buf_cstr(&m->filename) : "";
 
-        up->in_file = name && strcmp(name, "file") == 0;
-        if (!up->in_file)
+        upload_go(up, name && strcmp(name, "file") == 0 ? UPLOAD_FILE : UPLOAD_SKIP);
+        if (up->state == UPLOAD_SKIP)
                 return;
         if (up->query.path && up->query.path[0])
                 file = up->query.path;
@@ -142,7 +171,7 @@ static size_t upload_feed_multipart(struct upload *up, struct str bytes)
 {
         size_t total = 0;
 
-        while (!up->failed) {
+        while (up->state != UPLOAD_FAILED) {
                 struct str data = {0};
                 size_t used = 0;
                 enum multipart_step step =
@@ -153,15 +182,17 @@ static size_t upload_feed_multipart(struct upload *up, struct str bytes)
                 case MULTIPART_MORE: return total;
                 case MULTIPART_PART: upload_begin_part(up); break;
                 case MULTIPART_DATA:
-                        if (up->in_file && file_writer_write(&up->writer, data, up->announced, &up->fault) < 0)
+                        if (up->state == UPLOAD_FILE &&
+                            file_writer_write(&up->writer, data, up->announced, &up->fault) < 0)
                                 upload_fail(up, file_writer_fault_status(&up->fault));
                         break;
                 case MULTIPART_END:
-                        if (up->in_file)
+                        if (up->state == UPLOAD_FILE)
                                 upload_end_file(up);
-                        up->in_file = false;
+                        if (up->state != UPLOAD_FAILED)
+                                upload_go(up, UPLOAD_FORM);
                         break;
-                case MULTIPART_DONE: up->is_closed = true; return bytes.n;
+                case MULTIPART_DONE: upload_go(up, UPLOAD_CLOSED); return bytes.n;
                 case MULTIPART_BAD:
                 case MULTIPART_TOO_BIG:
                         (void)fault_set(&up->fault, CONNECT_INTERNAL, "error parsing multipart form: %s",
@@ -177,7 +208,7 @@ static void upload_take_multipart(struct upload *up, struct str piece)
 {
         size_t used;
 
-        if (up->is_closed)
+        if (up->state == UPLOAD_CLOSED)
                 return;
         if (!up->carry.len) {
                 used = upload_feed_multipart(up, piece);
@@ -200,8 +231,8 @@ static void upload_answer(struct upload *up)
 {
         json_t *done;
 
-        if (up->failed) {
-                answer_error(up->rq, up->failed, "%s", fault_text(&up->fault));
+        if (up->state == UPLOAD_FAILED) {
+                answer_error(up->rq, up->status, "%s", fault_text(&up->fault));
                 return;
         }
         done = up->done;
@@ -211,7 +242,7 @@ static void upload_answer(struct upload *up)
 
 static void upload_take(struct upload *up, struct str piece) /* a piece of the body, decompressed */
 {
-        if (up->is_multipart)
+        if (up->state != UPLOAD_BODY)
                 upload_take_multipart(up, piece);
         else if (file_writer_write(&up->writer, piece, up->announced, &up->fault) < 0)
                 upload_fail(up, file_writer_fault_status(&up->fault));
@@ -222,9 +253,9 @@ static void upload_unpack(struct upload *up, struct str piece)
         struct str plain = {0};
         int r = 0;
 
-        while (!up->failed && (r = gunzip_next(up->gunzip, &piece, &plain)) > 0)
+        while (up->state != UPLOAD_FAILED && (r = gunzip_next(up->gunzip, &piece, &plain)) > 0)
                 upload_take(up, plain);
-        if (!up->failed && r < 0) {
+        if (up->state != UPLOAD_FAILED && r < 0) {
                 (void)fault_set(&up->fault, CONNECT_INVALID_ARGUMENT, "error decompressing request body: %s",
                                 r == -EINVAL ? "invalid gzip data" : "out of memory");
                 upload_fail(up, 400);
@@ -235,7 +266,7 @@ static size_t upload_on_data(struct http_request *rq, struct str piece)
 {
         struct upload *up = rq->user;
 
-        if (up->failed) {
+        if (up->state == UPLOAD_FAILED) {
                 up->discarded += piece.n;
                 if (up->discarded > DISCARD_MAX)
                         upload_answer(up);
@@ -251,13 +282,13 @@ static void upload_on_end(struct http_request *rq)
 {
         struct upload *up = rq->user;
 
-        if (!up->failed && up->gunzip && !gunzip_is_done(up->gunzip)) {
+        if (up->state != UPLOAD_FAILED && up->gunzip && !gunzip_is_done(up->gunzip)) {
                 (void)fault_set(&up->fault, CONNECT_INVALID_ARGUMENT,
                                 "error decompressing request body: unexpected EOF");
                 upload_fail(up, 400);
-        } else if (!up->failed && !up->is_multipart) {
+        } else if (up->state == UPLOAD_BODY) {
                 upload_end_file(up);
-        } else if (!up->failed && !up->is_closed) {
+        } else if (up->state != UPLOAD_FAILED && up->state != UPLOAD_CLOSED) {
                 (void)fault_set(&up->fault, CONNECT_INTERNAL, "error reading form: unexpected EOF");
                 upload_fail(up, 500);
         }
@@ -307,7 +338,7 @@ static bool upload_check_type(struct upload *up)
                 answer_error(up->rq, 500, "error parsing multipart form: no multipart boundary param in Content-Type");
                 return false;
         }
-        up->is_multipart = true;
+        upload_go(up, UPLOAD_FORM);
         return true;
 }
 
@@ -326,7 +357,7 @@ static bool upload_prepare(struct upload *up)
                 answer_error(up->rq, 503, "out of memory");
                 return false;
         }
-        if (!up->is_multipart)
+        if (up->state == UPLOAD_BODY)
                 upload_begin_file(up, up->query.path);
         return true;
 }

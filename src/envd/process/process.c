@@ -12,6 +12,20 @@
 #define READS_PER_TURN 4           /* then other processes get their turn */
 #define LAST_READ_MAX (256u << 10) /* bytes still read from a pipe whose end is not waited for */
 
+#define TO(s) (1u << (s))
+
+static const unsigned process_may[] = {
+        [PROCESS_RUNNING] = TO(PROCESS_EXITED),
+        [PROCESS_EXITED] = TO(PROCESS_ENDED),
+        [PROCESS_ENDED] = 0,
+};
+
+static void process_go(struct process *p, enum process_state next) /* the only writer of p->state */
+{
+        assert(process_may[p->state] & TO(next));
+        p->state = next;
+}
+
 /* The table */
 
 void process_table_init(struct process_table *t, struct loop *loop)
@@ -197,6 +211,7 @@ static void process_end(struct process *p)
         struct ended_process kept = {.pid = p->pid, .code = p->exit_code, .status = p->exit_status};
         struct list *at;
 
+        process_go(p, PROCESS_ENDED);
         process_let_go(p);
         replay_finish(p->replay);
         while ((at = list_pop_front(&p->subscribers))) {
@@ -213,7 +228,7 @@ static void process_end(struct process *p)
 
 static void process_advance(struct process *p)
 {
-        if (!p->is_exited)
+        if (p->state != PROCESS_EXITED)
                 return;
         if (p->no_wait) {
                 process_read_last(p, &p->out);
@@ -233,9 +248,9 @@ void process_reap(struct process_table *t)
                 if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG) < 0 || si.si_pid == 0)
                         return;
                 p = process_find_pid(t, si.si_pid);
-                if (!p || p->is_exited)
+                if (!p || p->state != PROCESS_RUNNING)
                         continue; /* an orphan that the daemon adopted */
-                p->is_exited = true;
+                process_go(p, PROCESS_EXITED);
                 p->exit_code = si.si_code;
                 p->exit_status = si.si_status;
                 process_advance(p);
@@ -319,7 +334,7 @@ void process_kill_after(struct process *p, uint64_t ms)
 int process_signal(struct process *p, int sig)
 {
         p->no_wait = true;
-        if (!p->is_exited)
+        if (p->state == PROCESS_RUNNING)
                 return kill(p->pid, sig) < 0 ? -errno : 0;
         process_advance(
                 p); /* reaped already, only its output is held open; the pid may belong to another process by now */

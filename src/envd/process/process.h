@@ -1,7 +1,10 @@
 /* process.h - processes started through the API, from start to the end of their output, and the clients that listen
  * to them.
  *
- *   live ──exit──▶ waiting for the end of its output ──▶ ended (its end event is kept for a while) ──▶ forgotten
+ *   RUNNING ──exits──▶ EXITED ──its output ends, or a client has signalled it──▶ ENDED
+ *
+ * RUNNING and EXITED processes are in the table, and called live.  Of an ENDED one the end event and the newest output
+ * are kept for a while (ended_process.h).
  *
  * A process does not depend on listeners: without any its output is read, and only its newest part kept (replay.h).
  * A listener whose connection is full stops the reading, and so in the end the process, until it has room again or
@@ -19,6 +22,12 @@
 #include "io/loop.h"
 
 struct subscriber;
+
+enum process_state {
+        PROCESS_RUNNING,
+        PROCESS_EXITED, /* reaped; others may still hold its output open */
+        PROCESS_ENDED,  /* the end event is sent, the memory is freed by the loop */
+};
 
 struct process_table {
         struct loop *loop;
@@ -40,7 +49,7 @@ struct process {
         struct list subscribers; /* struct subscriber */
         struct replay *replay;   /* owned (a reference) */
         struct timer kill;       /* armed: SIGKILL when due */
-        bool is_exited;
+        enum process_state state;
         int exit_code, exit_status; /* of waitid: CLD_*, status */
         bool no_wait;               /* signalled by a client: the end of the output is not waited for */
         struct task gone;           /* frees the process */

@@ -40,7 +40,7 @@ static void subscriber_send_end(struct subscriber *s)
 /* Send bytes of the ring until the connection is full or the ring has no more. */
 static void subscriber_catch_up(struct subscriber *s)
 {
-        while (s->is_behind && !s->rpc->is_over && !http_is_full(s->rpc->rq)) {
+        while (s->is_behind && s->rpc->answer != RPC_ANSWER_DONE && !http_is_full(s->rpc->rq)) {
                 enum output_kind kind;
                 uint64_t dropped;
                 size_t n = replay_next(s->replay, &s->cursor, process_event_read_buffer(), &kind, &dropped);
@@ -173,13 +173,13 @@ bool subscriber_has_offsets(const struct subscriber *s)
 
 void subscriber_send(struct subscriber *s, struct str envelope)
 {
-        if (!s->rpc->is_over && !s->is_behind)
+        if (s->rpc->answer != RPC_ANSWER_DONE && !s->is_behind)
                 subscriber_write(s, envelope);
 }
 
 bool subscriber_is_full(const struct subscriber *s)
 {
-        return !s->rpc->is_over && (s->is_behind || http_is_full(s->rpc->rq));
+        return s->rpc->answer != RPC_ANSWER_DONE && (s->is_behind || http_is_full(s->rpc->rq));
 }
 
 void subscriber_end(struct subscriber *s, int code, int status)

@@ -1,18 +1,35 @@
 #include "envd/rpc/rpc.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #include "envd/rpc/answer.h"
 #include "envd/rpc/handler_context.h"
 #include "envd/rpc/paths.h"
 
+#define TO(s) (1u << (s))
+
+static const unsigned answer_may[] = {
+        [RPC_ANSWER_NONE] = TO(RPC_ANSWER_STREAMING) | TO(RPC_ANSWER_DONE),
+        [RPC_ANSWER_STREAMING] = TO(RPC_ANSWER_DONE),
+        [RPC_ANSWER_DONE] = 0,
+};
+
+static void rpc_answer_go(struct rpc *rpc, enum rpc_answer next) /* the only writer of rpc->answer */
+{
+        assert(answer_may[rpc->answer] & TO(next));
+        rpc->answer = next;
+        if (next == RPC_ANSWER_DONE)
+                timer_clear(&rpc->deadline);
+}
+
 static void rpc_closed(struct http_request *rq, bool is_complete)
 {
         struct rpc *rpc = rq->user;
 
         (void)is_complete;
-        rpc->is_over = true;
-        timer_clear(&rpc->deadline);
+        if (rpc->answer != RPC_ANSWER_DONE)
+                rpc_answer_go(rpc, RPC_ANSWER_DONE);
         loop_unpost(&rpc->advance);
         if (rpc->on_gone)
                 rpc->on_gone(rpc);
@@ -103,14 +120,15 @@ static void rpc_fail_unary(struct http_request *rq, const struct fault *f)
 
 void rpc_fail(struct rpc *rpc, const struct fault *f)
 {
-        if (rpc->is_over)
+        bool is_open = rpc->answer == RPC_ANSWER_STREAMING;
+
+        if (rpc->answer == RPC_ANSWER_DONE)
                 return;
-        rpc->is_over = true;
-        timer_clear(&rpc->deadline);
+        rpc_answer_go(rpc, RPC_ANSWER_DONE);
         if (rpc->method->kind == RPC_UNARY)
                 rpc_fail_unary(rpc->rq, f);
         else
-                rpc_fail_stream(rpc->rq, rpc->is_open, f);
+                rpc_fail_stream(rpc->rq, is_open, f);
 }
 
 void rpc_failf(struct rpc *rpc, enum connect_code code, const char *fmt, ...)
@@ -142,10 +160,9 @@ void rpc_reply_text(struct rpc *rpc, struct str text)
 {
         struct answer_headers h;
 
-        if (rpc->is_over)
+        if (rpc->answer == RPC_ANSWER_DONE)
                 return;
-        rpc->is_over = true;
-        timer_clear(&rpc->deadline);
+        rpc_answer_go(rpc, RPC_ANSWER_DONE);
         rpc_headers(&h, rpc->rq);
         http_reply(rpc->rq, 200, "application/json", h.list, text.p, text.n);
 }
@@ -163,9 +180,9 @@ void rpc_reply(struct rpc *rpc, json_t *out)
 
 void rpc_open(struct rpc *rpc)
 {
-        if (rpc->is_over || rpc->is_open)
+        if (rpc->answer != RPC_ANSWER_NONE)
                 return;
-        rpc->is_open = true;
+        rpc_answer_go(rpc, RPC_ANSWER_STREAMING);
         rpc_stream_head(rpc->rq);
 }
 
@@ -174,17 +191,16 @@ int rpc_send(struct rpc *rpc, json_t *msg)
         AUTO_FREE char *text = msg ? json_dumps(msg, JSON_COMPACT) : NULL;
 
         json_decref(msg);
-        if (rpc->is_over)
+        if (rpc->answer == RPC_ANSWER_DONE)
                 return -EPIPE;
         return rpc_stream_write(rpc->rq, 0, text);
 }
 
 void rpc_end(struct rpc *rpc)
 {
-        if (rpc->is_over)
+        if (rpc->answer == RPC_ANSWER_DONE)
                 return;
-        rpc->is_over = true;
-        timer_clear(&rpc->deadline);
+        rpc_answer_go(rpc, RPC_ANSWER_DONE);
         if (rpc_stream_write(rpc->rq, CONNECT_FLAG_END, "{}") < 0)
                 http_abort(rpc->rq);
         else
@@ -278,7 +294,7 @@ static void rpc_client_stream_advance(struct rpc *rpc)
         size_t used;
         int r;
 
-        if (rpc->is_over || rpc->is_waiting)
+        if (rpc->answer == RPC_ANSWER_DONE || rpc->is_waiting)
                 return;
         r = rpc_next_message(rpc, (struct str){(const char *)buf_at(&rpc->pending), rpc->pending.len}, &payload, &used);
         if (r < 0)
@@ -314,7 +330,7 @@ static size_t rpc_on_client_data(struct http_request *rq, struct str piece)
 {
         struct rpc *rpc = rq->user;
 
-        if (rpc->is_over)
+        if (rpc->answer == RPC_ANSWER_DONE)
                 return piece.n;
         if (rpc->is_waiting)
                 return 0; /* http_resume_body() follows */

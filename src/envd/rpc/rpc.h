@@ -22,6 +22,16 @@ struct rpc;
 
 enum rpc_kind { RPC_UNARY, RPC_SERVER_STREAM, RPC_CLIENT_STREAM };
 
+/* How far the answer is.
+ *
+ *   NONE ──rpc_open()──▶ STREAMING ──rpc_end(), rpc_fail(), the client leaves──▶ DONE
+ *     └──────────────rpc_reply(), rpc_fail(), the client leaves────────────────────▲ */
+enum rpc_answer {
+        RPC_ANSWER_NONE,
+        RPC_ANSWER_STREAMING, /* the head is sent, messages follow */
+        RPC_ANSWER_DONE,      /* nothing more is sent */
+};
+
 struct rpc_method {
         const char *path;
         enum rpc_kind kind;
@@ -41,14 +51,13 @@ struct rpc {
         void (*on_gone)(struct rpc *rpc);     /* releases state; may be NULL */
         void (*on_drain)(struct rpc *rpc);    /* the output queue has room again; may be NULL */
         void (*on_deadline)(struct rpc *rpc); /* NULL: the call fails with deadline_exceeded */
-        bool is_open;                         /* the head of a streamed answer is out */
+        enum rpc_answer answer;
         /* only for rpc.c */
         struct timer deadline;
         struct task advance;
         struct buf pending; /* client stream: bytes not yet made into messages */
         bool is_waiting;    /* client stream: the method works on a message */
         bool is_ended;      /* client stream: no more bytes follow */
-        bool is_over;       /* answered: nothing more is sent */
 };
 
 /* Serve the request: takes user_name.  service: struct process_table for methods of process.Process, struct watchers

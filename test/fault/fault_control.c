@@ -13,7 +13,7 @@
                 statement;                                                                                             \
                 fault_resume();                                                                                        \
         } while (0)
-#include "../unit/control_rig.h"
+#include "../unit/control/control_rig.h"
 
 /* jansson's scanner loses characters of a text when its buffer cannot grow, instead of failing: what it then makes of a
  * message is anybody's guess, so reading JSON does not take part in the failing. */

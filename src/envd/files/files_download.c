@@ -25,7 +25,7 @@ struct download {
         const char *path;
         int fd; /* owned until http_send_file() or a file_stream takes it */
         struct stat st;
-        bool is_packed;
+        bool is_compressed;
         const char *type;
         struct buf disposition;
         char modified[HTTP_DATE_MAX];
@@ -41,7 +41,7 @@ static bool download_choose_encoding(struct download *d)
                              http1_find(head, "If-Modified-Since") || http1_find(head, "If-Unmodified-Since") ||
                              http1_find(head, "If-Match") || http1_find(head, "If-None-Match");
 
-        d->is_packed = !must_be_plain && (coding == ACCEPT_GZIP || coding == ACCEPT_GZIP_ONLY);
+        d->is_compressed = !must_be_plain && (coding == ACCEPT_GZIP || coding == ACCEPT_GZIP_ONLY);
         if (coding == ACCEPT_NOTHING_KNOWN)
                 answer_error(d->rq, 406,
                              "error parsing Accept-Encoding: no acceptable encoding found, supported: [gzip]");
@@ -95,7 +95,7 @@ static void download_headers(struct download *d, struct answer_headers *h)
         answer_headers_add(h, "Vary", "Accept-Encoding");
         answer_headers_add(h, "Content-Disposition", buf_cstr(&d->disposition));
         answer_headers_add(h, "Last-Modified", d->modified);
-        if (d->is_packed)
+        if (d->is_compressed)
                 answer_headers_add(h, "Content-Encoding", "gzip");
         else
                 answer_headers_add(h, "Accept-Ranges", "bytes");
@@ -195,9 +195,9 @@ static void download_send_pieces(struct download *d)
         struct file_stream *p = file_stream_create(TAKE_FD(d->fd));
         struct answer_headers h;
 
-        if (p && d->is_packed)
+        if (p && d->is_compressed)
                 p->gzip = gzip_create();
-        if (!p || (d->is_packed && !p->gzip) || !file_stream_add(p, 0, FILE_STREAM_TO_END)) {
+        if (!p || (d->is_compressed && !p->gzip) || !file_stream_add(p, 0, FILE_STREAM_TO_END)) {
                 file_stream_free(p);
                 answer_error(d->rq, 500, "error reading file '%s': out of memory", d->path);
                 return;
@@ -231,7 +231,7 @@ static void download_send_all(struct download *d)
 {
         struct answer_headers h;
 
-        if (d->is_packed) {
+        if (d->is_compressed) {
                 download_send_pieces(d);
                 return;
         }

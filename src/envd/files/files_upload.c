@@ -248,7 +248,7 @@ static void upload_take(struct upload *up, struct str piece) /* a piece of the b
                 upload_fail(up, file_writer_fault_status(&up->fault));
 }
 
-static void upload_unpack(struct upload *up, struct str piece)
+static void upload_decompress(struct upload *up, struct str piece)
 {
         struct str plain = {0};
         int r = 0;
@@ -271,7 +271,7 @@ static size_t upload_on_data(struct http_request *rq, struct str piece)
                 if (up->discarded > DISCARD_MAX)
                         upload_answer(up);
         } else if (up->gunzip) {
-                upload_unpack(up, piece);
+                upload_decompress(up, piece);
         } else {
                 upload_take(up, piece);
         }

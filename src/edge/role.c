@@ -10,12 +10,12 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "edge/conn.h"
-#include "edge/dial.h"
-#include "edge/edge.h"
-#include "edge/h2.h"
-#include "edge/routes.h"
-#include "edge/upstream.h"
+#include "edge/proxy/client_conn.h"
+#include "edge/route/dial.h"
+#include "edge/proxy/edge.h"
+#include "edge/http2/h2_session.h"
+#include "edge/route/routes.h"
+#include "edge/route/upstream.h"
 #include "io/tls.h"
 
 #define OUT_MAX (56u << 10) /* a head we write: what came in, and a few lines more */

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "edge/limits.h"
+#include "edge/limits/limits.h"
 
 #define WORLD                                                                                                          \
         __attribute__((cleanup(world_end))) struct world w;                                                            \

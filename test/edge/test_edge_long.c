@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
-#include "edge/shortcut.h"
+#include "edge/message/splice.h"
 #include "tap.h"
 
 #define LONG_BYTES (20u << 20)

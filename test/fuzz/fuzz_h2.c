@@ -5,11 +5,11 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
-#include "edge/dial.h"
-#include "edge/edge.h"
-#include "edge/h2.h"
-#include "edge/routes.h"
-#include "edge/upstream.h"
+#include "edge/route/dial.h"
+#include "edge/proxy/edge.h"
+#include "edge/http2/h2_session.h"
+#include "edge/route/routes.h"
+#include "edge/route/upstream.h"
 #include "fuzz.h"
 
 #define UPSTREAMS 3

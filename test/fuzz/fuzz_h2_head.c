@@ -1,6 +1,6 @@
 /* Fields of an HTTP/2 request, written down: either refused, or a head that parses, ends where it ends, and holds each
  * field once and no other.  Input: a byte of flags, then "name\0value\0" again and again. */
-#include "edge/h2_head.h"
+#include "edge/http2/h2_head.h"
 #include "fuzz.h"
 #include "wire/http1.h"
 

@@ -1,5 +1,5 @@
 /* A request as it leaves the edge: parses again, means the same, and says nothing that was not for upstream. */
-#include "edge/rewrite.h"
+#include "edge/message/rewrite.h"
 #include "fuzz.h"
 
 static struct http1_head in, again;

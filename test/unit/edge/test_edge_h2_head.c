@@ -1,5 +1,5 @@
 /* HTTP/2 fields written down as the head of an HTTP/1.1 request. */
-#include "edge/h2_head.h"
+#include "edge/http2/h2_head.h"
 
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 /* Heads as the edge writes them, and what it says by itself. */
-#include "edge/answer.h"
-#include "edge/rewrite.h"
+#include "edge/message/answer.h"
+#include "edge/message/rewrite.h"
 
 #include <jansson.h>
 

@@ -1,0 +1,103 @@
+#include <errno.h>
+
+#include "edge/message/answer.h"
+#include "edge/proxy/edge.h"
+#include "edge/http1/h1_conn.h"
+#include "edge/message/rewrite.h"
+#include "edge/route/upstream.h"
+
+enum flow_step h1_flush(struct client *c)
+{
+        return flow_flush(&c->x.down, &c->edge->blocks, &h1_of(c)->conn.stream);
+}
+
+enum flow_step h1_interim(struct client *c, const struct http1_head *head)
+{
+        struct edge *e = c->edge;
+
+        if (c->x.client_minor == 0) /* 1.0 knows none */
+                return FLOW_DONE;
+        buf_reset(&e->out);
+        if (rewrite_response(&(struct rewrite_response){.head = head}, &e->out) < 0)
+                return FLOW_DEAD;
+        return flow_say(&c->x.down, &e->blocks, &e->out, &h1_of(c)->conn.stream);
+}
+
+void h1_switch_over(struct client *c, const struct http1_head *head)
+{
+        struct edge *e = c->edge;
+
+        buf_reset(&e->out);
+        c->x.persists = false;
+        if (rewrite_response(&(struct rewrite_response){.head = head, .is_upgrade = true}, &e->out) < 0 ||
+            flow_say(&c->x.down, &e->blocks, &e->out, &h1_of(c)->conn.stream) == FLOW_DEAD)
+                client_cut(c);
+        else
+                client_go(c, CLIENT_TUNNEL);
+}
+
+enum flow_step h1_begin(struct client *c, const struct http1_head *head)
+{
+        struct exchange *x = &c->x;
+        struct edge *e = c->edge;
+        size_t none = 0;
+        bool has_unknown_length = head->framing == HTTP1_BODY_CHUNKED || head->framing == HTTP1_BODY_EOF;
+        bool is_chunked = has_unknown_length && x->client_minor >= 1;
+
+        if ((has_unknown_length && !is_chunked) || (x->expects_continue && !x->request_ended) || e->is_stopping)
+                x->persists = false;
+        buf_reset(&e->out);
+        if (rewrite_response(&(struct rewrite_response){.head = head,
+                                                        .is_chunked = is_chunked,
+                                                        .says_close = !x->persists,
+                                                        .says_persist = x->client_minor == 0},
+                             &e->out) < 0)
+                return FLOW_BAD;
+        flow_init(&x->down, head, is_chunked);
+        return flow_pump(&x->down, &e->blocks, &x->upstream->in, &none, &e->out, &h1_of(c)->conn.stream);
+}
+
+/* Upstream says no more and the body is not complete: that is its end, or a break. */
+static enum flow_step end_body(struct client *c)
+{
+        struct exchange *x = &c->x;
+
+        if (x->down.body.framing == HTTP1_BODY_EOF && !x->upstream->is_broken)
+                return flow_finish(&x->down, &c->edge->blocks, &h1_of(c)->conn.stream);
+        return FLOW_BAD;
+}
+
+enum flow_step h1_pull(struct client *c)
+{
+        struct exchange *x = &c->x;
+        enum flow_step step;
+        size_t none = 0;
+
+        step = flow_pump(&x->down, &c->edge->blocks, &x->upstream->in, &none, NULL, &h1_of(c)->conn.stream);
+        return step == FLOW_MORE && x->upstream->is_ended ? end_body(c) : step;
+}
+
+bool h1_shortcut(struct client *c)
+{
+        struct stream *sink = &h1_of(c)->conn.stream;
+        struct upstream *u = c->x.upstream;
+
+        return c->x.has_answer && !stream_is_tls(sink) && u->in.len == 0 && shortcut_fits(&c->x.down) &&
+               shortcut_take(c->edge, &c->x.down, u->stream.io.fd, sink->io.fd);
+}
+
+int h1_say(struct client *c, const struct answer *a)
+{
+        struct edge *e = c->edge;
+        int r;
+
+        h1_of(c)->scan = (struct head_scan){0};
+        buf_reset(&e->out);
+        r = answer_write(a, &e->out);
+        if (r < 0)
+                return r;
+        if (flow_say(&c->x.down, &e->blocks, &e->out, &h1_of(c)->conn.stream) == FLOW_DEAD)
+                return -EPIPE;
+        c->x.down.is_ended = true;
+        return 0;
+}

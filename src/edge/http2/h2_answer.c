@@ -1,0 +1,141 @@
+#include <errno.h>
+#include <stdio.h>
+
+#include "edge/proxy/edge.h"
+#include "edge/http2/h2_session.h"
+#include "edge/http2/h2_stream.h"
+#include "edge/message/rewrite.h"
+
+#define FIELDS_MAX (HTTP1_HEADERS_MAX + 4)
+
+struct fields { /* of one answer; the library copies them, and turns names into lower case */
+        nghttp2_nv nv[FIELDS_MAX];
+        size_t count;
+        char status[4], length[24];
+};
+
+static void add(struct fields *f, struct str name, struct str value)
+{
+        f->nv[f->count++] = (nghttp2_nv){.name = (uint8_t *)(uintptr_t)name.p,
+                                         .namelen = name.n,
+                                         .value = (uint8_t *)(uintptr_t)value.p,
+                                         .valuelen = value.n};
+}
+
+static void add_status(struct fields *f, unsigned status)
+{
+        f->count = 0;
+        (void)snprintf(f->status, sizeof(f->status), "%03u", status % 1000);
+        add(f, STR(":status"), (struct str){f->status, 3});
+}
+
+static void add_length(struct fields *f, uint64_t n)
+{
+        int len = snprintf(f->length, sizeof(f->length), "%llu", (unsigned long long)n);
+
+        add(f, STR("content-length"), (struct str){f->length, (size_t)len});
+}
+
+static void collect(struct fields *f, const struct http1_head *head, unsigned status)
+{
+        add_status(f, status);
+        for (size_t i = 0; i < head->header_count; i++) {
+                const struct http1_header *from = &head->headers[i];
+
+                if (!rewrite_is_dropped(head, from->name))
+                        add(f, from->name, from->value);
+        }
+}
+
+/* The answer's head, and where its body comes from.  FLOW_FULL: it goes out by and by. */
+static enum flow_step submit(struct client *c, const struct fields *f, bool has_body)
+{
+        struct h2_stream *st = h2_stream_of(c);
+        const nghttp2_data_provider source = {.read_callback = h2_stream_read};
+
+        if (!st->h2->session || !st->is_open)
+                return FLOW_DEAD;
+        if (nghttp2_submit_response(st->h2->session, st->id, f->nv, f->count, has_body ? &source : NULL) < 0)
+                return FLOW_DEAD;
+        h2_changed(st->h2);
+        return FLOW_FULL;
+}
+
+enum flow_step h2_interim(struct client *c, const struct http1_head *head)
+{
+        struct h2_stream *st = h2_stream_of(c);
+        struct fields f;
+
+        if (!st->h2->session || !st->is_open)
+                return FLOW_DEAD;
+        collect(&f, head, head->status);
+        if (nghttp2_submit_headers(st->h2->session, NGHTTP2_FLAG_NONE, st->id, NULL, f.nv, f.count, NULL) < 0)
+                return FLOW_DEAD;
+        h2_changed(st->h2);
+        return FLOW_DONE;
+}
+
+/* RFC 8441: what 101 is there is a 200 here, and the stream is the tunnel. */
+void h2_switch_over(struct client *c, const struct http1_head *head)
+{
+        struct h2_stream *st = h2_stream_of(c);
+        struct exchange *x = &c->x;
+        struct fields f;
+
+        collect(&f, head, 200);
+        for (size_t i = 0; i < f.count; i++)
+                if (str_iis((struct str){(const char *)f.nv[i].name, f.nv[i].namelen}, "sec-websocket-accept"))
+                        f.nv[i--] = f.nv[--f.count];
+        st->is_tunnel = true;
+        x->has_answer = true;
+        x->status = 200;
+        x->up.body.framing = x->down.body.framing = HTTP1_BODY_EOF; /* bytes as they are, until either end */
+        x->up.is_chunked = x->up.is_ended = x->down.is_ended = false;
+        x->request_ended = false;
+        if (submit(c, &f, true) == FLOW_DEAD)
+                client_cut(c);
+        else
+                h2_stream_touch(st); /* the client may have said something already */
+}
+
+enum flow_step h2_begin(struct client *c, const struct http1_head *head)
+{
+        struct fields f;
+        bool has_body =
+                head->framing != HTTP1_BODY_NONE && !(head->framing == HTTP1_BODY_LENGTH && head->content_length == 0);
+        struct str absent = http1_value(head, "content-length");
+
+        collect(&f, head, head->status);
+        if (head->framing == HTTP1_BODY_LENGTH)
+                add_length(&f, head->content_length);
+        else if (head->framing == HTTP1_BODY_NONE && absent.n && head->status != 204)
+                add(&f, STR("content-length"), absent); /* of a body that is not sent (HEAD, 304) */
+        flow_init(&c->x.down, head, false);
+        c->x.down.is_ended = !has_body;
+        return submit(c, &f, has_body);
+}
+
+int h2_say(struct client *c, const struct answer *a)
+{
+        struct edge *e = c->edge;
+        struct block *out = &c->x.down.out;
+        struct fields f;
+        const char *type;
+        int r;
+
+        buf_reset(&e->out);
+        r = answer_body(a, &e->out, &type);
+        if (r == 0)
+                r = block_need(&e->blocks, out);
+        if (r < 0)
+                return r;
+        add_status(&f, answer_status(a));
+        add(&f, STR("content-type"), str_of(type));
+        add_length(&f, e->out.len);
+        if (!a->to_head) {
+                memcpy(out->mem, buf_at(&e->out), e->out.len); /* at most ANSWER_BODY_MAX */
+                out->start = 0;
+                out->len = e->out.len;
+        }
+        return submit(c, &f, !a->to_head) == FLOW_DEAD ? -EPIPE : 0;
+}

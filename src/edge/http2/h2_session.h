@@ -1,0 +1,44 @@
+/* h2_session.h - an HTTP/2 connection: frames in and out, by nghttp2; each of its streams is a client (h2_stream.h).
+ *
+ * Frames leave in one go at the end of a loop iteration (`flush`), so what many streams say shares packets and records.
+ * The library's callbacks only note what happened and put the stream into `touched`; the streams advance afterwards. */
+#pragma once
+#include <nghttp2/nghttp2.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "edge/message/block.h"
+#include "edge/proxy/client_conn.h"
+#include "edge/http2/h2_head.h"
+#include "edge/limits/limits.h"
+#include "io/loop.h"
+
+struct edge;
+struct h2_setup; /* what all connections share */
+
+struct h2 {
+        struct conn conn;
+        nghttp2_session *session; /* NULL: ending or ended; nobody may ask it any more */
+        struct list streams;      /* struct h2_stream */
+        size_t stream_count;
+        struct list touched; /* those to advance */
+        struct block out;    /* owned: frames on their way out */
+        struct h2_head head; /* of the request that comes in */
+        bool is_collecting;  /* ... and is not complete */
+        bool is_greeted;     /* the client's first SETTINGS came */
+        bool is_stopping;    /* it has been told so; the last word waits for the answer to a ping */
+        bool is_lingering;   /* all is said: waiting for the client's end */
+        bool is_sending;     /* frames are being collected: what changes now is seen */
+        struct budget resets, chatter;
+        struct timer timer; /* until greeted; then idle; then lingering */
+        struct timer head_timer;
+        struct task flush, gone;
+};
+
+struct h2_setup *h2_setup_create(const struct edge *e); /* NULL: out of memory */
+struct h2_setup *h2_setup_free(struct h2_setup *s);
+/* Take a connection over whose first bytes were read already.  *from is empty afterwards in any case. */
+void h2_take_over(struct edge *e, struct stream *from, const void *p, size_t n);
+/* For streams: something was submitted, or a stream left. */
+void h2_changed(struct h2 *h);

@@ -1,0 +1,48 @@
+/* flow.h - one message body on its way from one connection to another: decoded, framed anew, written.
+ *
+ * What the sink does not take waits in `out` (at most a block) or a pipe (shortcut.h), and nothing more is taken from the source until it is
+ * gone: that is the backpressure.  On the fast path one read becomes one writev and nothing is copied. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "edge/message/block.h"
+#include "io/stream.h"
+#include "wire/http1.h"
+
+enum flow_step {
+        FLOW_MORE, /* all the source had is passed on; the message goes on */
+        FLOW_FULL, /* the sink takes no more now */
+        FLOW_DONE, /* the message is complete and written */
+        FLOW_BAD,  /* the source breaks its framing; nothing was taken from it in this call */
+        FLOW_DEAD, /* the sink is gone; when it took nothing in this call, nothing was taken from the source */
+};
+
+struct flow {
+        struct http1_body body; /* decodes the source */
+        bool is_chunked;        /* how it is framed for the sink; otherwise the bytes as they are */
+        bool is_ended;          /* the message's last byte is written or in `out` */
+        struct block out;       /* owned: bytes the sink did not take yet */
+        struct pipe *pipe;      /* owned: such bytes of a body that takes the shortcut; NULL: none */
+        uint64_t sent_bytes;    /* handed to the sink's socket */
+};
+
+void flow_init(struct flow *f, const struct http1_head *head, bool is_chunked);
+void flow_done(struct flow *f, struct block_pool *pool);
+
+/* Pass on what is in src behind its first `*keep` bytes, after `prefix` (may be NULL; emptied).  Once body bytes are
+ * taken the kept ones go as well, and *keep is 0. */
+enum flow_step flow_pump(struct flow *f, struct block_pool *pool, struct block *src, size_t *keep, struct buf *prefix,
+                         struct stream *sink);
+/* Are there bytes that the sink did not take? */
+static inline bool flow_waits(const struct flow *f)
+{
+        return f->out.len || f->pipe;
+}
+/* Write what waits: FLOW_FULL, FLOW_DEAD, or nothing waits any more (FLOW_DONE, FLOW_MORE). */
+enum flow_step flow_flush(struct flow *f, struct block_pool *pool, struct stream *sink);
+/* The source ended where its framing lets the end of the connection end the message. */
+enum flow_step flow_finish(struct flow *f, struct block_pool *pool, struct stream *sink);
+/* Bytes of our own, not part of a body: FLOW_DONE, FLOW_FULL, FLOW_DEAD. */
+enum flow_step flow_say(struct flow *f, struct block_pool *pool, struct buf *bytes, struct stream *sink);

@@ -1,0 +1,143 @@
+#include "edge/message/splice.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "edge/proxy/edge.h"
+#include "edge/message/flow.h"
+
+#define TURN_BYTES (1u << 20)     /* then others have their turn */
+#define LEFT_MIN (4 * BLOCK_SIZE) /* shorter bodies are not worth it */
+
+/* ---- pipes ---- */
+
+static void pipe_free(struct pipe *p)
+{
+        close_fd(&p->fd[0]);
+        close_fd(&p->fd[1]);
+        free(p);
+}
+
+static struct pipe *pipe_create(struct shortcut *s)
+{
+        struct pipe *p = calloc(1, sizeof(*p));
+        int size;
+
+        if (!p)
+                return NULL;
+        p->home = s;
+        if (pipe2(p->fd, O_CLOEXEC | O_NONBLOCK) < 0) {
+                free(p);
+                return NULL;
+        }
+        size = fcntl(p->fd[1], F_SETPIPE_SZ, PIPE_BYTES);
+        if (size < 0) /* over what the user may have */
+                size = fcntl(p->fd[1], F_GETPIPE_SZ);
+        p->size = size > 0 ? (size_t)size : BLOCK_SIZE;
+        return p;
+}
+
+static struct pipe *lend(struct shortcut *s)
+{
+        struct pipe *p = NULL;
+
+        if (s->spare_count)
+                p = s->spare[--s->spare_count];
+        else if (s->lent_count < PIPES_MAX)
+                p = pipe_create(s);
+        if (p)
+                s->lent_count++;
+        return p;
+}
+
+static void give_back(struct pipe *p)
+{
+        struct shortcut *s = p->home;
+
+        s->lent_count--;
+        if (p->held == 0 && s->spare_count < PIPES_SPARE_MAX)
+                s->spare[s->spare_count++] = p;
+        else
+                pipe_free(p);
+}
+
+void shortcut_done(struct shortcut *s)
+{
+        assert(s->lent_count == 0);
+        while (s->spare_count)
+                pipe_free(s->spare[--s->spare_count]);
+}
+
+/* ---- bytes ---- */
+
+bool shortcut_fits(const struct flow *f)
+{
+        return f->body.framing == HTTP1_BODY_LENGTH && !f->is_chunked && f->body.left > LEFT_MIN && !flow_waits(f);
+}
+
+static ssize_t move(int from, int to, size_t n)
+{
+        ssize_t r;
+
+        do {
+                r = splice(from, NULL, to, NULL, n, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+        } while (r < 0 && errno == EINTR);
+        return r < 0 ? -errno : r;
+}
+
+static int drain(struct flow *f, struct pipe *p, int sink)
+{
+        while (p->held) {
+                ssize_t n = move(p->fd[0], sink, p->held);
+
+                if (n <= 0)
+                        return n == -EAGAIN ? -EAGAIN : -EPIPE;
+                p->held -= (size_t)n;
+                f->sent_bytes += (uint64_t)n;
+        }
+        return 0;
+}
+
+bool shortcut_take(struct edge *e, struct flow *f, int source, int sink)
+{
+        struct pipe *p = lend(&e->shortcut);
+        size_t turn = 0;
+
+        if (!p)
+                return false;
+        while (turn < TURN_BYTES && f->body.left > LEFT_MIN) {
+                size_t most = f->body.left < p->size ? (size_t)f->body.left - 1 : p->size;
+                ssize_t n = move(source, p->fd[1], most);
+
+                if (n <= 0) /* the ordinary way finds out why */
+                        break;
+                turn += (size_t)n;
+                p->held = (size_t)n;
+                f->body.left -= (uint64_t)n;
+                if (drain(f, p, sink) < 0)
+                        break;
+        }
+        if (p->held)
+                f->pipe = p;
+        else
+                give_back(p);
+        return turn > 0;
+}
+
+int shortcut_flush(struct flow *f, int sink)
+{
+        int r = f->pipe ? drain(f, f->pipe, sink) : 0;
+
+        if (r == 0)
+                shortcut_drop(f);
+        return r;
+}
+
+void shortcut_drop(struct flow *f)
+{
+        if (f->pipe)
+                give_back(TAKE_PTR(f->pipe));
+}

@@ -1,0 +1,36 @@
+/* splice.h - the middle of a long body goes from one plain socket to another without passing through our memory.
+ *
+ * The bytes pass through a pipe.  What the sink does not take stays in it, and the pipe with the flow, until it is gone:
+ * as with a flow's `out`, nothing more is taken from the source meanwhile.  The last bytes of a body take the ordinary
+ * way, which knows what follows; so do bodies for which there is no pipe. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+
+struct edge;
+struct flow;
+
+#define PIPE_BYTES (256u << 10) /* asked for; the kernel gives users with many pipes less */
+#define PIPES_MAX 32u           /* lent and spare: so much may wait in them together */
+#define PIPES_SPARE_MAX 4u
+
+struct pipe {
+        struct shortcut *home; /* borrowed */
+        int fd[2];
+        size_t size;
+        size_t held; /* bytes in it */
+};
+
+struct shortcut {                            /* zeroed: none there yet */
+        struct pipe *spare[PIPES_SPARE_MAX]; /* owned, empty */
+        unsigned spare_count, lent_count;
+};
+
+void shortcut_done(struct shortcut *s); /* all are given back */
+/* Is there enough left of the body for it? */
+bool shortcut_fits(const struct flow *f);
+/* true: bytes were passed on (or wait in f->pipe).  false: nothing was taken; go the ordinary way. */
+bool shortcut_take(struct edge *e, struct flow *f, int source, int sink);
+/* What waits in f->pipe: 0 nothing any more (the pipe is given back), -EAGAIN the sink is full, -EPIPE it is dead. */
+int shortcut_flush(struct flow *f, int sink);
+void shortcut_drop(struct flow *f); /* gives the pipe back, whatever is in it */

@@ -1,0 +1,315 @@
+#include "edge/proxy/proxy_exchange.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "edge/message/answer.h"
+#include "edge/proxy/edge_client.h"
+#include "edge/route/dial.h"
+#include "edge/proxy/edge.h"
+#include "edge/proxy/request.h"
+#include "edge/route/routes.h"
+#include "edge/route/signed_url.h"
+#include "edge/route/upstream.h"
+
+/* ---- ending ---- */
+
+static void log_exchange(const struct client *c)
+{
+        const struct exchange *x = &c->x;
+        uint64_t ms = x->started_us ? (clock_mono_us() - x->started_us) / 1000 : 0;
+        char method[LOG_ESCAPED_MAX];
+
+        log_event(c->edge->conf->access_log ? LOG_INFO : LOG_DEBUG, "exchange",
+                  "proto=%s sandbox=%s port=%u method=%s status=%u in=%llu out=%llu ms=%llu", c->kind->name,
+                  x->id[0] ? x->id : "-", x->port, log_escape(str_of(x->method), method), x->status,
+                  (unsigned long long)x->up.sent_bytes, (unsigned long long)x->down.sent_bytes, (unsigned long long)ms);
+}
+
+static void let_go_of_upstream(struct exchange *x)
+{
+        struct upstream *u = x->upstream;
+        bool is_whole = x->has_answer && x->down.is_ended && x->request_ended && !x->request_broken;
+
+        if (!u)
+                return;
+        x->upstream = NULL;
+        if (is_whole && x->upstream_persists && !u->is_ended && u->in.len == 0)
+                upstream_keep(u);
+        else
+                upstream_close(u);
+}
+
+void exchange_done(struct client *c)
+{
+        struct exchange *x = &c->x;
+
+        if ((x->status || x->started_us) && c->edge->is_logging) /* status 0: ended before there was an answer */
+                log_exchange(c);
+        x->status = 0;
+        x->method[0] = 0;
+        routes_forget(c);
+        dial_forget(c);
+        owner_forget(c);
+        let_go_of_upstream(x);
+        routes_unhook(c);
+        x->route_wait = x->dial_wait = WAIT_NOTHING;
+        x->must_be_fresh = x->has_doubted = x->is_told = false;
+        x->wait_until_ms = x->started_us = x->dial_since_ms = 0;
+        x->closed_count = 0;
+        x->id[0] = 0;
+        x->port = 0;
+        x->up.sent_bytes = x->down.sent_bytes = 0;
+}
+
+/* Upstream broke before there was an answer: say so in its stead.  If the sandbox is being stopped, that is why, and nobody
+ * knows whether it acted on the request. */
+static void answer_for_upstream(struct client *c)
+{
+        struct exchange *x = &c->x;
+        struct answer a = {.kind = ANSWER_PORT_CLOSED};
+
+        if (x->sandbox && !x->sandbox->route.is_running) {
+                client_cut(c);
+                return;
+        }
+        if (x->is_api)
+                a = (struct answer){.kind = ANSWER_API, .status = 503, .message = "the API is restarting, try again"};
+        upstream_close(x->upstream);
+        x->upstream = NULL;
+        block_drop(&c->edge->blocks, &x->up.out);
+        request_answer(c, &a);
+}
+
+/* ---- the request ---- */
+
+/* Before the first byte of an answer a request may be said again, on a new connection, if upstream cannot have acted on
+ * it or acting twice does no harm. */
+static bool may_repeat(const struct client *c)
+{
+        const struct exchange *x = &c->x;
+
+        return x->upstream->is_reused && !x->must_be_fresh && x->interim_count == 0 && x->upstream->in.len == 0 &&
+               c->head_len > 0 && (x->is_idempotent || x->up.sent_bytes == 0);
+}
+
+static void repeat(struct client *c)
+{
+        struct exchange *x = &c->x;
+
+        upstream_close(x->upstream);
+        x->upstream = NULL;
+        x->must_be_fresh = true;
+        block_drop(&c->edge->blocks, &x->up.out);
+        client_go(c, CLIENT_HEAD);
+}
+
+bool exchange_repeats(struct client *c)
+{
+        if (c->state != CLIENT_EXCHANGE || !c->x.upstream || !may_repeat(c))
+                return false;
+        repeat(c);
+        routes_unhook(c);
+        return true;
+}
+
+static void push_request(struct client *c)
+{
+        struct exchange *x = &c->x;
+
+        switch (c->kind->push(c, NULL)) {
+        case FLOW_MORE:
+        case FLOW_FULL: break;
+        case FLOW_DONE: x->request_ended = true; break;
+        case FLOW_DEAD: x->request_broken = true; break; /* it may have answered before it hung up */
+        case FLOW_BAD:
+                x->persists = false;
+                if (x->has_answer) {
+                        client_cut(c);
+                        return;
+                }
+                x->request_ended = true;
+                upstream_close(x->upstream);
+                x->upstream = NULL;
+                block_drop(&c->edge->blocks, &x->up.out);
+                request_answer(c, &(struct answer){.kind = ANSWER_API, .status = 400, .message = "malformed body"});
+                break;
+        }
+}
+
+/* ---- the answer ---- */
+
+/* From here on the request cannot be repeated: its head has served. */
+static void drop_request_head(struct client *c)
+{
+        block_consume(&c->in, c->head_len);
+        c->head_len = 0;
+}
+
+static enum flow_step pass_interim(struct client *c, const struct http1_head *h)
+{
+        if (h->status == 100 && !c->x.expects_continue)
+                return FLOW_DONE; /* a 100 nobody waits for upsets clients */
+        return c->kind->interim(c, h);
+}
+
+/* While nothing of the answer is out it can still be another: does what came of its body hold to its framing? */
+static bool begins_well(const struct http1_head *h, const struct block *in)
+{
+        struct http1_body trial;
+        size_t at = 0;
+
+        if (h->framing != HTTP1_BODY_CHUNKED)
+                return true;
+        http1_body_init(&trial, h);
+        while (at < in->len && !http1_body_is_done(&trial)) {
+                size_t used = 0;
+                struct str data;
+                enum http1_step step = http1_body_feed(&trial, block_at(in) + at, in->len - at, &used, &data);
+
+                if (step == HTTP1_BAD || step == HTTP1_TOO_BIG)
+                        return false;
+                if (used == 0)
+                        break;
+                at += used;
+        }
+        return true;
+}
+
+static enum flow_step start_answer(struct client *c, const struct http1_head *h)
+{
+        struct exchange *x = &c->x;
+
+        x->has_answer = true;
+        x->status = h->status;
+        x->upstream_persists = h->keep_alive;
+        return c->kind->begin(c, h);
+}
+
+enum head_step { HEAD_MORE, HEAD_BAD, HEAD_INTERIM, HEAD_SWITCH, HEAD_FINAL };
+
+static enum head_step read_answer_head(struct client *c, size_t *ret_len)
+{
+        struct exchange *x = &c->x;
+        struct upstream *u = x->upstream;
+        struct http1_head *h = &c->edge->head;
+
+        if (u->in.len == 0 || !head_scan_is_due(&u->scan, block_at(&u->in), u->in.len))
+                return HEAD_MORE;
+        *h = (struct http1_head){0};
+        switch (http1_parse_response(h, block_at(&u->in), u->in.len, x->to_head, ret_len)) {
+        case HTTP1_MORE: return HEAD_MORE;
+        case HTTP1_DONE: break;
+        default: return HEAD_BAD;
+        }
+        u->scan = (struct head_scan){0};
+        if (h->status == 101) /* only for who asked, and has said all of it */
+                return x->is_upgrade && x->request_ended && h->is_upgrade ? HEAD_SWITCH : HEAD_BAD;
+        if (h->status >= 200) /* 2xx would say there is a tunnel */
+                return c->must_switch && h->status < 300 ? HEAD_BAD : HEAD_FINAL;
+        return ++x->interim_count > c->edge->limits->interim_max ? HEAD_BAD : HEAD_INTERIM;
+}
+
+/* Take what upstream said about the answer's head; true: go on with the body. */
+static bool pull_head(struct client *c, enum flow_step *ret_step)
+{
+        struct exchange *x = &c->x;
+        struct upstream *u = x->upstream;
+        size_t len;
+
+        if (x->down.out.len && c->kind->flush(c) == FLOW_DEAD) { /* an interim answer on its way out goes first */
+                client_close(c);
+                return false;
+        }
+        while (!x->down.out.len) {
+                enum head_step step = read_answer_head(c, &len);
+
+                if (step == HEAD_MORE) {
+                        if (u->is_ended && may_repeat(c))
+                                repeat(c);
+                        else if (u->is_ended)
+                                answer_for_upstream(c);
+                        return false;
+                }
+                if (step == HEAD_BAD) {
+                        answer_for_upstream(c);
+                        return false;
+                }
+                drop_request_head(c);
+                /* The head's bytes stay where they are while it is in use: consuming only moves a mark. */
+                block_consume(&u->in, len);
+                if (step == HEAD_SWITCH) {
+                        c->kind->switch_over(c, &c->edge->head);
+                        return false;
+                }
+                if (step == HEAD_FINAL && !begins_well(&c->edge->head, &u->in)) {
+                        answer_for_upstream(c);
+                        return false;
+                }
+                if (step == HEAD_FINAL) {
+                        *ret_step = start_answer(c, &c->edge->head);
+                        return true;
+                }
+                if (pass_interim(c, &c->edge->head) == FLOW_DEAD) {
+                        client_close(c);
+                        return false;
+                }
+        }
+        return false;
+}
+
+static void pull_answer(struct client *c)
+{
+        struct exchange *x = &c->x;
+        enum flow_step step = FLOW_MORE;
+
+        if (!x->has_answer && !pull_head(c, &step))
+                return;
+        if (step == FLOW_MORE)
+                step = c->kind->pull(c);
+        switch (step) {
+        case FLOW_MORE:
+        case FLOW_FULL: break;
+        case FLOW_DONE: client_finish(c); break;
+        case FLOW_BAD: client_cut(c); break; /* never a clean end for half an answer */
+        case FLOW_DEAD: client_close(c); break;
+        }
+}
+
+void exchange_step(struct client *c)
+{
+        struct exchange *x = &c->x;
+
+        if (!x->request_ended && !x->request_broken)
+                push_request(c);
+        if (c->state == CLIENT_EXCHANGE)
+                pull_answer(c);
+}
+
+void exchange_on_upstream(struct client *c, uint32_t events)
+{
+        struct upstream *u = c->x.upstream;
+        bool wants = !u->is_ended && !flow_waits(&c->x.down) && block_room(&u->in) >= BLOCK_READ_MIN;
+
+        if ((events & (EPOLLERR | EPOLLHUP)) && !wants) {
+                c->x.request_broken = !c->x.request_ended;
+                upstream_park(u);
+                return;
+        }
+        if (c->state == CLIENT_EXCHANGE && c->kind->shortcut && c->kind->shortcut(c)) {
+                client_advance(c);
+                return;
+        }
+        if (events & (EPOLLIN | EPOLLERR | EPOLLHUP)) {
+                ssize_t n = upstream_fill(u);
+
+                if (n <= 0 && n != -EAGAIN) {
+                        u->is_ended = true;
+                        u->is_broken = n < 0;
+                }
+        }
+        client_advance(c);
+}

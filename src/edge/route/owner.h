@@ -1,0 +1,33 @@
+/* owner.h - whose a request is that names no sandbox.
+ *
+ * With one address for all sandboxes (E2B_SANDBOX_URL) some requests have neither host nor header to tell: file URLs that
+ * were signed (signed.h), and calls that carry nothing but an access token (token.h).  Control is asked.  The answer only
+ * says where the request goes: whether it may is the daemon's to judge.  What was nobody's is counted, since control looks
+ * at each sandbox to find that out. */
+#pragma once
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "edge/limits/limits.h"
+#include "edge/route/routes.h"
+
+struct client;
+struct edge;
+
+struct owner_way { /* by signature, or by token */
+        const struct owner_limits *limits;
+        struct list waiting; /* of clients */
+        size_t count;
+        struct budget nobodys; /* that were asked for */
+};
+void owner_init(struct owner_way *way, const struct owner_limits *limits);
+
+/* `question` (stolen; NULL: out of memory) gets its number here.  WAIT: c is resumed with the answer, its id (x.is_told) or
+ * WAIT_NOT_FOUND; c leaves by owner_forget().  CROWDED: too many of those before were nobody's.  FULL: not now. */
+enum routes_result owner_ask(struct client *c, struct owner_way *way, json_t *question);
+void owner_forget(struct client *c);
+/* For routes.c: an answer that may be one of ours; a new connection to control. */
+void owner_answered(struct edge *e, uint64_t req, const json_t *msg);
+void owner_ask_again(struct edge *e);

@@ -1,0 +1,105 @@
+#include "edge/route/resume.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "edge/proxy/edge_client.h"
+#include "edge/proxy/edge.h"
+#include "wire/sha256.h"
+
+/* Tells credentials apart without keeping them.  What goes to a user's port was checked here and needs none. */
+static uint64_t key_of(const struct client *c, struct str token)
+{
+        uint8_t hash[SHA256_LEN];
+        uint64_t key;
+
+        if (c->x.port != ENVD_PORT)
+                return 0;
+        sha256(token.p, token.n, hash);
+        memcpy(&key, hash, sizeof(key));
+        return key | 1;
+}
+
+static json_t *question(const struct sandbox *s, const struct client *c, struct str token)
+{
+        json_t *msg = json_pack("{s:s, s:I, s:s, s:i}", "op", "wake", "req", (json_int_t)s->req, "id", s->id, "port",
+                                (int)c->x.port);
+        /* What is no text, or longer than any token, is none. */
+        json_t *text = token.n && token.n <= ROUTE_TEXT_MAX ? json_stringn(token.p, token.n) : NULL;
+
+        if (text && json_object_set_new(msg, "access_token", text) < 0) {
+                json_decref(msg);
+                return NULL;
+        }
+        return msg;
+}
+
+enum routes_result wake_ask(struct edge *e, struct sandbox *s, struct client *c, struct str token)
+{
+        uint64_t key = key_of(c, token);
+        int r;
+
+        if (s->waiter_count >= e->limits->wake_waiters_max)
+                return ROUTES_CROWDED;
+        if (e->waiter_count >= e->limits->waiters_max)
+                return ROUTES_FULL;
+        if (s->asks == ASKS_NOTHING) {
+                if (e->waking_count >= e->limits->wakes_max)
+                        return ROUTES_FULL;
+                routes_asking(e, s, ASKS_WAKE);
+                s->wake_key = key;
+                r = link_send(&e->routes_link, question(s, c, token));
+                if (r < 0 && r != -ENOTCONN && r != -EPIPE) { /* for these it is asked for once the link is up again */
+                        routes_asking(e, s, ASKS_NOTHING);
+                        return ROUTES_FULL;
+                }
+        }
+        c->x.wake_key = key;
+        routes_wait(c, s);
+        return ROUTES_WAIT;
+}
+
+static enum wait_result result_of(enum err_kind kind)
+{
+        switch (kind) {
+        case ERR_DENIED: return WAIT_DENIED;
+        case ERR_LIMIT: return WAIT_LIMIT;
+        case ERR_NO_SPACE: return WAIT_NO_SPACE;
+        case ERR_CONFLICT: return WAIT_BUSY;
+        case ERR_TIMEOUT:
+        case ERR_INTERRUPTED:
+        case ERR_UNAVAILABLE: return WAIT_UNAVAILABLE;
+        default: return WAIT_FAILED; /* it cannot be resumed: the same to whoever asks */
+        }
+}
+
+static bool says_running(const json_t *route)
+{
+        const char *state = json_string_value(json_object_get(route, "state"));
+
+        return state && strcmp(state, "running") == 0;
+}
+
+void wake_answered(struct edge *e, struct sandbox *s, const json_t *msg)
+{
+        const json_t *route = json_object_get(msg, "route");
+        enum err_kind kind = link_answer_kind(msg);
+
+        routes_asking(e, s, ASKS_NOTHING);
+        if (kind == ERR_NONE && says_running(route)) {
+                routes_learn(e, s, route);
+                return;
+        }
+        if (kind == ERR_NOT_FOUND) {
+                routes_gone(e, s);
+                return;
+        }
+        if (kind == ERR_NONE)
+                kind = ERR_UNAVAILABLE;
+        log_debug("wake.refused", "sandbox=%s kind=%s", s->id, err_kind_name(kind));
+        e->refusal = json_string_value(json_object_get(json_object_get(msg, "error"), "message"));
+        routes_resume(e, s, result_of(kind));
+        e->refusal = NULL;
+}

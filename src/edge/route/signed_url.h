@@ -1,0 +1,12 @@
+/* signed_url.h - signed file URLs that name no sandbox: control is asked whose token such a URL was signed with (owner.h). */
+#pragma once
+#include <stdbool.h>
+
+#include "base/str.h"
+#include "edge/route/routes.h"
+
+struct client;
+
+/* A request of ours that is such a URL?  *ret_query is a slice of target. */
+bool signed_concerns(struct str method, struct str target, struct str *ret_query);
+enum routes_result signed_ask(struct client *c, struct str method, struct str query); /* as owner_ask() */

@@ -1,0 +1,28 @@
+/* token.h - requests that carry an access token and nothing else that names a sandbox: whose token it is.
+ *
+ * Control is asked once (owner.h) and the answer kept.  An answer never gets wrong: a token is derived from the id, so no
+ * other sandbox can ever have it, and whether the sandbox still lives is for its route to say. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/str.h"
+#include "edge/route/routes.h"
+#include "model/ids.h"
+#include "wire/sha256.h"
+
+struct client;
+struct edge;
+
+#define TOKENS_KEPT 1024u /* two that want the same place take turns */
+
+struct token_kept {
+        uint8_t hash[SHA256_LEN]; /* of the token, which is not kept */
+        char id[SANDBOX_ID_MAX];  /* "": free */
+};
+
+/* false: it is none of ours, and nobody needs to be asked. */
+bool token_is_wellformed(struct str token);
+bool token_find(const struct edge *e, struct str token, char ret_id[SANDBOX_ID_MAX]);
+void token_keep(struct edge *e, struct str token, const char *id);
+enum routes_result token_ask(struct client *c, struct str token); /* as owner_ask() */

@@ -21,16 +21,16 @@
 #define OUT_MAX (56u << 10) /* a head we write: what came in, and a few lines more */
 #define FDS_SPARE 256u      /* for everything that is no client */
 
-static void on_http(struct listener *ln, int fd)
+static void edge_accept_http(struct listener *ln, int fd)
 {
-        conn_accept(ln->arg, fd, NULL);
+        client_conn_accept(ln->arg, fd, NULL);
 }
 
-static void on_https(struct listener *ln, int fd)
+static void edge_accept_https(struct listener *ln, int fd)
 {
         struct edge *e = ln->arg;
 
-        conn_accept(e, fd, e->tls);
+        client_conn_accept(e, fd, e->tls);
 }
 
 /* A client whose machine vanished is noticed, though nothing has a time limit; accepted sockets inherit it. */
@@ -44,7 +44,7 @@ static void watch_peers(int fd)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
 }
 
-static int load_certificate(struct edge *e, struct err *err)
+static int edge_load_certificate(struct edge *e, struct err *err)
 {
         static const char *const alpn[] = {"h2", "http/1.1", NULL};
         const struct conf_fds *fds = &e->conf->fds;
@@ -56,8 +56,8 @@ static int load_certificate(struct edge *e, struct err *err)
                                   &e->tls, err);
 }
 
-static int listen_on(struct edge *e, struct listener *ln, int fd, void (*on_conn)(struct listener *, int),
-                     struct err *err)
+static int edge_listen(struct edge *e, struct listener *ln, int fd, void (*on_conn)(struct listener *, int),
+                       struct err *err)
 {
         int r;
 
@@ -72,25 +72,25 @@ void edge_check_stopped(struct edge *e)
                 loop_stop(e->loop);
 }
 
-static void cut_all(struct edge *e)
+static void edge_cut_all(struct edge *e)
 {
         LIST_EACH (node, &e->conns) {
-                struct conn *n = LIST_ENTRY(node, struct conn, node);
+                struct client_conn *n = LIST_ENTRY(node, struct client_conn, node);
 
                 n->ops->cut(n);
         }
 }
 
-static void on_stop_timer(struct timer *t)
+static void edge_on_stop_timer(struct timer *t)
 {
         struct edge *e = CONTAINER_OF(t, struct edge, stop_timer);
 
         log_info("edge.cut", "connections=%zu", e->client_count);
-        cut_all(e);
+        edge_cut_all(e);
         loop_stop(e->loop);
 }
 
-static void on_signal(int signo, void *arg)
+static void edge_on_signal(int signo, void *arg)
 {
         struct edge *e = arg;
 
@@ -103,7 +103,7 @@ static void on_signal(int signo, void *arg)
         listener_stop(&e->https);
         timer_set(e->loop, &e->stop_timer, e->limits->stop_timeout_ms);
         LIST_EACH (node, &e->conns) {
-                struct conn *n = LIST_ENTRY(node, struct conn, node);
+                struct client_conn *n = LIST_ENTRY(node, struct client_conn, node);
 
                 n->ops->stop(n);
         }
@@ -132,7 +132,7 @@ static int edge_start(struct edge *e, struct err *err)
 
         r = loop_create(&e->loop);
         if (r == 0)
-                r = loop_signals(e->loop, signals, on_signal, e);
+                r = loop_signals(e->loop, signals, edge_on_signal, e);
         if (r < 0)
                 return err_sys(err, r, "event loop");
         e->api_path = conf_path(e->conf, "run/api.sock");
@@ -140,10 +140,10 @@ static int edge_start(struct edge *e, struct err *err)
         if (!e->api_path || !e->h2)
                 return err_sys(err, -ENOMEM, "edge");
         e->clients_max = raise_fd_limit(e->limits->clients_max);
-        e->stop_timer.on = on_stop_timer;
+        e->stop_timer.on = edge_on_stop_timer;
         upstream_setup(e);
         if (e->conf->fds.https >= 0) {
-                r = load_certificate(e, err);
+                r = edge_load_certificate(e, err);
                 if (r < 0)
                         return r;
         }
@@ -153,20 +153,20 @@ static int edge_start(struct edge *e, struct err *err)
         if (r < 0)
                 return err_sys(err, r, "edge");
         if (e->conf->fds.http >= 0)
-                r = listen_on(e, &e->http, e->conf->fds.http, on_http, err);
+                r = edge_listen(e, &e->http, e->conf->fds.http, edge_accept_http, err);
         if (r == 0 && e->conf->fds.https >= 0)
-                r = listen_on(e, &e->https, e->conf->fds.https, on_https, err);
+                r = edge_listen(e, &e->https, e->conf->fds.https, edge_accept_https, err);
         return r;
 }
 
-static void on_last(struct task *t)
+static void edge_on_last(struct task *t)
 {
         loop_stop(CONTAINER_OF(t, struct edge, last)->loop);
 }
 
 static void edge_end(struct edge *e)
 {
-        cut_all(e);
+        edge_cut_all(e);
         if (!e->loop)
                 return;
         listener_stop(&e->http);
@@ -178,11 +178,11 @@ static void edge_end(struct edge *e)
         if (e->idle_lru.next)
                 upstream_done(e);
         timer_clear(&e->stop_timer);
-        e->last.run = on_last;
+        e->last.run = edge_on_last;
         loop_post(e->loop, &e->last); /* behind those that free what was just ended */
         (void)loop_run(e->loop);
         block_pool_done(&e->blocks);
-        shortcut_done(&e->shortcut);
+        splice_pool_done(&e->splices);
         buf_done(&e->out);
         free(e->api_path);
         e->h2 = h2_setup_free(e->h2);

@@ -543,7 +543,7 @@ void world_init(struct world *w)
         *w = (struct world){
                 .api = -1, .routes = -1, .dial = -1, .routes_ch = -1, .dial_ch = -1, .http = -1, .https = -1};
         w->limits = edge_limits_default;
-        w->limits.open_timeout_ms = 0; /* a port is open or it is not, unless the test is about that */
+        w->limits.port_timeout_ms = 0; /* a port is open or it is not, unless the test is about that */
 }
 
 static int listen_below(const struct world *w, const char *name)

@@ -151,7 +151,7 @@ static void a_port_that_opens_in_a_moment_is_waited_for(void)
         AUTO_CLOSE int c = -1, up = -1;
         const char *body;
 
-        w.limits.open_timeout_ms = 60000;
+        w.limits.port_timeout_ms = 60000;
         START;
         c = dial_client(&w);
         CHECK_INT(say(c, REQUEST("POST", "/", HOST_A("3000"), "Content-Length: 2\r\n") "ab"), ==, 0);
@@ -176,7 +176,7 @@ static void a_port_that_stays_closed_is_said_after_a_while(void)
         const char *body;
         int dials = 1;
 
-        w.limits.open_timeout_ms = 100;
+        w.limits.port_timeout_ms = 100;
         START;
         c = dial_client(&w);
         for (int i = 0; i < 2; i++) { /* each request has its own time */
@@ -204,8 +204,8 @@ static void only_so_many_wait_for_ports_of_one_sandbox(void)
         AUTO_CLOSE int a = -1, b = -1, up = -1;
         const char *body;
 
-        w.limits.open_timeout_ms = 60000;
-        w.limits.open_waiters_max = 1;
+        w.limits.port_timeout_ms = 60000;
+        w.limits.port_waiters_max = 1;
         START;
         for (int i = 0; i < 2; i++) { /* the one that waited makes room for the next */
                 a = dial_client(&w);

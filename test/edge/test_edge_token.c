@@ -104,8 +104,8 @@ static void those_who_guess_are_told_to_wait_and_others_are_served(void)
         AUTO_CLOSE int c = -1, up = -1;
         const char *body;
 
-        w.limits.tokens.nobodys_burst = 2;
-        w.limits.tokens.nobodys_per_s = 0;
+        w.limits.tokens.unowned_burst = 2;
+        w.limits.tokens.unowned_per_s = 0;
         START;
         c = client_saying(&w, FILES);
         CHECK(answer_signed(&w, hear_token(&w, TOKEN_1), BOX_A));

@@ -102,7 +102,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         pair(fd);
         MUST(stream_init(&first, edge.loop, fd[0], NULL, no_stream) == 0);
-        h2_take_over(&edge, &first, GREETING, sizeof(GREETING) - 1);
+        h2_session_take_over(&edge, &first, GREETING, sizeof(GREETING) - 1);
         (void)!write(fd[1], data + said, size - said);
         turn(ROUNDS / 2);
         for (int i = 0; i < UPSTREAMS; i++) {
@@ -114,7 +114,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         close_fd(&fd[1]);
         turn(4);
         while (!list_is_empty(&edge.conns)) { /* one that lingers */
-                struct conn *n = LIST_ENTRY(edge.conns.next, struct conn, node);
+                struct client_conn *n = LIST_ENTRY(edge.conns.next, struct client_conn, node);
 
                 n->ops->cut(n);
         }

@@ -6,12 +6,12 @@
 #include "edge/message/rewrite.h"
 #include "edge/route/upstream.h"
 
-enum flow_step h1_flush(struct client *c)
+enum flow_step h1_answer_flush(struct edge_client *c)
 {
         return flow_flush(&c->x.down, &c->edge->blocks, &h1_of(c)->conn.stream);
 }
 
-enum flow_step h1_interim(struct client *c, const struct http1_head *head)
+enum flow_step h1_answer_interim(struct edge_client *c, const struct http1_head *head)
 {
         struct edge *e = c->edge;
 
@@ -23,7 +23,7 @@ enum flow_step h1_interim(struct client *c, const struct http1_head *head)
         return flow_say(&c->x.down, &e->blocks, &e->out, &h1_of(c)->conn.stream);
 }
 
-void h1_switch_over(struct client *c, const struct http1_head *head)
+void h1_answer_switch_over(struct edge_client *c, const struct http1_head *head)
 {
         struct edge *e = c->edge;
 
@@ -31,14 +31,14 @@ void h1_switch_over(struct client *c, const struct http1_head *head)
         c->x.persists = false;
         if (rewrite_response(&(struct rewrite_response){.head = head, .is_upgrade = true}, &e->out) < 0 ||
             flow_say(&c->x.down, &e->blocks, &e->out, &h1_of(c)->conn.stream) == FLOW_DEAD)
-                client_cut(c);
+                edge_client_cut(c);
         else
-                client_go(c, CLIENT_TUNNEL);
+                edge_client_go(c, CLIENT_TUNNEL);
 }
 
-enum flow_step h1_begin(struct client *c, const struct http1_head *head)
+enum flow_step h1_answer_begin(struct edge_client *c, const struct http1_head *head)
 {
-        struct exchange *x = &c->x;
+        struct proxy_exchange *x = &c->x;
         struct edge *e = c->edge;
         size_t none = 0;
         bool has_unknown_length = head->framing == HTTP1_BODY_CHUNKED || head->framing == HTTP1_BODY_EOF;
@@ -58,35 +58,35 @@ enum flow_step h1_begin(struct client *c, const struct http1_head *head)
 }
 
 /* Upstream says no more and the body is not complete: that is its end, or a break. */
-static enum flow_step end_body(struct client *c)
+static enum flow_step h1_answer_end_body(struct edge_client *c)
 {
-        struct exchange *x = &c->x;
+        struct proxy_exchange *x = &c->x;
 
         if (x->down.body.framing == HTTP1_BODY_EOF && !x->upstream->is_broken)
                 return flow_finish(&x->down, &c->edge->blocks, &h1_of(c)->conn.stream);
         return FLOW_BAD;
 }
 
-enum flow_step h1_pull(struct client *c)
+enum flow_step h1_answer_pull(struct edge_client *c)
 {
-        struct exchange *x = &c->x;
+        struct proxy_exchange *x = &c->x;
         enum flow_step step;
         size_t none = 0;
 
         step = flow_pump(&x->down, &c->edge->blocks, &x->upstream->in, &none, NULL, &h1_of(c)->conn.stream);
-        return step == FLOW_MORE && x->upstream->is_ended ? end_body(c) : step;
+        return step == FLOW_MORE && x->upstream->is_ended ? h1_answer_end_body(c) : step;
 }
 
-bool h1_shortcut(struct client *c)
+bool h1_answer_splice(struct edge_client *c)
 {
         struct stream *sink = &h1_of(c)->conn.stream;
         struct upstream *u = c->x.upstream;
 
-        return c->x.has_answer && !stream_is_tls(sink) && u->in.len == 0 && shortcut_fits(&c->x.down) &&
-               shortcut_take(c->edge, &c->x.down, u->stream.io.fd, sink->io.fd);
+        return c->x.has_answer && !stream_is_tls(sink) && u->in.len == 0 && splice_fits(&c->x.down) &&
+               splice_take(c->edge, &c->x.down, u->stream.io.fd, sink->io.fd);
 }
 
-int h1_say(struct client *c, const struct answer *a)
+int h1_answer_say(struct edge_client *c, const struct answer *a)
 {
         struct edge *e = c->edge;
         int r;

@@ -11,13 +11,13 @@
 
 /* ---- timers: armed late and left armed; when one fires early the rest is waited for ---- */
 
-static void arm(struct h1 *h, int what, unsigned ms)
+static void h1_conn_arm_timer(struct h1_conn *h, int what, unsigned ms)
 {
         h->timer_for = what;
         timer_set(h->c.edge->loop, &h->timer, ms);
 }
 
-static void arm_idle(struct h1 *h)
+static void h1_conn_arm_idle(struct h1_conn *h)
 {
         unsigned ms = h->c.edge->limits->idle_timeout_ms;
         uint64_t now = clock_mono_ms();
@@ -28,87 +28,87 @@ static void arm_idle(struct h1 *h)
                 timer_set(h->c.edge->loop, &h->timer, ms);
 }
 
-static void on_idle_timer(struct h1 *h)
+static void h1_conn_on_idle_timer(struct h1_conn *h)
 {
         uint64_t now = clock_mono_ms(), due = h->idle_since_ms + h->c.edge->limits->idle_timeout_ms;
 
         if (now < due)
                 timer_set(h->c.edge->loop, &h->timer, due - now);
         else
-                client_close(&h->c);
+                edge_client_close(&h->c);
 }
 
-static void refuse_slow_head(struct h1 *h)
+static void h1_conn_refuse_slow_head(struct h1_conn *h)
 {
-        struct client *c = &h->c;
+        struct edge_client *c = &h->c;
 
         c->x.persists = false;
         c->x.request_ended = true;
-        client_answer(c, &(struct answer){.kind = ANSWER_API,
-                                          .status = 408,
-                                          .message = "request head took too long",
-                                          .says_close = true});
-        client_advance(c);
+        edge_client_answer(c, &(struct answer){.kind = ANSWER_API,
+                                               .status = 408,
+                                               .message = "request head took too long",
+                                               .says_close = true});
+        edge_client_advance(c);
 }
 
-static uint64_t passed_bytes(const struct h1 *h)
+static uint64_t h1_conn_passed_bytes(const struct h1_conn *h)
 {
         return h->c.x.up.sent_bytes + h->c.x.down.sent_bytes;
 }
 
-void h1_watch_half(struct h1 *h)
+void h1_conn_watch_half(struct h1_conn *h)
 {
-        h->half_bytes = passed_bytes(h);
-        arm(h, TIMER_HALF, h->c.edge->limits->half_timeout_ms);
+        h->half_bytes = h1_conn_passed_bytes(h);
+        h1_conn_arm_timer(h, TIMER_HALF, h->c.edge->limits->half_timeout_ms);
 }
 
 /* An end of a client looks the same whether it still listens or is gone. */
-static void on_half_timer(struct h1 *h)
+static void h1_conn_on_half_timer(struct h1_conn *h)
 {
-        if (passed_bytes(h) == h->half_bytes)
-                client_cut(&h->c);
+        if (h1_conn_passed_bytes(h) == h->half_bytes)
+                edge_client_cut(&h->c);
         else
-                h1_watch_half(h);
+                h1_conn_watch_half(h);
 }
 
-static void on_timer(struct timer *t)
+static void h1_conn_on_timer(struct timer *t)
 {
-        struct h1 *h = CONTAINER_OF(t, struct h1, timer);
+        struct h1_conn *h = CONTAINER_OF(t, struct h1_conn, timer);
 
         switch (h->timer_for) {
         case TIMER_NONE: break;
-        case TIMER_IDLE: on_idle_timer(h); break;
+        case TIMER_IDLE: h1_conn_on_idle_timer(h); break;
         case TIMER_FIRST:
-        case TIMER_END: client_close(&h->c); break;
-        case TIMER_HEAD: refuse_slow_head(h); break;
-        case TIMER_HALF: on_half_timer(h); break;
+        case TIMER_END: edge_client_close(&h->c); break;
+        case TIMER_HEAD: h1_conn_refuse_slow_head(h); break;
+        case TIMER_HALF: h1_conn_on_half_timer(h); break;
         }
 }
 
 /* ---- steps ---- */
 
-static void refuse_head(struct client *c, const struct http1_head *head)
+static void h1_conn_refuse_head(struct edge_client *c, const struct http1_head *head)
 {
         c->x.persists = false;
         c->x.request_ended = true; /* where it ends is not known: nothing behind it is looked at */
-        client_answer(c, &(struct answer){.kind = ANSWER_API,
-                                          .status = head->status_hint ? head->status_hint : 400,
-                                          .message = head->why ? head->why : "malformed request",
-                                          .says_close = true});
+        edge_client_answer(c, &(struct answer){.kind = ANSWER_API,
+                                               .status = head->status_hint ? head->status_hint : 400,
+                                               .message = head->why ? head->why : "malformed request",
+                                               .says_close = true});
 }
 
-static void read_head(struct client *c)
+static void h1_conn_read_head(struct edge_client *c)
 {
-        struct h1 *h = h1_of(c);
+        struct h1_conn *h = h1_of(c);
         struct edge *e = c->edge;
         enum http1_step step;
         size_t used;
 
         if (c->in.len == 0) {
                 if (e->is_stopping)
-                        client_close(c);
+                        edge_client_close(c);
                 else if (h->timer_for != TIMER_FIRST && h->timer_for != TIMER_IDLE)
-                        arm_idle(h);
+                        h1_conn_arm_idle(h);
                 return;
         }
         if (!c->head_len && !head_scan_is_due(&h->scan, block_at(&c->in), c->in.len))
@@ -117,14 +117,14 @@ static void read_head(struct client *c)
         step = http1_parse_request(&e->head, block_at(&c->in), c->in.len, &used);
         if (step == HTTP1_MORE) {
                 if (h->timer_for != TIMER_HEAD && h->timer_for != TIMER_FIRST)
-                        arm(h, TIMER_HEAD, e->limits->head_timeout_ms);
+                        h1_conn_arm_timer(h, TIMER_HEAD, e->limits->head_timeout_ms);
                 else
                         h->timer_for = TIMER_HEAD; /* the first head's time runs from the connection on */
                 return;
         }
         h->timer_for = TIMER_NONE;
         if (step != HTTP1_DONE) {
-                refuse_head(c, &e->head);
+                h1_conn_refuse_head(c, &e->head);
                 return;
         }
         c->head_len = used;
@@ -133,39 +133,39 @@ static void read_head(struct client *c)
 }
 
 /* The answer is out: what follows on this connection? */
-static void after_answer(struct client *c)
+static void h1_conn_after_answer(struct edge_client *c)
 {
-        struct h1 *h = h1_of(c);
+        struct h1_conn *h = h1_of(c);
         unsigned end_ms = c->edge->limits->drain_timeout_ms;
 
         if (c->is_ended) {
-                client_close(c);
+                edge_client_close(c);
         } else if (!c->x.request_ended) {
                 h->drained_bytes = 0;
-                arm(h, TIMER_END, end_ms);
-                client_go(c, CLIENT_DRAIN);
+                h1_conn_arm_timer(h, TIMER_END, end_ms);
+                edge_client_go(c, CLIENT_DRAIN);
         } else if (c->x.persists && !c->edge->is_stopping) {
                 h->timer_for = TIMER_NONE;
-                client_go(c, CLIENT_HEAD);
+                edge_client_go(c, CLIENT_HEAD);
         } else {
                 stream_shutdown_write(&h->conn.stream);
-                arm(h, TIMER_END, end_ms);
-                client_go(c, CLIENT_LINGER);
+                h1_conn_arm_timer(h, TIMER_END, end_ms);
+                edge_client_go(c, CLIENT_LINGER);
         }
 }
 
-static void write_reply(struct client *c)
+static void h1_conn_write_reply(struct edge_client *c)
 {
-        switch (h1_flush(c)) {
+        switch (h1_answer_flush(c)) {
         case FLOW_FULL: break;
-        case FLOW_DEAD: client_close(c); break;
-        default: client_finish(c); break;
+        case FLOW_DEAD: edge_client_close(c); break;
+        default: edge_client_finish(c); break;
         }
 }
 
-static void drain(struct client *c)
+static void h1_conn_drain(struct edge_client *c)
 {
-        struct h1 *h = h1_of(c);
+        struct h1_conn *h = h1_of(c);
         struct http1_body *body = &c->x.up.body;
 
         while (c->in.len && !http1_body_is_done(body)) {
@@ -178,36 +178,36 @@ static void drain(struct client *c)
                 if (step == HTTP1_BAD || step == HTTP1_TOO_BIG || h->drained_bytes > c->edge->limits->drain_bytes_max) {
                         c->x.persists = false;
                         c->x.request_ended = true;
-                        after_answer(c);
+                        h1_conn_after_answer(c);
                         return;
                 }
         }
         if (http1_body_is_done(body)) {
                 c->x.request_ended = true;
-                after_answer(c);
+                h1_conn_after_answer(c);
         }
 }
 
-static void linger(struct client *c)
+static void h1_conn_linger(struct edge_client *c)
 {
         block_consume(&c->in, c->in.len);
         if (c->is_ended)
-                client_close(c);
+                edge_client_close(c);
 }
 
-static void step(struct client *c)
+static void h1_conn_step(struct edge_client *c)
 {
         switch (c->state) {
-        case CLIENT_HEAD: read_head(c); break;
+        case CLIENT_HEAD: h1_conn_read_head(c); break;
         case CLIENT_TUNNEL: tunnel_step(c); break;
-        case CLIENT_REPLY: write_reply(c); break;
-        case CLIENT_DRAIN: drain(c); break;
-        case CLIENT_LINGER: linger(c); break;
+        case CLIENT_REPLY: h1_conn_write_reply(c); break;
+        case CLIENT_DRAIN: h1_conn_drain(c); break;
+        case CLIENT_LINGER: h1_conn_linger(c); break;
         default: break;
         }
 }
 
-static void watch(struct client *c)
+static void h1_conn_watch(struct edge_client *c)
 {
         uint32_t want = 0;
 
@@ -215,18 +215,18 @@ static void watch(struct client *c)
                 want |= EPOLLIN;
         if (flow_waits(&c->x.down))
                 want |= EPOLLOUT;
-        h1_want(h1_of(c), want);
+        h1_conn_want(h1_of(c), want);
         block_tidy(&c->edge->blocks, &c->in);
 }
 
-static enum flow_step push(struct client *c, struct buf *prefix)
+static enum flow_step h1_conn_push(struct edge_client *c, struct buf *prefix)
 {
         return flow_pump(&c->x.up, &c->edge->blocks, &c->in, &c->head_len, prefix, &c->x.upstream->stream);
 }
 
 /* ---- events ---- */
 
-void h1_want(struct h1 *h, uint32_t want)
+void h1_conn_want(struct h1_conn *h, uint32_t want)
 {
         if (h->is_parked && want) {
                 if (loop_add(h->c.edge->loop, &h->conn.stream.io, 0) < 0)
@@ -236,16 +236,16 @@ void h1_want(struct h1 *h, uint32_t want)
         stream_want(&h->conn.stream, want);
 }
 
-void h1_park(struct h1 *h)
+void h1_conn_park(struct h1_conn *h)
 {
         stream_want(&h->conn.stream, 0);
         loop_del(&h->conn.stream.io);
         h->is_parked = true;
 }
 
-ssize_t h1_fill(struct h1 *h)
+ssize_t h1_conn_fill(struct h1_conn *h)
 {
-        struct client *c = &h->c;
+        struct edge_client *c = &h->c;
         uint8_t *at;
         size_t room;
         ssize_t n;
@@ -260,16 +260,16 @@ ssize_t h1_fill(struct h1 *h)
 }
 
 /* false: the client is gone, and so is h. */
-static bool fill(struct h1 *h)
+static bool h1_conn_fill_or_close(struct h1_conn *h)
 {
-        ssize_t n = h1_fill(h);
+        ssize_t n = h1_conn_fill(h);
 
         if (n > 0 || n == -EAGAIN)
                 return true;
         /* A client that leaves does not wait for its answer; one that has it, or is being told, may hang up first. */
         h->c.is_ended = true;
         if (n < 0 || h->c.state < CLIENT_REPLY) {
-                client_close(&h->c);
+                edge_client_close(&h->c);
                 return false;
         }
         return true;
@@ -277,7 +277,7 @@ static bool fill(struct h1 *h)
 
 /* Which protocol: TLS has settled it, without TLS the first line does.  That is no request of HTTP/1.1, and until it is
  * whole it is left to wait as if it were one. */
-static bool is_h2(struct h1 *h)
+static bool h1_conn_speaks_h2(struct h1_conn *h)
 {
         static const char preface[] = "PRI * HTTP/2.0\r\n";
         size_t n = sizeof(preface) - 1, have = h->c.in.len < n ? h->c.in.len : n;
@@ -292,106 +292,106 @@ static bool is_h2(struct h1 *h)
 }
 
 /* true: it is another's connection now. */
-static bool settle(struct h1 *h)
+static bool h1_conn_hand_over(struct h1_conn *h)
 {
-        struct client *c = &h->c;
+        struct edge_client *c = &h->c;
 
-        if (!is_h2(h))
+        if (!h1_conn_speaks_h2(h))
                 return false;
-        h2_take_over(c->edge, &h->conn.stream, block_at(&c->in), c->in.len);
-        client_close(c);
+        h2_session_take_over(c->edge, &h->conn.stream, block_at(&c->in), c->in.len);
+        edge_client_close(c);
         return true;
 }
 
-static void on_stream(struct stream *s, uint32_t events)
+static void h1_conn_on_stream(struct stream *s, uint32_t events)
 {
-        struct h1 *h = CONTAINER_OF(s, struct h1, conn.stream);
+        struct h1_conn *h = CONTAINER_OF(s, struct h1_conn, conn.stream);
 
         if (h->c.state == CLIENT_TUNNEL) {
                 tunnel_on_client(&h->c, events);
                 return;
         }
         if ((events & (EPOLLERR | EPOLLHUP)) && !(events & EPOLLIN)) {
-                client_close(&h->c);
+                edge_client_close(&h->c);
                 return;
         }
-        if ((events & EPOLLIN) && !fill(h))
+        if ((events & EPOLLIN) && !h1_conn_fill_or_close(h))
                 return;
-        if (!h->is_settled && h->c.in.len && settle(h))
+        if (!h->is_settled && h->c.in.len && h1_conn_hand_over(h))
                 return;
-        client_advance(&h->c);
+        edge_client_advance(&h->c);
 }
 
 /* ---- coming and going ---- */
 
-static void on_gone(struct task *t)
+static void h1_conn_gone(struct task *t)
 {
-        free(CONTAINER_OF(t, struct h1, gone));
+        free(CONTAINER_OF(t, struct h1_conn, gone));
 }
 
-static void cut(struct client *c)
+static void h1_conn_cut_client(struct edge_client *c)
 {
         stream_abort(&h1_of(c)->conn.stream);
 }
 
-static void release(struct client *c)
+static void h1_conn_release(struct edge_client *c)
 {
-        struct h1 *h = h1_of(c);
+        struct h1_conn *h = h1_of(c);
 
         timer_clear(&h->timer);
         loop_post(c->edge->loop, &h->gone);
-        conn_leave(&h->conn);
+        client_conn_leave(&h->conn);
 }
 
-static const struct client_kind kind = {
+static const struct edge_client_kind h1_client_kind = {
         .name = "h1",
-        .step = step,
-        .watch = watch,
-        .push = push,
-        .interim = h1_interim,
-        .switch_over = h1_switch_over,
-        .begin = h1_begin,
-        .pull = h1_pull,
-        .flush = h1_flush,
-        .shortcut = h1_shortcut,
-        .say = h1_say,
-        .after = after_answer,
-        .cut = cut,
-        .release = release,
+        .step = h1_conn_step,
+        .watch = h1_conn_watch,
+        .push = h1_conn_push,
+        .interim = h1_answer_interim,
+        .switch_over = h1_answer_switch_over,
+        .begin = h1_answer_begin,
+        .pull = h1_answer_pull,
+        .flush = h1_answer_flush,
+        .splice = h1_answer_splice,
+        .say = h1_answer_say,
+        .after = h1_conn_after_answer,
+        .cut = h1_conn_cut_client,
+        .release = h1_conn_release,
 };
 
-static void conn_stop(struct conn *n)
+static void h1_conn_stop(struct client_conn *n)
 {
-        struct h1 *h = CONTAINER_OF(n, struct h1, conn);
+        struct h1_conn *h = CONTAINER_OF(n, struct h1_conn, conn);
 
         if (h->c.state == CLIENT_HEAD && h->c.in.len == 0)
-                client_close(&h->c);
+                edge_client_close(&h->c);
 }
 
-static void conn_cut(struct conn *n)
+static void h1_conn_cut(struct client_conn *n)
 {
-        client_cut(&CONTAINER_OF(n, struct h1, conn)->c);
+        edge_client_cut(&CONTAINER_OF(n, struct h1_conn, conn)->c);
 }
 
-void h1_create(struct edge *e, int fd, struct tls_context *tls)
+void h1_conn_create(struct edge *e, int fd, struct tls_context *tls)
 {
-        static const struct conn_ops ops = {.stop = conn_stop, .cut = conn_cut};
-        struct h1 *h;
+        static const struct client_conn_ops ops = {.stop = h1_conn_stop, .cut = h1_conn_cut};
+        struct h1_conn *h;
 
         h = calloc(1, sizeof(*h));
         if (!h) {
                 close_fd(&fd);
                 return;
         }
-        client_setup(&h->c, e, &kind);
-        h->gone.run = on_gone;
-        h->timer.on = on_timer;
-        if (stream_init(&h->conn.stream, e->loop, fd, tls, on_stream) < 0) {
+        edge_client_setup(&h->c, e, &h1_client_kind);
+        h->gone.run = h1_conn_gone;
+        h->timer.on = h1_conn_on_timer;
+        if (stream_init(&h->conn.stream, e->loop, fd, tls, h1_conn_on_stream) < 0) {
                 stream_done(&h->conn.stream);
                 free(h);
                 return;
         }
-        conn_join(&h->conn, e, &ops);
-        arm(h, TIMER_FIRST, e->limits->head_timeout_ms);
+        client_conn_join(&h->conn, e, &ops);
+        h1_conn_arm_timer(h, TIMER_FIRST, e->limits->head_timeout_ms);
         stream_want(&h->conn.stream, EPOLLIN);
 }

@@ -8,9 +8,9 @@
 #include "edge/proxy/client_conn.h"
 #include "edge/message/head_scan.h"
 
-struct h1 {
-        struct conn conn;
-        struct client c;
+struct h1_conn {
+        struct client_conn conn;
+        struct edge_client c;
         struct task gone;
         struct timer timer;
         enum { TIMER_NONE, TIMER_FIRST, TIMER_HEAD, TIMER_IDLE, TIMER_END, TIMER_HALF } timer_for;
@@ -22,23 +22,24 @@ struct h1 {
         bool is_parked;      /* hung up while nobody wants its bytes (tunnel) */
 };
 
-static inline struct h1 *h1_of(struct client *c)
+static inline struct h1_conn *h1_of(struct edge_client *c)
 {
-        return CONTAINER_OF(c, struct h1, c);
+        return CONTAINER_OF(c, struct h1_conn, c);
 }
 
-void h1_create(struct edge *e, int fd, struct tls_context *tls); /* takes the fd */
-ssize_t h1_fill(struct h1 *h); /* one read: > 0 bytes; 0 ended; -EAGAIN; other negative errno */
-void h1_want(struct h1 *h, uint32_t want);
-void h1_park(struct h1 *h); /* hung up while nobody wants its bytes: out of the loop until h1_want() */
+void h1_conn_create(struct edge *e, int fd, struct tls_context *tls); /* takes the fd */
+ssize_t h1_conn_fill(struct h1_conn *h); /* one read: > 0 bytes; 0 ended; -EAGAIN; other negative errno */
+void h1_conn_want(struct h1_conn *h, uint32_t want);
+void h1_conn_park(struct h1_conn *h); /* hung up while nobody wants its bytes: out of the loop until h1_conn_want() */
 
-void h1_watch_half(struct h1 *h); /* one end of the tunnel is closed: it lives as long as bytes come from the other */
+void h1_conn_watch_half(
+        struct h1_conn *h); /* one end of the tunnel is closed: it lives as long as bytes come from the other */
 
-/* h1_answer.c: the parts of client_kind that say things. */
-enum flow_step h1_interim(struct client *c, const struct http1_head *head);
-void h1_switch_over(struct client *c, const struct http1_head *head);
-enum flow_step h1_begin(struct client *c, const struct http1_head *head);
-enum flow_step h1_pull(struct client *c);
-enum flow_step h1_flush(struct client *c);
-bool h1_shortcut(struct client *c);
-int h1_say(struct client *c, const struct answer *a);
+/* h1_answer.c: the parts of edge_client_kind that say things. */
+enum flow_step h1_answer_interim(struct edge_client *c, const struct http1_head *head);
+void h1_answer_switch_over(struct edge_client *c, const struct http1_head *head);
+enum flow_step h1_answer_begin(struct edge_client *c, const struct http1_head *head);
+enum flow_step h1_answer_pull(struct edge_client *c);
+enum flow_step h1_answer_flush(struct edge_client *c);
+bool h1_answer_splice(struct edge_client *c);
+int h1_answer_say(struct edge_client *c, const struct answer *a);

@@ -2,8 +2,8 @@
 #pragma once
 #include <stdint.h>
 
-struct client;
+struct edge_client;
 
-void tunnel_step(struct client *c);
-void tunnel_on_client(struct client *c, uint32_t events);
-void tunnel_on_upstream(struct client *c, uint32_t events);
+void tunnel_step(struct edge_client *c);
+void tunnel_on_client(struct edge_client *c, uint32_t events);
+void tunnel_on_upstream(struct edge_client *c, uint32_t events);

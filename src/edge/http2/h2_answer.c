@@ -8,13 +8,13 @@
 
 #define FIELDS_MAX (HTTP1_HEADERS_MAX + 4)
 
-struct fields { /* of one answer; the library copies them, and turns names into lower case */
+struct h2_fields { /* of one answer; the library copies them, and turns names into lower case */
         nghttp2_nv nv[FIELDS_MAX];
         size_t count;
         char status[4], length[24];
 };
 
-static void add(struct fields *f, struct str name, struct str value)
+static void h2_fields_add(struct h2_fields *f, struct str name, struct str value)
 {
         f->nv[f->count++] = (nghttp2_nv){.name = (uint8_t *)(uintptr_t)name.p,
                                          .namelen = name.n,
@@ -22,33 +22,33 @@ static void add(struct fields *f, struct str name, struct str value)
                                          .valuelen = value.n};
 }
 
-static void add_status(struct fields *f, unsigned status)
+static void h2_fields_add_status(struct h2_fields *f, unsigned status)
 {
         f->count = 0;
         (void)snprintf(f->status, sizeof(f->status), "%03u", status % 1000);
-        add(f, STR(":status"), (struct str){f->status, 3});
+        h2_fields_add(f, STR(":status"), (struct str){f->status, 3});
 }
 
-static void add_length(struct fields *f, uint64_t n)
+static void h2_fields_add_length(struct h2_fields *f, uint64_t n)
 {
         int len = snprintf(f->length, sizeof(f->length), "%llu", (unsigned long long)n);
 
-        add(f, STR("content-length"), (struct str){f->length, (size_t)len});
+        h2_fields_add(f, STR("content-length"), (struct str){f->length, (size_t)len});
 }
 
-static void collect(struct fields *f, const struct http1_head *head, unsigned status)
+static void h2_fields_collect(struct h2_fields *f, const struct http1_head *head, unsigned status)
 {
-        add_status(f, status);
+        h2_fields_add_status(f, status);
         for (size_t i = 0; i < head->header_count; i++) {
                 const struct http1_header *from = &head->headers[i];
 
                 if (!rewrite_is_dropped(head, from->name))
-                        add(f, from->name, from->value);
+                        h2_fields_add(f, from->name, from->value);
         }
 }
 
 /* The answer's head, and where its body comes from.  FLOW_FULL: it goes out by and by. */
-static enum flow_step submit(struct client *c, const struct fields *f, bool has_body)
+static enum flow_step h2_answer_submit(struct edge_client *c, const struct h2_fields *f, bool has_body)
 {
         struct h2_stream *st = h2_stream_of(c);
         const nghttp2_data_provider source = {.read_callback = h2_stream_read};
@@ -57,32 +57,32 @@ static enum flow_step submit(struct client *c, const struct fields *f, bool has_
                 return FLOW_DEAD;
         if (nghttp2_submit_response(st->h2->session, st->id, f->nv, f->count, has_body ? &source : NULL) < 0)
                 return FLOW_DEAD;
-        h2_changed(st->h2);
+        h2_session_changed(st->h2);
         return FLOW_FULL;
 }
 
-enum flow_step h2_interim(struct client *c, const struct http1_head *head)
+enum flow_step h2_answer_interim(struct edge_client *c, const struct http1_head *head)
 {
         struct h2_stream *st = h2_stream_of(c);
-        struct fields f;
+        struct h2_fields f;
 
         if (!st->h2->session || !st->is_open)
                 return FLOW_DEAD;
-        collect(&f, head, head->status);
+        h2_fields_collect(&f, head, head->status);
         if (nghttp2_submit_headers(st->h2->session, NGHTTP2_FLAG_NONE, st->id, NULL, f.nv, f.count, NULL) < 0)
                 return FLOW_DEAD;
-        h2_changed(st->h2);
+        h2_session_changed(st->h2);
         return FLOW_DONE;
 }
 
 /* RFC 8441: what 101 is there is a 200 here, and the stream is the tunnel. */
-void h2_switch_over(struct client *c, const struct http1_head *head)
+void h2_answer_switch_over(struct edge_client *c, const struct http1_head *head)
 {
         struct h2_stream *st = h2_stream_of(c);
-        struct exchange *x = &c->x;
-        struct fields f;
+        struct proxy_exchange *x = &c->x;
+        struct h2_fields f;
 
-        collect(&f, head, 200);
+        h2_fields_collect(&f, head, 200);
         for (size_t i = 0; i < f.count; i++)
                 if (str_iis((struct str){(const char *)f.nv[i].name, f.nv[i].namelen}, "sec-websocket-accept"))
                         f.nv[i--] = f.nv[--f.count];
@@ -92,34 +92,34 @@ void h2_switch_over(struct client *c, const struct http1_head *head)
         x->up.body.framing = x->down.body.framing = HTTP1_BODY_EOF; /* bytes as they are, until either end */
         x->up.is_chunked = x->up.is_ended = x->down.is_ended = false;
         x->request_ended = false;
-        if (submit(c, &f, true) == FLOW_DEAD)
-                client_cut(c);
+        if (h2_answer_submit(c, &f, true) == FLOW_DEAD)
+                edge_client_cut(c);
         else
                 h2_stream_touch(st); /* the client may have said something already */
 }
 
-enum flow_step h2_begin(struct client *c, const struct http1_head *head)
+enum flow_step h2_answer_begin(struct edge_client *c, const struct http1_head *head)
 {
-        struct fields f;
+        struct h2_fields f;
         bool has_body =
                 head->framing != HTTP1_BODY_NONE && !(head->framing == HTTP1_BODY_LENGTH && head->content_length == 0);
         struct str absent = http1_value(head, "content-length");
 
-        collect(&f, head, head->status);
+        h2_fields_collect(&f, head, head->status);
         if (head->framing == HTTP1_BODY_LENGTH)
-                add_length(&f, head->content_length);
+                h2_fields_add_length(&f, head->content_length);
         else if (head->framing == HTTP1_BODY_NONE && absent.n && head->status != 204)
-                add(&f, STR("content-length"), absent); /* of a body that is not sent (HEAD, 304) */
+                h2_fields_add(&f, STR("content-length"), absent); /* of a body that is not sent (HEAD, 304) */
         flow_init(&c->x.down, head, false);
         c->x.down.is_ended = !has_body;
-        return submit(c, &f, has_body);
+        return h2_answer_submit(c, &f, has_body);
 }
 
-int h2_say(struct client *c, const struct answer *a)
+int h2_answer_say(struct edge_client *c, const struct answer *a)
 {
         struct edge *e = c->edge;
         struct block *out = &c->x.down.out;
-        struct fields f;
+        struct h2_fields f;
         const char *type;
         int r;
 
@@ -129,13 +129,13 @@ int h2_say(struct client *c, const struct answer *a)
                 r = block_need(&e->blocks, out);
         if (r < 0)
                 return r;
-        add_status(&f, answer_status(a));
-        add(&f, STR("content-type"), str_of(type));
-        add_length(&f, e->out.len);
+        h2_fields_add_status(&f, answer_status(a));
+        h2_fields_add(&f, STR("content-type"), str_of(type));
+        h2_fields_add_length(&f, e->out.len);
         if (!a->to_head) {
                 memcpy(out->mem, buf_at(&e->out), e->out.len); /* at most ANSWER_BODY_MAX */
                 out->start = 0;
                 out->len = e->out.len;
         }
-        return submit(c, &f, !a->to_head) == FLOW_DEAD ? -EPIPE : 0;
+        return h2_answer_submit(c, &f, !a->to_head) == FLOW_DEAD ? -EPIPE : 0;
 }

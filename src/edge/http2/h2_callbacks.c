@@ -20,64 +20,64 @@ struct h2_setup {
 /* ---- what is too much ---- */
 
 /* Opening and resetting streams costs us more than the client. */
-static void count_reset(struct h2 *h)
+static void h2_count_reset(struct h2_session *h)
 {
         const struct edge_limits *l = h->conn.edge->limits;
 
         if (!budget_spend(&h->resets, l->h2_resets_burst, l->h2_resets_per_s))
-                h2_terminate(h, NGHTTP2_ENHANCE_YOUR_CALM, "too many resets");
+                h2_session_terminate(h, NGHTTP2_ENHANCE_YOUR_CALM, "too many resets");
 }
 
 /* Frames that carry nothing. */
-static void count_chatter(struct h2 *h)
+static void h2_count_chatter(struct h2_session *h)
 {
         const struct edge_limits *l = h->conn.edge->limits;
 
         if (!budget_spend(&h->chatter, l->h2_chatter_burst, l->h2_chatter_per_s))
-                h2_terminate(h, NGHTTP2_ENHANCE_YOUR_CALM, "too many frames to no end");
+                h2_session_terminate(h, NGHTTP2_ENHANCE_YOUR_CALM, "too many frames to no end");
 }
 
 /* ---- heads ---- */
 
-static bool is_request(const nghttp2_frame *f)
+static bool h2_frame_is_request(const nghttp2_frame *f)
 {
         return f->hd.type == NGHTTP2_HEADERS && f->headers.cat == NGHTTP2_HCAT_REQUEST;
 }
 
-static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *f, void *arg)
+static int h2_on_begin_headers(nghttp2_session *session, const nghttp2_frame *f, void *arg)
 {
-        struct h2 *h = arg;
+        struct h2_session *h = arg;
 
         (void)session;
-        if (is_request(f)) {
+        if (h2_frame_is_request(f)) {
                 h->is_collecting = true;
                 h2_head_reset(&h->head);
         }
         return 0;
 }
 
-static int on_header(nghttp2_session *session, const nghttp2_frame *f, const uint8_t *name, size_t name_len,
-                     const uint8_t *value, size_t value_len, uint8_t flags, void *arg)
+static int h2_on_header(nghttp2_session *session, const nghttp2_frame *f, const uint8_t *name, size_t name_len,
+                        const uint8_t *value, size_t value_len, uint8_t flags, void *arg)
 {
-        struct h2 *h = arg;
+        struct h2_session *h = arg;
 
         (void)session;
         (void)flags;
-        if (!is_request(f))
+        if (!h2_frame_is_request(f))
                 return 0; /* trailers are dropped */
         if (h2_head_add(&h->head, (struct str){(const char *)name, name_len},
                         (struct str){(const char *)value, value_len}) < 0)
                 return NGHTTP2_ERR_CALLBACK_FAILURE;
         if (h->head.bytes > HEAD_FACTOR * HTTP1_HEAD_MAX)
-                h2_terminate(h, NGHTTP2_ENHANCE_YOUR_CALM, "endless head");
+                h2_session_terminate(h, NGHTTP2_ENHANCE_YOUR_CALM, "endless head");
         return 0;
 }
 
 /* The library would leave such a header out; a request nobody meant is worse than none. */
-static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *f, const uint8_t *name, size_t name_len,
-                             const uint8_t *value, size_t value_len, uint8_t flags, void *arg)
+static int h2_on_invalid_header(nghttp2_session *session, const nghttp2_frame *f, const uint8_t *name, size_t name_len,
+                                const uint8_t *value, size_t value_len, uint8_t flags, void *arg)
 {
-        struct h2 *h = arg;
+        struct h2_session *h = arg;
 
         (void)session;
         (void)name;
@@ -85,32 +85,32 @@ static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *f, c
         (void)value;
         (void)value_len;
         (void)flags;
-        if (is_request(f) && !h->head.refused_with) {
+        if (h2_frame_is_request(f) && !h->head.refused_with) {
                 h->head.refused_with = 400;
                 h->head.why = "malformed header";
         }
         return 0;
 }
 
-static void refuse_stream(struct h2 *h, int32_t id)
+static void h2_refuse_stream(struct h2_session *h, int32_t id)
 {
         (void)nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, id, NGHTTP2_REFUSED_STREAM);
-        count_reset(h);
+        h2_count_reset(h);
 }
 
-static int begin_request(struct h2 *h, int32_t id, bool is_ended)
+static int h2_begin_request(struct h2_session *h, int32_t id, bool is_ended)
 {
         struct edge *e = h->conn.edge;
         struct h2_stream *st;
 
         if (e->client_count >= e->clients_max) {
-                refuse_stream(h, id);
+                h2_refuse_stream(h, id);
                 return 0;
         }
         st = h2_stream_create(h, id, is_ended);
         h2_head_reset(&h->head);
         if (!st)
-                refuse_stream(h, id);
+                h2_refuse_stream(h, id);
         else
                 (void)nghttp2_session_set_stream_user_data(h->session, id, st);
         return 0;
@@ -118,7 +118,7 @@ static int begin_request(struct h2 *h, int32_t id, bool is_ended)
 
 /* ---- frames ---- */
 
-static void end_of_request(struct h2 *h, int32_t id)
+static void h2_end_request(struct h2_session *h, int32_t id)
 {
         struct h2_stream *st = nghttp2_session_get_stream_user_data(h->session, id);
 
@@ -128,92 +128,92 @@ static void end_of_request(struct h2 *h, int32_t id)
         h2_stream_touch(st);
 }
 
-static void on_settings(struct h2 *h, bool is_ack)
+static void h2_on_settings(struct h2_session *h, bool is_ack)
 {
         if (!h->is_greeted) {
                 h->is_greeted = true;
                 timer_clear(&h->timer);
         }
         if (!is_ack)
-                count_chatter(h);
+                h2_count_chatter(h);
 }
 
-static void on_ping(struct h2 *h, bool is_ack)
+static void h2_on_ping(struct h2_session *h, bool is_ack)
 {
         if (!is_ack) {
-                count_chatter(h);
+                h2_count_chatter(h);
         } else if (h->is_stopping) {
                 h->is_stopping = false;
-                h2_goodbye(h);
+                h2_session_goodbye(h);
         }
 }
 
-static int on_frame(nghttp2_session *session, const nghttp2_frame *f, void *arg)
+static int h2_on_frame(nghttp2_session *session, const nghttp2_frame *f, void *arg)
 {
         bool is_end = f->hd.flags & NGHTTP2_FLAG_END_STREAM, is_ack = f->hd.flags & NGHTTP2_FLAG_ACK;
-        struct h2 *h = arg;
+        struct h2_session *h = arg;
 
         (void)session;
         h->is_collecting = false; /* nothing comes between the frames of a head */
         switch (f->hd.type) {
         case NGHTTP2_HEADERS:
-                if (is_request(f))
-                        return begin_request(h, f->hd.stream_id, is_end);
+                if (h2_frame_is_request(f))
+                        return h2_begin_request(h, f->hd.stream_id, is_end);
                 if (is_end)
-                        end_of_request(h, f->hd.stream_id);
+                        h2_end_request(h, f->hd.stream_id);
                 break;
         case NGHTTP2_DATA:
                 if (is_end)
-                        end_of_request(h, f->hd.stream_id);
+                        h2_end_request(h, f->hd.stream_id);
                 else if (f->hd.length == 0)
-                        count_chatter(h);
+                        h2_count_chatter(h);
                 break;
-        case NGHTTP2_SETTINGS: on_settings(h, is_ack); break;
-        case NGHTTP2_PING: on_ping(h, is_ack); break;
-        case NGHTTP2_RST_STREAM: count_reset(h); break;
-        case NGHTTP2_PRIORITY: count_chatter(h); break;
+        case NGHTTP2_SETTINGS: h2_on_settings(h, is_ack); break;
+        case NGHTTP2_PING: h2_on_ping(h, is_ack); break;
+        case NGHTTP2_RST_STREAM: h2_count_reset(h); break;
+        case NGHTTP2_PRIORITY: h2_count_chatter(h); break;
         default: break;
         }
         return 0;
 }
 
 /* What makes us reset a stream is as good a way to wear us out as resetting it. */
-static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *f, int error, void *arg)
+static int h2_on_invalid_frame(nghttp2_session *session, const nghttp2_frame *f, int error, void *arg)
 {
-        struct h2 *h = arg;
+        struct h2_session *h = arg;
 
         (void)session;
         (void)error;
         (void)f;
         h->is_collecting = false;
-        count_reset(h);
+        h2_count_reset(h);
         return 0;
 }
 
-static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *p, size_t n, void *arg)
+static int h2_on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *p, size_t n, void *arg)
 {
         struct h2_stream *st = nghttp2_session_get_stream_user_data(session, id);
-        struct h2 *h = arg;
+        struct h2_session *h = arg;
         const struct edge *e = h->conn.edge;
         size_t before;
 
         (void)flags;
         if (!st || st->c.state >= CLIENT_REPLY) { /* nobody wants it, but others share the connection's window */
                 (void)nghttp2_session_consume_connection(session, n);
-                h2_changed(h);
+                h2_session_changed(h);
                 return 0;
         }
         before = st->waiting;
         if (e->h2_waiting + n > e->limits->h2_waiting_max || h2_stream_data(st, p, n) < 0) {
                 (void)nghttp2_session_consume_connection(session, n - (st->waiting - before));
-                client_cut(&st->c); /* gives back the rest */
+                edge_client_cut(&st->c); /* gives back the rest */
         } else {
                 h2_stream_touch(st);
         }
         return 0;
 }
 
-static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *f, void *arg)
+static int h2_on_frame_sent(nghttp2_session *session, const nghttp2_frame *f, void *arg)
 {
         struct h2_stream *st;
 
@@ -228,7 +228,7 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *f, void 
         return 0;
 }
 
-static int on_frame_not_sent(nghttp2_session *session, const nghttp2_frame *f, int error, void *arg)
+static int h2_on_frame_not_sent(nghttp2_session *session, const nghttp2_frame *f, int error, void *arg)
 {
         struct h2_stream *st;
 
@@ -238,11 +238,11 @@ static int on_frame_not_sent(nghttp2_session *session, const nghttp2_frame *f, i
                 return 0;
         st = nghttp2_session_get_stream_user_data(session, f->hd.stream_id);
         if (st)
-                client_cut(&st->c);
+                edge_client_cut(&st->c);
         return 0;
 }
 
-static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t error, void *arg)
+static int h2_on_stream_close(nghttp2_session *session, int32_t id, uint32_t error, void *arg)
 {
         struct h2_stream *st = nghttp2_session_get_stream_user_data(session, id);
 
@@ -254,7 +254,7 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t error,
         if (st->is_said)
                 h2_stream_touch(st); /* it ends by itself, properly */
         else
-                client_close(&st->c);
+                edge_client_close(&st->c);
         return 0;
 }
 
@@ -266,15 +266,15 @@ struct h2_setup *h2_setup_create(const struct edge *e)
 
         if (!s || nghttp2_session_callbacks_new(&s->callbacks) != 0 || nghttp2_option_new(&s->option) != 0)
                 return h2_setup_free(s);
-        nghttp2_session_callbacks_set_on_begin_headers_callback(s->callbacks, on_begin_headers);
-        nghttp2_session_callbacks_set_on_header_callback(s->callbacks, on_header);
-        nghttp2_session_callbacks_set_on_invalid_header_callback(s->callbacks, on_invalid_header);
-        nghttp2_session_callbacks_set_on_frame_recv_callback(s->callbacks, on_frame);
-        nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(s->callbacks, on_invalid_frame);
-        nghttp2_session_callbacks_set_on_data_chunk_recv_callback(s->callbacks, on_data);
-        nghttp2_session_callbacks_set_on_frame_send_callback(s->callbacks, on_frame_sent);
-        nghttp2_session_callbacks_set_on_frame_not_send_callback(s->callbacks, on_frame_not_sent);
-        nghttp2_session_callbacks_set_on_stream_close_callback(s->callbacks, on_stream_close);
+        nghttp2_session_callbacks_set_on_begin_headers_callback(s->callbacks, h2_on_begin_headers);
+        nghttp2_session_callbacks_set_on_header_callback(s->callbacks, h2_on_header);
+        nghttp2_session_callbacks_set_on_invalid_header_callback(s->callbacks, h2_on_invalid_header);
+        nghttp2_session_callbacks_set_on_frame_recv_callback(s->callbacks, h2_on_frame);
+        nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(s->callbacks, h2_on_invalid_frame);
+        nghttp2_session_callbacks_set_on_data_chunk_recv_callback(s->callbacks, h2_on_data);
+        nghttp2_session_callbacks_set_on_frame_send_callback(s->callbacks, h2_on_frame_sent);
+        nghttp2_session_callbacks_set_on_frame_not_send_callback(s->callbacks, h2_on_frame_not_sent);
+        nghttp2_session_callbacks_set_on_stream_close_callback(s->callbacks, h2_on_stream_close);
         nghttp2_option_set_no_auto_window_update(s->option, 1);
         nghttp2_option_set_no_closed_streams(s->option, 1);
         nghttp2_option_set_max_outbound_ack(s->option, ACKS_MAX);
@@ -297,7 +297,7 @@ struct h2_setup *h2_setup_free(struct h2_setup *s)
         return NULL;
 }
 
-int h2_session_create(struct h2_setup *s, struct h2 *h, nghttp2_session **ret)
+int h2_library_session_create(struct h2_setup *s, struct h2_session *h, nghttp2_session **ret)
 {
         return nghttp2_session_server_new2(ret, s->callbacks, h, s->option);
 }

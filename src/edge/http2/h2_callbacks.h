@@ -2,11 +2,12 @@
 #pragma once
 #include <nghttp2/nghttp2.h>
 
-struct h2;
+struct h2_session;
 struct h2_setup;
 
-int h2_session_create(struct h2_setup *s, struct h2 *h, nghttp2_session **ret); /* 0, or the library's error */
+int h2_library_session_create(struct h2_setup *s, struct h2_session *h,
+                              nghttp2_session **ret); /* 0, or the library's error */
 
 /* h2.c's, for the callbacks. */
-void h2_terminate(struct h2 *h, uint32_t code, const char *why); /* say why, then end the connection */
-void h2_goodbye(struct h2 *h);                                   /* no new streams; it ends with the last one */
+void h2_session_terminate(struct h2_session *h, uint32_t code, const char *why); /* say why, then end the connection */
+void h2_session_goodbye(struct h2_session *h); /* no new streams; it ends with the last one */

@@ -32,7 +32,7 @@ void h2_head_done(struct h2_head *h)
         buf_done(&h->host);
 }
 
-static void empty(struct buf *b)
+static void h2_head_empty_buf(struct buf *b)
 {
         if (b->cap > KEPT_MAX)
                 buf_done(b);
@@ -42,10 +42,10 @@ static void empty(struct buf *b)
 
 void h2_head_reset(struct h2_head *h)
 {
-        empty(&h->pseudo);
-        empty(&h->lines);
-        empty(&h->cookie);
-        empty(&h->host);
+        h2_head_empty_buf(&h->pseudo);
+        h2_head_empty_buf(&h->lines);
+        h2_head_empty_buf(&h->cookie);
+        h2_head_empty_buf(&h->host);
         memset(h->at, 0, sizeof(h->at));
         h->count = h->bytes = 0;
         h->has_length = false;
@@ -54,7 +54,7 @@ void h2_head_reset(struct h2_head *h)
 }
 
 /* The first fault is the one that is told. */
-static int refuse(struct h2_head *h, unsigned status, const char *why)
+static int h2_head_refuse(struct h2_head *h, unsigned status, const char *why)
 {
         if (!h->refused_with) {
                 h->refused_with = status;
@@ -63,12 +63,12 @@ static int refuse(struct h2_head *h, unsigned status, const char *why)
         return 0;
 }
 
-static struct str text(const struct buf *b)
+static struct str h2_head_text(const struct buf *b)
 {
         return (struct str){(const char *)buf_at(b), b->len};
 }
 
-static struct str pseudo(const struct h2_head *h, enum h2_pseudo which)
+static struct str h2_head_pseudo(const struct h2_head *h, enum h2_pseudo which)
 {
         if (h->at[which].n == 0)
                 return STR("");
@@ -77,7 +77,7 @@ static struct str pseudo(const struct h2_head *h, enum h2_pseudo which)
 
 /* ---- collecting ---- */
 
-static int add_pseudo(struct h2_head *h, struct str name, struct str value)
+static int h2_head_add_pseudo(struct h2_head *h, struct str name, struct str value)
 {
         unsigned which = 0;
         int r;
@@ -85,16 +85,16 @@ static int add_pseudo(struct h2_head *h, struct str name, struct str value)
         while (which < H2_PSEUDO_COUNT && !str_is(name, pseudo_names[which]))
                 which++;
         if (which == H2_PSEUDO_COUNT || h->at[which].is_there || h->lines.len)
-                return refuse(h, 400, "malformed request");
+                return h2_head_refuse(h, 400, "malformed request");
         h->at[which].at = h->pseudo.len;
         h->at[which].n = value.n;
         h->at[which].is_there = true;
         r = buf_add(&h->pseudo, value.p, value.n);
-        return r == -E2BIG ? refuse(h, 431, "head too big") : r;
+        return r == -E2BIG ? h2_head_refuse(h, 431, "head too big") : r;
 }
 
 /* RFC 9113, 8.2.2. */
-static bool is_of_connection(struct str name, struct str value)
+static bool is_connection_header(struct str name, struct str value)
 {
         static const char *const names[] = {"connection", "keep-alive", "proxy-connection", "transfer-encoding",
                                             "upgrade"};
@@ -105,32 +105,32 @@ static bool is_of_connection(struct str name, struct str value)
         return str_iis(name, "te") && !str_iis(value, "trailers");
 }
 
-static int add_line(struct buf *to, struct str name, struct str value, struct h2_head *h)
+static int h2_head_add_line(struct buf *to, struct str name, struct str value, struct h2_head *h)
 {
         int r = http1_write_header(to, name, value);
 
         if (r == -EINVAL)
-                return refuse(h, 400, "malformed header");
-        return r == -E2BIG ? refuse(h, 431, "head too big") : r;
+                return h2_head_refuse(h, 400, "malformed header");
+        return r == -E2BIG ? h2_head_refuse(h, 431, "head too big") : r;
 }
 
-static int add_cookie(struct h2_head *h, struct str value)
+static int h2_head_add_cookie(struct h2_head *h, struct str value)
 {
         int r = h->cookie.len ? buf_addc(&h->cookie, "; ") : 0;
 
         if (r == 0)
                 r = buf_add(&h->cookie, value.p, value.n);
-        return r == -E2BIG ? refuse(h, 431, "head too big") : r;
+        return r == -E2BIG ? h2_head_refuse(h, 431, "head too big") : r;
 }
 
-static int add_host(struct h2_head *h, struct str value)
+static int h2_head_add_host(struct h2_head *h, struct str value)
 {
         int r;
 
         if (h->host.len || value.n == 0)
-                return refuse(h, 400, "repeated or empty Host");
+                return h2_head_refuse(h, 400, "repeated or empty Host");
         r = buf_add(&h->host, value.p, value.n);
-        return r == -E2BIG ? refuse(h, 431, "head too big") : r;
+        return r == -E2BIG ? h2_head_refuse(h, 431, "head too big") : r;
 }
 
 int h2_head_add(struct h2_head *h, struct str name, struct str value)
@@ -138,24 +138,24 @@ int h2_head_add(struct h2_head *h, struct str name, struct str value)
         h->count++;
         h->bytes += name.n + value.n + 4;
         if (h->bytes > BYTES_MAX)
-                return refuse(h, str_is(name, ":path") ? 414 : 431, "head too big");
+                return h2_head_refuse(h, str_is(name, ":path") ? 414 : 431, "head too big");
         if (h->count > COUNT_MAX)
-                return refuse(h, 431, "too many headers");
+                return h2_head_refuse(h, 431, "too many headers");
         if (h->refused_with)
                 return 0;
         if (name.n && name.p[0] == ':')
-                return add_pseudo(h, name, value);
-        if (is_of_connection(name, value))
-                return refuse(h, 400, "connection-specific header");
+                return h2_head_add_pseudo(h, name, value);
+        if (is_connection_header(name, value))
+                return h2_head_refuse(h, 400, "connection-specific header");
         if (str_iis(name, "cookie"))
-                return add_cookie(h, value);
+                return h2_head_add_cookie(h, value);
         if (str_iis(name, "host"))
-                return add_host(h, value);
+                return h2_head_add_host(h, value);
         if (str_iis(name, "content-length"))
                 h->has_length = true;
         if (str_iis(name, "sec-websocket-key") && h->at[H2_PROTOCOL].is_there)
                 return 0; /* belongs to the handshake of HTTP/1.1, which is ours here */
-        return add_line(&h->lines, name, value, h);
+        return h2_head_add_line(&h->lines, name, value, h);
 }
 
 /* ---- writing ---- */
@@ -165,28 +165,30 @@ bool h2_head_is_connect(const struct h2_head *h)
         return h->at[H2_PROTOCOL].is_there;
 }
 
-static int check(struct h2_head *h, struct str *ret_host)
+static int h2_head_check(struct h2_head *h, struct str *ret_host)
 {
-        struct str scheme = pseudo(h, H2_SCHEME), authority = pseudo(h, H2_AUTHORITY), host = text(&h->host);
-        bool is_connect = str_is(pseudo(h, H2_METHOD), "CONNECT");
+        struct str scheme = h2_head_pseudo(h, H2_SCHEME), authority = h2_head_pseudo(h, H2_AUTHORITY),
+                   host = h2_head_text(&h->host);
+        bool is_connect = str_is(h2_head_pseudo(h, H2_METHOD), "CONNECT");
 
         if (is_connect != h2_head_is_connect(h))
-                return refuse(h, is_connect ? 501 : 400, is_connect ? "unsupported method" : "malformed request");
-        if (is_connect && !str_is(pseudo(h, H2_PROTOCOL), "websocket"))
-                return refuse(h, 501, "unsupported protocol");
+                return h2_head_refuse(h, is_connect ? 501 : 400,
+                                      is_connect ? "unsupported method" : "malformed request");
+        if (is_connect && !str_is(h2_head_pseudo(h, H2_PROTOCOL), "websocket"))
+                return h2_head_refuse(h, 501, "unsupported protocol");
         if (is_connect && h->has_length)
-                return refuse(h, 400, "Content-Length in a CONNECT request");
+                return h2_head_refuse(h, 400, "Content-Length in a CONNECT request");
         if (!str_iis(scheme, "https") && !str_iis(scheme, "http"))
-                return refuse(h, 400, "unsupported scheme");
+                return h2_head_refuse(h, 400, "unsupported scheme");
         if (!h->at[H2_PATH].is_there || !h->at[H2_METHOD].is_there)
-                return refuse(h, 400, "malformed request");
+                return h2_head_refuse(h, 400, "malformed request");
         if (authority.n && host.n && !str_ieq(authority, host))
-                return refuse(h, 400, "Host differs from :authority");
+                return h2_head_refuse(h, 400, "Host differs from :authority");
         *ret_host = authority.n ? authority : host;
         return 0;
 }
 
-static int write_handshake(struct buf *out)
+static int h2_head_write_handshake(struct buf *out)
 {
         char key[BASE64_LEN(KEY_BYTES)];
         unsigned char nonce[KEY_BYTES];
@@ -202,20 +204,21 @@ static int write_handshake(struct buf *out)
         return r;
 }
 
-static int write_fields(struct h2_head *h, bool has_body, struct str host, struct buf *out)
+static int h2_head_write_fields(struct h2_head *h, bool has_body, struct str host, struct buf *out)
 {
         bool is_connect = h2_head_is_connect(h);
         int r;
 
-        r = http1_write_request_line(out, is_connect ? STR("GET") : pseudo(h, H2_METHOD), pseudo(h, H2_PATH));
+        r = http1_write_request_line(out, is_connect ? STR("GET") : h2_head_pseudo(h, H2_METHOD),
+                                     h2_head_pseudo(h, H2_PATH));
         if (r == 0 && host.n)
                 r = http1_write_header(out, STR("host"), host);
         if (r == 0)
                 r = buf_add(out, buf_at(&h->lines), h->lines.len);
         if (r == 0 && h->cookie.len)
-                r = http1_write_header(out, STR("cookie"), text(&h->cookie));
+                r = http1_write_header(out, STR("cookie"), h2_head_text(&h->cookie));
         if (r == 0 && is_connect)
-                r = write_handshake(out);
+                r = h2_head_write_handshake(out);
         else if (r == 0 && has_body && !h->has_length)
                 r = http1_write_header(out, STR("transfer-encoding"), STR("chunked"));
         return r < 0 ? r : http1_write_end(out);
@@ -227,13 +230,13 @@ int h2_head_write(struct h2_head *h, bool has_body, struct buf *out)
         int r;
 
         if (!h->refused_with)
-                (void)check(h, &host);
+                (void)h2_head_check(h, &host);
         if (h->refused_with)
                 return -EINVAL;
-        r = write_fields(h, has_body, host, out);
+        r = h2_head_write_fields(h, has_body, host, out);
         if (r == -EINVAL)
-                (void)refuse(h, 400, "malformed request");
+                (void)h2_head_refuse(h, 400, "malformed request");
         else if (r == -E2BIG)
-                (void)refuse(h, 431, "head too big");
+                (void)h2_head_refuse(h, 431, "head too big");
         return r == -E2BIG ? -EINVAL : r;
 }

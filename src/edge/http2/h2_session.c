@@ -15,42 +15,42 @@
 
 /* ---- ending ---- */
 
-static void on_gone(struct task *t)
+static void h2_session_gone(struct task *t)
 {
-        struct h2 *h = CONTAINER_OF(t, struct h2, gone);
+        struct h2_session *h = CONTAINER_OF(t, struct h2_session, gone);
 
         h2_head_done(&h->head);
         free(h);
 }
 
-static void end_session(struct h2 *h)
+static void h2_session_end(struct h2_session *h)
 {
         nghttp2_session *session = h->session;
 
         h->session = NULL; /* the streams have nobody to tell of their end */
         LIST_EACH (node, &h->streams)
-                client_close(&LIST_ENTRY(node, struct h2_stream, node)->c);
+                edge_client_close(&LIST_ENTRY(node, struct h2_stream, node)->c);
         nghttp2_session_del(session);
         timer_clear(&h->head_timer);
 }
 
-static void h2_close(struct h2 *h)
+static void h2_session_close(struct h2_session *h)
 {
         struct edge *e = h->conn.edge;
 
-        end_session(h);
+        h2_session_end(h);
         timer_clear(&h->timer);
         loop_unpost(&h->flush);
         block_drop(&e->blocks, &h->out);
         loop_post(e->loop, &h->gone);
-        conn_leave(&h->conn);
+        client_conn_leave(&h->conn);
 }
 
 /* Everything is said.  What the client still sends is read and dropped, or closing would be a reset that may overtake
  * our last words. */
-static void linger(struct h2 *h)
+static void h2_session_linger(struct h2_session *h)
 {
-        end_session(h);
+        h2_session_end(h);
         loop_unpost(&h->flush);
         h->is_lingering = true;
         stream_shutdown_write(&h->conn.stream);
@@ -60,14 +60,14 @@ static void linger(struct h2 *h)
 
 /* ---- out ---- */
 
-void h2_changed(struct h2 *h)
+void h2_session_changed(struct h2_session *h)
 {
         if (h->session && !h->is_sending)
                 loop_post(h->conn.edge->loop, &h->flush);
 }
 
 /* As many frames as there are and fit. */
-static int collect_frames(struct h2 *h)
+static int h2_session_collect_frames(struct h2_session *h)
 {
         while (block_room(&h->out) >= FRAME_ROOM) {
                 const uint8_t *p;
@@ -87,14 +87,14 @@ static int collect_frames(struct h2 *h)
 }
 
 /* false: the connection is dead. */
-static bool send_frames(struct h2 *h)
+static bool h2_session_send_frames(struct h2_session *h)
 {
         bool is_full = false;
 
         while (!is_full) {
                 ssize_t n;
 
-                if (collect_frames(h) < 0)
+                if (h2_session_collect_frames(h) < 0)
                         return false;
                 if (h->out.len == 0)
                         break;
@@ -110,7 +110,7 @@ static bool send_frames(struct h2 *h)
         return true;
 }
 
-static void advance_touched(struct h2 *h)
+static void h2_session_advance_touched(struct h2_session *h)
 {
         struct list now, *node;
 
@@ -118,10 +118,10 @@ static void advance_touched(struct h2 *h)
         while ((node = list_pop_front(&h->touched)))
                 list_push_back(&now, node);
         while ((node = list_pop_front(&now)))
-                client_advance(&LIST_ENTRY(node, struct h2_stream, touched)->c);
+                edge_client_advance(&LIST_ENTRY(node, struct h2_stream, touched)->c);
 }
 
-static void check_idle(struct h2 *h)
+static void h2_session_check_idle(struct h2_session *h)
 {
         if (h->stream_count || !h->is_greeted)
                 return;
@@ -129,52 +129,52 @@ static void check_idle(struct h2 *h)
                 timer_set(h->conn.edge->loop, &h->timer, h->conn.edge->limits->idle_timeout_ms);
 }
 
-static void on_flush(struct task *t)
+static void h2_session_on_flush(struct task *t)
 {
-        struct h2 *h = CONTAINER_OF(t, struct h2, flush);
+        struct h2_session *h = CONTAINER_OF(t, struct h2_session, flush);
 
         bool is_alive;
 
-        advance_touched(h);
+        h2_session_advance_touched(h);
         h->is_sending = true;
-        is_alive = send_frames(h);
+        is_alive = h2_session_send_frames(h);
         h->is_sending = false;
         if (!is_alive) {
-                h2_close(h);
+                h2_session_close(h);
                 return;
         }
-        advance_touched(h);
+        h2_session_advance_touched(h);
         if (h->stream_count)
                 timer_clear(&h->timer);
         else
-                check_idle(h);
+                h2_session_check_idle(h);
         if (!h->out.len && !nghttp2_session_want_read(h->session) && !nghttp2_session_want_write(h->session))
-                linger(h);
+                h2_session_linger(h);
 }
 
 /* ---- in ---- */
 
 /* false: the connection is dead, and so is h. */
-static bool feed(struct h2 *h, const void *p, size_t n)
+static bool h2_session_feed(struct h2_session *h, const void *p, size_t n)
 {
         struct edge *e = h->conn.edge;
         ssize_t used = nghttp2_session_mem_recv(h->session, p, n);
 
         if (used < 0) {
                 log_debug("h2.refused", "error=\"%s\"", nghttp2_strerror((int)used));
-                h2_close(h);
+                h2_session_close(h);
                 return false;
         }
         if (!h->is_collecting)
                 timer_clear(&h->head_timer);
         else if (!timer_is_armed(&h->head_timer))
                 timer_set(e->loop, &h->head_timer, e->limits->head_timeout_ms);
-        h2_changed(h);
+        h2_session_changed(h);
         return true;
 }
 
 /* false: no use in reading on now. */
-static bool read_some(struct h2 *h)
+static bool h2_session_read(struct h2_session *h)
 {
         struct edge *e = h->conn.edge;
         struct block in = {0};
@@ -182,98 +182,98 @@ static bool read_some(struct h2 *h)
         ssize_t n;
 
         if (block_need(&e->blocks, &in) < 0) {
-                h2_close(h);
+                h2_session_close(h);
                 return false;
         }
         n = stream_read(&h->conn.stream, in.mem, BLOCK_SIZE);
         goes_on = n >= (ssize_t)READ_LARGE;
         if (n <= 0 && n != -EAGAIN)
-                h2_close(h);
+                h2_session_close(h);
         else if (n > 0 && h->session)
-                goes_on = feed(h, in.mem, (size_t)n) && goes_on;
+                goes_on = h2_session_feed(h, in.mem, (size_t)n) && goes_on;
         block_drop(&e->blocks, &in);
         return goes_on;
 }
 
-static void on_stream(struct stream *s, uint32_t events)
+static void h2_session_on_stream(struct stream *s, uint32_t events)
 {
-        struct h2 *h = CONTAINER_OF(s, struct h2, conn.stream);
+        struct h2_session *h = CONTAINER_OF(s, struct h2_session, conn.stream);
 
         if ((events & (EPOLLERR | EPOLLHUP)) && !(events & EPOLLIN)) {
-                h2_close(h);
+                h2_session_close(h);
                 return;
         }
         if (events & EPOLLOUT)
-                h2_changed(h);
+                h2_session_changed(h);
         if (events & EPOLLIN)
-                for (int i = 0; i < READS_MAX && read_some(h); i++)
+                for (int i = 0; i < READS_MAX && h2_session_read(h); i++)
                         ;
 }
 
 /* ---- timers ---- */
 
-static void on_timer(struct timer *t)
+static void h2_session_on_timer(struct timer *t)
 {
-        struct h2 *h = CONTAINER_OF(t, struct h2, timer);
+        struct h2_session *h = CONTAINER_OF(t, struct h2_session, timer);
 
         if (h->is_lingering || !h->is_greeted) {
-                h2_close(h);
+                h2_session_close(h);
         } else if (h->stream_count == 0) {
                 (void)nghttp2_session_terminate_session(h->session, NGHTTP2_NO_ERROR);
-                h2_changed(h);
+                h2_session_changed(h);
         }
 }
 
-static void on_head_timer(struct timer *t)
+static void h2_session_on_head_timer(struct timer *t)
 {
-        struct h2 *h = CONTAINER_OF(t, struct h2, head_timer);
+        struct h2_session *h = CONTAINER_OF(t, struct h2_session, head_timer);
 
-        h2_terminate(h, NGHTTP2_ENHANCE_YOUR_CALM, "a head took too long");
+        h2_session_terminate(h, NGHTTP2_ENHANCE_YOUR_CALM, "a head took too long");
 }
 
-void h2_terminate(struct h2 *h, uint32_t code, const char *why)
+void h2_session_terminate(struct h2_session *h, uint32_t code, const char *why)
 {
         if (!h->session)
                 return;
         log_debug("h2.terminated", "why=\"%s\"", why);
         (void)nghttp2_session_terminate_session(h->session, code);
-        h2_changed(h);
+        h2_session_changed(h);
 }
 
 /* ---- coming and going ---- */
 
-static void conn_stop(struct conn *n)
+static void h2_session_stop(struct client_conn *n)
 {
-        struct h2 *h = CONTAINER_OF(n, struct h2, conn);
+        struct h2_session *h = CONTAINER_OF(n, struct h2_session, conn);
 
         if (!h->session)
                 return; /* it ends already */
         if (h->stream_count == 0) {
-                h2_goodbye(h);
+                h2_session_goodbye(h);
         } else { /* requests on their way are still taken: the last word follows when the client has read this one */
                 h->is_stopping = true;
                 (void)nghttp2_submit_shutdown_notice(h->session);
                 (void)nghttp2_submit_ping(h->session, NGHTTP2_FLAG_NONE, NULL);
-                h2_changed(h);
+                h2_session_changed(h);
         }
 }
 
-void h2_goodbye(struct h2 *h)
+void h2_session_goodbye(struct h2_session *h)
 {
         (void)nghttp2_submit_goaway(h->session, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(h->session),
                                     NGHTTP2_NO_ERROR, NULL, 0);
-        h2_changed(h);
+        h2_session_changed(h);
 }
 
-static void conn_cut(struct conn *n)
+static void h2_session_cut(struct client_conn *n)
 {
-        struct h2 *h = CONTAINER_OF(n, struct h2, conn);
+        struct h2_session *h = CONTAINER_OF(n, struct h2_session, conn);
 
         stream_abort(&n->stream);
-        h2_close(h);
+        h2_session_close(h);
 }
 
-static int greet(struct h2 *h)
+static int h2_session_greet(struct h2_session *h)
 {
         const struct edge_limits *limits = h->conn.edge->limits;
         const nghttp2_settings_entry settings[] = {
@@ -290,9 +290,9 @@ static int greet(struct h2 *h)
         return r;
 }
 
-static struct h2 *create(struct edge *e)
+static struct h2_session *h2_session_create(struct edge *e)
 {
-        struct h2 *h = calloc(1, sizeof(*h));
+        struct h2_session *h = calloc(1, sizeof(*h));
 
         if (!h)
                 return NULL;
@@ -300,11 +300,11 @@ static struct h2 *create(struct edge *e)
         list_init(&h->touched);
         h2_head_init(&h->head);
         h->conn.edge = e;
-        h->flush.run = on_flush;
-        h->gone.run = on_gone;
-        h->timer.on = on_timer;
-        h->head_timer.on = on_head_timer;
-        if (h2_session_create(e->h2, h, &h->session) < 0 || greet(h) < 0) {
+        h->flush.run = h2_session_on_flush;
+        h->gone.run = h2_session_gone;
+        h->timer.on = h2_session_on_timer;
+        h->head_timer.on = h2_session_on_head_timer;
+        if (h2_library_session_create(e->h2, h, &h->session) < 0 || h2_session_greet(h) < 0) {
                 nghttp2_session_del(h->session);
                 h2_head_done(&h->head);
                 free(h);
@@ -313,23 +313,23 @@ static struct h2 *create(struct edge *e)
         return h;
 }
 
-void h2_take_over(struct edge *e, struct stream *from, const void *p, size_t n)
+void h2_session_take_over(struct edge *e, struct stream *from, const void *p, size_t n)
 {
-        static const struct conn_ops ops = {.stop = conn_stop, .cut = conn_cut};
-        struct h2 *h = create(e);
+        static const struct client_conn_ops ops = {.stop = h2_session_stop, .cut = h2_session_cut};
+        struct h2_session *h = h2_session_create(e);
 
         if (!h) {
                 stream_done(from);
                 return;
         }
-        if (stream_move(&h->conn.stream, from, on_stream) < 0) {
+        if (stream_move(&h->conn.stream, from, h2_session_on_stream) < 0) {
                 nghttp2_session_del(h->session);
                 h2_head_done(&h->head);
                 free(h);
                 return;
         }
-        conn_join(&h->conn, e, &ops);
+        client_conn_join(&h->conn, e, &ops);
         timer_set(e->loop, &h->timer, e->limits->head_timeout_ms);
         stream_want(&h->conn.stream, EPOLLIN);
-        (void)feed(h, p, n);
+        (void)h2_session_feed(h, p, n);
 }

@@ -17,8 +17,8 @@
 struct edge;
 struct h2_setup; /* what all connections share */
 
-struct h2 {
-        struct conn conn;
+struct h2_session {
+        struct client_conn conn;
         nghttp2_session *session; /* NULL: ending or ended; nobody may ask it any more */
         struct list streams;      /* struct h2_stream */
         size_t stream_count;
@@ -39,6 +39,6 @@ struct h2 {
 struct h2_setup *h2_setup_create(const struct edge *e); /* NULL: out of memory */
 struct h2_setup *h2_setup_free(struct h2_setup *s);
 /* Take a connection over whose first bytes were read already.  *from is empty afterwards in any case. */
-void h2_take_over(struct edge *e, struct stream *from, const void *p, size_t n);
+void h2_session_take_over(struct edge *e, struct stream *from, const void *p, size_t n);
 /* For streams: something was submitted, or a stream left. */
-void h2_changed(struct h2 *h);
+void h2_session_changed(struct h2_session *h);

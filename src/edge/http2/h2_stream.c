@@ -9,7 +9,7 @@
 #include "edge/proxy/request.h"
 #include "edge/route/upstream.h"
 
-struct piece {
+struct h2_piece {
         struct list node; /* in h2_stream.more */
         struct block b;   /* owned */
 };
@@ -18,17 +18,17 @@ void h2_stream_touch(struct h2_stream *st)
 {
         if (!list_is_hooked(&st->touched))
                 list_push_back(&st->h2->touched, &st->touched);
-        h2_changed(st->h2);
+        h2_session_changed(st->h2);
 }
 
 /* ---- the request ---- */
 
-static struct block *block_to_fill(struct h2_stream *st)
+static struct block *h2_stream_block_to_fill(struct h2_stream *st)
 {
         struct edge *e = st->c.edge;
         struct list *last = st->more.prev;
-        struct block *b = last == &st->more ? &st->c.in : &LIST_ENTRY(last, struct piece, node)->b;
-        struct piece *p;
+        struct block *b = last == &st->more ? &st->c.in : &LIST_ENTRY(last, struct h2_piece, node)->b;
+        struct h2_piece *p;
 
         if (block_room(b))
                 return block_need(&e->blocks, b) < 0 ? NULL : b;
@@ -44,7 +44,7 @@ static struct block *block_to_fill(struct h2_stream *st)
 int h2_stream_data(struct h2_stream *st, const uint8_t *p, size_t n)
 {
         while (n) {
-                struct block *b = block_to_fill(st);
+                struct block *b = h2_stream_block_to_fill(st);
                 size_t room;
 
                 if (!b)
@@ -65,17 +65,17 @@ int h2_stream_data(struct h2_stream *st, const uint8_t *p, size_t n)
 }
 
 /* The next block of the body moves up; false: there is none. */
-static bool next_piece(struct h2_stream *st)
+static bool h2_stream_next_piece(struct h2_stream *st)
 {
         struct list *first;
-        struct piece *p;
+        struct h2_piece *p;
 
         if (st->c.in.len)
                 return false;
         first = list_pop_front(&st->more);
         if (!first)
                 return false;
-        p = LIST_ENTRY(first, struct piece, node);
+        p = LIST_ENTRY(first, struct h2_piece, node);
         block_drop(&st->c.edge->blocks, &st->c.in);
         st->c.in = p->b;
         free(p);
@@ -83,7 +83,7 @@ static bool next_piece(struct h2_stream *st)
 }
 
 /* Upstream has taken so much: the client may send that much more. */
-static void give_window_back(struct h2_stream *st, size_t n)
+static void h2_stream_give_window_back(struct h2_stream *st, size_t n)
 {
         st->waiting -= n;
         st->c.edge->h2_waiting -= n;
@@ -92,13 +92,13 @@ static void give_window_back(struct h2_stream *st, size_t n)
         (void)nghttp2_session_consume_connection(st->h2->session, n);
         if (st->is_open)
                 (void)nghttp2_session_consume_stream(st->h2->session, st->id, n);
-        h2_changed(st->h2);
+        h2_session_changed(st->h2);
 }
 
 /* The client said END_STREAM and all before it is passed on. */
-static enum flow_step end_request(struct client *c)
+static enum flow_step h2_stream_end_request(struct edge_client *c)
 {
-        struct exchange *x = &c->x;
+        struct proxy_exchange *x = &c->x;
 
         if (x->up.body.framing != HTTP1_BODY_EOF)
                 return FLOW_BAD; /* less than Content-Length */
@@ -109,10 +109,10 @@ static enum flow_step end_request(struct client *c)
         return flow_finish(&x->up, &c->edge->blocks, &x->upstream->stream);
 }
 
-static enum flow_step push(struct client *c, struct buf *prefix)
+static enum flow_step h2_stream_push(struct edge_client *c, struct buf *prefix)
 {
         struct h2_stream *st = h2_stream_of(c);
-        struct exchange *x = &c->x;
+        struct proxy_exchange *x = &c->x;
         size_t taken = 0;
         enum flow_step step;
 
@@ -123,14 +123,14 @@ static enum flow_step push(struct client *c, struct buf *prefix)
 
                 step = flow_pump(&x->up, &c->edge->blocks, &c->in, &c->head_len, prefix, &x->upstream->stream);
                 taken += before - (c->in.len - c->head_len);
-        } while (step == FLOW_MORE && next_piece(st));
-        give_window_back(st, taken);
+        } while (step == FLOW_MORE && h2_stream_next_piece(st));
+        h2_stream_give_window_back(st, taken);
         if (step == FLOW_MORE && c->is_ended && st->waiting == 0)
-                step = end_request(c);
+                step = h2_stream_end_request(c);
         return step;
 }
 
-static void read_head(struct client *c)
+static void h2_stream_read_head(struct edge_client *c)
 {
         struct h2_stream *st = h2_stream_of(c);
         struct http1_head *head = &c->edge->head;
@@ -138,15 +138,16 @@ static void read_head(struct client *c)
         size_t used;
 
         if (st->refused_with) {
-                client_answer(c, &(struct answer){.kind = ANSWER_API, .status = st->refused_with, .message = st->why});
+                edge_client_answer(
+                        c, &(struct answer){.kind = ANSWER_API, .status = st->refused_with, .message = st->why});
                 return;
         }
         *head = (struct http1_head){0};
         step = http1_parse_request(head, block_at(&c->in), c->in.len, &used);
         if (step != HTTP1_DONE) {
-                client_answer(c, &(struct answer){.kind = ANSWER_API,
-                                                  .status = head->status_hint ? head->status_hint : 400,
-                                                  .message = head->why ? head->why : "malformed request"});
+                edge_client_answer(c, &(struct answer){.kind = ANSWER_API,
+                                                       .status = head->status_hint ? head->status_hint : 400,
+                                                       .message = head->why ? head->why : "malformed request"});
                 return;
         }
         c->head_len = used;
@@ -155,7 +156,7 @@ static void read_head(struct client *c)
 
 /* ---- the answer ---- */
 
-static ssize_t read_reply(struct h2_stream *st, uint8_t *to, size_t room, uint32_t *flags)
+static ssize_t h2_stream_read_reply(struct h2_stream *st, uint8_t *to, size_t room, uint32_t *flags)
 {
         struct block *out = &st->c.x.down.out;
         size_t n = out->len < room ? out->len : room;
@@ -169,7 +170,7 @@ static ssize_t read_reply(struct h2_stream *st, uint8_t *to, size_t room, uint32
 }
 
 /* Decode what upstream said; negative: it broke its framing. */
-static ssize_t decode(struct http1_body *body, struct block *in, uint8_t *to, size_t room)
+static ssize_t h2_stream_decode(struct http1_body *body, struct block *in, uint8_t *to, size_t room)
 {
         size_t got = 0;
 
@@ -190,7 +191,7 @@ static ssize_t decode(struct http1_body *body, struct block *in, uint8_t *to, si
 }
 
 /* All that is there is taken: is that the end? */
-static int check_end(struct exchange *x)
+static int h2_stream_check_end(struct proxy_exchange *x)
 {
         const struct upstream *u = x->upstream;
 
@@ -201,11 +202,11 @@ static int check_end(struct exchange *x)
         return x->down.body.framing == HTTP1_BODY_EOF && !u->is_broken ? 1 : -EPROTO;
 }
 
-static ssize_t read_answer(struct h2_stream *st, uint8_t *to, size_t room, uint32_t *flags)
+static ssize_t h2_stream_read_answer(struct h2_stream *st, uint8_t *to, size_t room, uint32_t *flags)
 {
-        struct exchange *x = &st->c.x;
-        ssize_t n = decode(&x->down.body, &x->upstream->in, to, room);
-        int end = n < 0 ? -EPROTO : check_end(x);
+        struct proxy_exchange *x = &st->c.x;
+        ssize_t n = h2_stream_decode(&x->down.body, &x->upstream->in, to, room);
+        int end = n < 0 ? -EPROTO : h2_stream_check_end(x);
 
         if (end < 0)
                 return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* resets the stream: never a clean end for half an answer */
@@ -229,13 +230,13 @@ ssize_t h2_stream_read(nghttp2_session *session, int32_t id, uint8_t *to, size_t
         (void)source;
         (void)arg;
         if (st && st->c.state == CLIENT_REPLY)
-                return read_reply(st, to, room, flags);
+                return h2_stream_read_reply(st, to, room, flags);
         if (st && st->c.state == CLIENT_EXCHANGE)
-                return read_answer(st, to, room, flags);
+                return h2_stream_read_answer(st, to, room, flags);
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
 
-static enum flow_step pull(struct client *c)
+static enum flow_step h2_stream_pull(struct edge_client *c)
 {
         struct h2_stream *st = h2_stream_of(c);
         const struct upstream *u = c->x.upstream;
@@ -245,50 +246,50 @@ static enum flow_step pull(struct client *c)
         if (st->is_deferred && (u->in.len || u->is_ended) && st->h2->session) {
                 st->is_deferred = false;
                 (void)nghttp2_session_resume_data(st->h2->session, st->id);
-                h2_changed(st->h2);
+                h2_session_changed(st->h2);
         }
         return FLOW_FULL;
 }
 
 /* ---- steps ---- */
 
-static void step(struct client *c)
+static void h2_stream_step(struct edge_client *c)
 {
         if (c->state == CLIENT_HEAD)
-                read_head(c);
+                h2_stream_read_head(c);
         else if (c->state == CLIENT_REPLY && h2_stream_of(c)->is_said)
-                client_finish(c);
+                edge_client_finish(c);
 }
 
-static void watch(struct client *c)
+static void h2_stream_watch(struct edge_client *c)
 {
         block_tidy(&c->edge->blocks, &c->in);
 }
 
-static enum flow_step flush(struct client *c)
+static enum flow_step h2_stream_flush(struct edge_client *c)
 {
         (void)c; /* interim answers are never left half said */
         return FLOW_DONE;
 }
 
-static void after(struct client *c)
+static void h2_stream_after_answer(struct edge_client *c)
 {
-        client_close(c);
+        edge_client_close(c);
 }
 
 /* ---- coming and going ---- */
 
-static void cut(struct client *c)
+static void h2_stream_cut(struct edge_client *c)
 {
-        (void)c; /* as release() does with an answer that is not whole */
+        (void)c; /* as h2_stream_release() does with an answer that is not whole */
 }
 
-static void on_gone(struct task *t)
+static void h2_stream_gone(struct task *t)
 {
         free(CONTAINER_OF(t, struct h2_stream, gone));
 }
 
-static void leave_session(struct h2_stream *st)
+static void h2_stream_leave_session(struct h2_stream *st)
 {
         nghttp2_session *session = st->h2->session;
         uint32_t code = st->is_said ? NGHTTP2_NO_ERROR : NGHTTP2_INTERNAL_ERROR;
@@ -304,16 +305,16 @@ static void leave_session(struct h2_stream *st)
                 (void)nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, st->id, code);
 }
 
-static void release(struct client *c)
+static void h2_stream_release(struct edge_client *c)
 {
         struct h2_stream *st = h2_stream_of(c);
         struct list *node;
 
-        leave_session(st);
+        h2_stream_leave_session(st);
         c->edge->h2_waiting -= st->waiting;
         st->waiting = 0;
         while ((node = list_pop_front(&st->more))) {
-                struct piece *p = LIST_ENTRY(node, struct piece, node);
+                struct h2_piece *p = LIST_ENTRY(node, struct h2_piece, node);
 
                 block_drop(&c->edge->blocks, &p->b);
                 free(p);
@@ -323,27 +324,27 @@ static void release(struct client *c)
         st->h2->stream_count--;
         c->edge->client_count--;
         loop_post(c->edge->loop, &st->gone);
-        h2_changed(st->h2);
+        h2_session_changed(st->h2);
 }
 
-static const struct client_kind kind = {
+static const struct edge_client_kind h2_client_kind = {
         .name = "h2",
-        .step = step,
-        .watch = watch,
-        .push = push,
-        .interim = h2_interim,
-        .switch_over = h2_switch_over,
-        .begin = h2_begin,
-        .pull = pull,
-        .flush = flush,
-        .say = h2_say,
-        .after = after,
-        .cut = cut,
-        .release = release,
+        .step = h2_stream_step,
+        .watch = h2_stream_watch,
+        .push = h2_stream_push,
+        .interim = h2_answer_interim,
+        .switch_over = h2_answer_switch_over,
+        .begin = h2_answer_begin,
+        .pull = h2_stream_pull,
+        .flush = h2_stream_flush,
+        .say = h2_answer_say,
+        .after = h2_stream_after_answer,
+        .cut = h2_stream_cut,
+        .release = h2_stream_release,
 };
 
 /* The collected head, written down at the front of the stream's bytes. */
-static int take_head(struct h2_stream *st)
+static int h2_stream_take_head(struct h2_stream *st)
 {
         struct h2_head *head = &st->h2->head;
         struct edge *e = st->c.edge;
@@ -366,7 +367,7 @@ static int take_head(struct h2_stream *st)
         return 0;
 }
 
-struct h2_stream *h2_stream_create(struct h2 *h, int32_t id, bool is_ended)
+struct h2_stream *h2_stream_create(struct h2_session *h, int32_t id, bool is_ended)
 {
         struct edge *e = h->conn.edge;
         struct h2_stream *st;
@@ -374,14 +375,14 @@ struct h2_stream *h2_stream_create(struct h2 *h, int32_t id, bool is_ended)
         st = calloc(1, sizeof(*st));
         if (!st)
                 return NULL;
-        client_setup(&st->c, e, &kind);
+        edge_client_setup(&st->c, e, &h2_client_kind);
         st->h2 = h;
         st->id = id;
-        st->gone.run = on_gone;
+        st->gone.run = h2_stream_gone;
         st->c.is_ended = is_ended;
         st->is_open = true;
         list_init(&st->more);
-        if (take_head(st) < 0) {
+        if (h2_stream_take_head(st) < 0) {
                 block_drop(&e->blocks, &st->c.in);
                 free(st);
                 return NULL;

@@ -10,15 +10,15 @@
 #include "base/list.h"
 #include "edge/proxy/edge_client.h"
 
-struct h2;
+struct h2_session;
 
 struct h2_stream {
-        struct client c;
-        struct h2 *h2; /* borrowed */
+        struct edge_client c;
+        struct h2_session *h2; /* borrowed */
         int32_t id;
         struct list node;    /* in h2->streams */
         struct list touched; /* in h2->touched */
-        struct list more;    /* struct piece: what client.in has no room for */
+        struct list more;    /* struct h2_piece: what client.in has no room for */
         size_t waiting;      /* bytes of the body in client.in and more */
         bool is_open;        /* the library knows the stream */
         bool is_deferred;    /* the library waits to be told of bytes */
@@ -30,20 +30,20 @@ struct h2_stream {
 };
 
 /* The head in h2->head is complete.  NULL: out of memory. */
-struct h2_stream *h2_stream_create(struct h2 *h, int32_t id, bool is_ended);
+struct h2_stream *h2_stream_create(struct h2_session *h, int32_t id, bool is_ended);
 int h2_stream_data(struct h2_stream *st, const uint8_t *p, size_t n); /* body bytes came; -ENOMEM */
 void h2_stream_touch(struct h2_stream *st);
 /* nghttp2_data_source_read_callback. */
 ssize_t h2_stream_read(nghttp2_session *session, int32_t id, uint8_t *to, size_t room, uint32_t *flags,
                        nghttp2_data_source *source, void *arg);
 
-/* h2_answer.c: the parts of client_kind that say things. */
-enum flow_step h2_interim(struct client *c, const struct http1_head *head);
-void h2_switch_over(struct client *c, const struct http1_head *head);
-enum flow_step h2_begin(struct client *c, const struct http1_head *head);
-int h2_say(struct client *c, const struct answer *a);
+/* h2_answer.c: the parts of edge_client_kind that say things. */
+enum flow_step h2_answer_interim(struct edge_client *c, const struct http1_head *head);
+void h2_answer_switch_over(struct edge_client *c, const struct http1_head *head);
+enum flow_step h2_answer_begin(struct edge_client *c, const struct http1_head *head);
+int h2_answer_say(struct edge_client *c, const struct answer *a);
 
-static inline struct h2_stream *h2_stream_of(struct client *c)
+static inline struct h2_stream *h2_stream_of(struct edge_client *c)
 {
         return CONTAINER_OF(c, struct h2_stream, c);
 }

@@ -7,9 +7,9 @@ const struct edge_limits edge_limits_default = {
         .idle_timeout_ms = 620000,
         .wait_timeout_ms = 5000,
         .route_timeout_ms = 60000,
-        .wake_timeout_ms = 90000,
+        .resume_timeout_ms = 90000,
         .dial_timeout_ms = 30000,
-        .open_timeout_ms = 1000,
+        .port_timeout_ms = 1000,
         .drain_timeout_ms = 5000,
         .half_timeout_ms = 30000,
         .stop_timeout_ms = 5000,
@@ -21,13 +21,13 @@ const struct edge_limits edge_limits_default = {
         .idle_api_max = 64,
         .routes_max = 65536,
         .asking_max = 1024,
-        .wakes_max = 1024,
-        .wake_waiters_max = 4096,
+        .resumes_max = 1024,
+        .resume_waiters_max = 4096,
         .waiters_max = 16384,
-        .signed_urls = {.asked_max = 64, .nobodys_burst = 50, .nobodys_per_s = 20},
-        .tokens = {.asked_max = 1024, .nobodys_burst = 1000, .nobodys_per_s = 500},
+        .signed_urls = {.asked_max = 64, .unowned_burst = 50, .unowned_per_s = 20},
+        .tokens = {.asked_max = 1024, .unowned_burst = 1000, .unowned_per_s = 500},
         .dials_max = 4096,
-        .open_waiters_max = 64,
+        .port_waiters_max = 64,
         .interim_max = 16,
         .drain_bytes_max = 256u << 10,
         .h2_streams_max = 2000,
@@ -40,7 +40,7 @@ const struct edge_limits edge_limits_default = {
         .h2_chatter_per_s = 200,
 };
 
-static void give_back(struct budget *b, unsigned per_second)
+static void budget_refill(struct budget *b, unsigned per_second)
 {
         uint64_t now = clock_mono_ms(), back = (now - b->since_ms) * per_second / 1000;
 
@@ -52,12 +52,12 @@ static void give_back(struct budget *b, unsigned per_second)
 
 bool budget_spend(struct budget *b, unsigned burst, unsigned per_second)
 {
-        give_back(b, per_second);
+        budget_refill(b, per_second);
         return ++b->used <= burst;
 }
 
 bool budget_is_left(struct budget *b, unsigned burst, unsigned per_second)
 {
-        give_back(b, per_second);
+        budget_refill(b, per_second);
         return b->used < burst;
 }

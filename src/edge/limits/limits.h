@@ -6,34 +6,34 @@
 
 struct owner_limits {
         size_t asked_max;                      /* at a time */
-        unsigned nobodys_burst, nobodys_per_s; /* that turned out to be no sandbox's */
+        unsigned unowned_burst, unowned_per_s; /* that turned out to be no sandbox's */
 };
 
 struct edge_limits {
-        unsigned head_timeout_ms;  /* from the first byte to the whole head */
-        unsigned idle_timeout_ms;  /* between requests */
-        unsigned wait_timeout_ms;  /* for control or engine to come back */
-        unsigned route_timeout_ms; /* for word of a sandbox from a control that is there: it may wait for a disk */
-        unsigned wake_timeout_ms;  /* for a sandbox at rest to run, the end of its pausing included */
-        unsigned dial_timeout_ms;  /* for a socket into a sandbox */
-        unsigned open_timeout_ms;  /* for a server inside to open its port */
-        unsigned drain_timeout_ms; /* for what a client still sends after its answer */
-        unsigned half_timeout_ms;  /* for bytes through a tunnel that one end has closed */
-        unsigned stop_timeout_ms;  /* for running exchanges when the role ends */
-        unsigned idle_ours_ms;     /* an idle connection to envd or control is kept; they wait longer */
-        unsigned idle_users_ms;    /* ... to a user's server, which may serve one connection at a time */
-        size_t clients_max;        /* connections; fewer when the process may not have as many fds */
-        size_t idle_total_max;     /* upstream connections kept, all together */
-        size_t idle_sandbox_max;   /* of one sandbox */
-        size_t idle_api_max;       /* to control */
-        size_t routes_max;         /* sandboxes remembered */
-        size_t asking_max;         /* routes asked for at a time */
-        size_t wakes_max;          /* sandboxes being woken at a time */
-        size_t wake_waiters_max;   /* requests that wait for one of them */
-        size_t waiters_max;        /* ... altogether, before nobody else may wait for a wake */
+        unsigned head_timeout_ms;   /* from the first byte to the whole head */
+        unsigned idle_timeout_ms;   /* between requests */
+        unsigned wait_timeout_ms;   /* for control or engine to come back */
+        unsigned route_timeout_ms;  /* for word of a sandbox from a control that is there: it may wait for a disk */
+        unsigned resume_timeout_ms; /* for a sandbox at rest to run, the end of its pausing included */
+        unsigned dial_timeout_ms;   /* for a socket into a sandbox */
+        unsigned port_timeout_ms;   /* for a server inside to open its port */
+        unsigned drain_timeout_ms;  /* for what a client still sends after its answer */
+        unsigned half_timeout_ms;   /* for bytes through a tunnel that one end has closed */
+        unsigned stop_timeout_ms;   /* for running exchanges when the role ends */
+        unsigned idle_ours_ms;      /* an idle connection to envd or control is kept; they wait longer */
+        unsigned idle_users_ms;     /* ... to a user's server, which may serve one connection at a time */
+        size_t clients_max;         /* connections; fewer when the process may not have as many fds */
+        size_t idle_total_max;      /* upstream connections kept, all together */
+        size_t idle_sandbox_max;    /* of one sandbox */
+        size_t idle_api_max;        /* to control */
+        size_t routes_max;          /* sandboxes remembered */
+        size_t asking_max;          /* routes asked for at a time */
+        size_t resumes_max;         /* sandboxes being woken at a time */
+        size_t resume_waiters_max;  /* requests that wait for one of them */
+        size_t waiters_max;         /* ... altogether, before nobody else may wait for a wake */
         struct owner_limits signed_urls, tokens; /* requests that name no sandbox */
         size_t dials_max;                        /* sockets asked for at a time */
-        size_t open_waiters_max; /* requests that wait for a port of one sandbox to open; each dials a few times */
+        size_t port_waiters_max; /* requests that wait for a port of one sandbox to open; each dials a few times */
         unsigned interim_max;    /* 1xx answers to one request */
         size_t drain_bytes_max;  /* of an unwanted body, before the connection is given up instead */
         /* of one HTTP/2 connection */

@@ -21,7 +21,7 @@ static const struct {
                              NULL},
         [ANSWER_NOT_FOUND] = {502, "The sandbox was not found", "Sandbox Not Found"},
         [ANSWER_PAUSED] = {502, "The sandbox was not found", "Sandbox Is Paused"},
-        [ANSWER_WAKE_FAILED] = {502, "The sandbox was not found", "Sandbox Could Not Be Resumed"},
+        [ANSWER_RESUME_FAILED] = {502, "The sandbox was not found", "Sandbox Could Not Be Resumed"},
         [ANSWER_PORT_CLOSED] = {502, "The sandbox is running but port is not open", "Closed Port"},
         [ANSWER_TOKEN_MISSING] = {403,
                                   "Sandbox is secured with traffic access token. Token header "
@@ -32,11 +32,12 @@ static const struct {
                                 "'e2b-traffic-access-token' is invalid",
                                 "Invalid Traffic Access Token"},
         [ANSWER_TOO_MANY] = {429, NULL, "Too Many Connections"},
-        [ANSWER_MAY_NOT_WAKE] = {403,
-                                 "This sandbox can't be resumed with the credentials provided. Check your access token "
-                                 "and try again.",
-                                 "Sandbox Cannot Be Resumed"},
-        [ANSWER_WAKE_LIMIT] = {429, NULL, "Sandbox Limit Reached"},
+        [ANSWER_MAY_NOT_RESUME] =
+                {403,
+                 "This sandbox can't be resumed with the credentials provided. Check your access token "
+                 "and try again.",
+                 "Sandbox Cannot Be Resumed"},
+        [ANSWER_RESUME_LIMIT] = {429, NULL, "Sandbox Limit Reached"},
         [ANSWER_DISK_FULL] = {507, "The disk of the server is full, so the sandbox cannot be resumed. Try again later.",
                               "Disk Full"},
         [ANSWER_BUSY] = {409, "The sandbox is still transitioning. Try again in a moment.", "Sandbox Is Transitioning"},
@@ -80,9 +81,9 @@ unsigned answer_status(const struct answer *a)
 }
 
 /* What the kind says, or this answer of it. */
-static const char *message_of(const struct answer *a, char out[MESSAGE_MAX])
+static const char *answer_message(const struct answer *a, char out[MESSAGE_MAX])
 {
-        if (a->kind == ANSWER_WAKE_LIMIT)
+        if (a->kind == ANSWER_RESUME_LIMIT)
                 return a->message ? a->message : "Sandbox limit reached";
         if (a->kind != ANSWER_TOO_MANY)
                 return kinds[a->kind].message ? kinds[a->kind].message : a->message;
@@ -91,10 +92,10 @@ static const char *message_of(const struct answer *a, char out[MESSAGE_MAX])
         return out;
 }
 
-static int write_json(const struct answer *a, struct buf *out)
+static int answer_write_json(const struct answer *a, struct buf *out)
 {
         char room[MESSAGE_MAX];
-        const char *message = message_of(a, room);
+        const char *message = answer_message(a, room);
         int status = (int)answer_status(a), id_len = (int)a->sandbox_id.n;
         char *text = NULL;
         json_t *obj;
@@ -122,7 +123,7 @@ static int write_json(const struct answer *a, struct buf *out)
         return r;
 }
 
-static int add_escaped(struct buf *out, int r, struct str s)
+static int page_add_escaped(struct buf *out, int r, struct str s)
 {
         for (size_t i = 0; i < s.n && r == 0; i++) {
                 switch (s.p[i]) {
@@ -137,14 +138,14 @@ static int add_escaped(struct buf *out, int r, struct str s)
 }
 
 /* What the visitor can do about it; NULL: the message says it all. */
-static const char *hint(enum answer_kind kind)
+static const char *page_hint(enum answer_kind kind)
 {
         switch (kind) {
         case ANSWER_NOT_FOUND: return "It has ended, or never was. Its owner can start a new one.";
         case ANSWER_PAUSED:
                 return "Its owner can resume it, with a client's <code>Sandbox.connect</code> or with the command "
                        "below. Then reload this page.";
-        case ANSWER_WAKE_FAILED: return "It is kept as it is. Reload this page to try again, or tell its owner.";
+        case ANSWER_RESUME_FAILED: return "It is kept as it is. Reload this page to try again, or tell its owner.";
         case ANSWER_PORT_CLOSED: return "Start a server on this port inside the sandbox, then reload this page.";
         case ANSWER_TOKEN_MISSING:
         case ANSWER_TOKEN_WRONG: return "Browsers cannot send this header by themselves: ask the owner for access.";
@@ -157,12 +158,12 @@ static const char *page_text(enum answer_kind kind)
 {
         switch (kind) {
         case ANSWER_PAUSED: return "The sandbox is paused. It is kept, but a visit does not wake it.";
-        case ANSWER_WAKE_FAILED: return "The sandbox is paused, and resuming it for this visit did not work.";
+        case ANSWER_RESUME_FAILED: return "The sandbox is paused, and resuming it for this visit did not work.";
         default: return NULL;
         }
 }
 
-static int write_html(const struct answer *a, struct buf *out)
+static int answer_write_page(const struct answer *a, struct buf *out)
 {
         static const char style[] =
                 ":root{color-scheme:light dark}body{font:16px/1.6 system-ui,sans-serif;max-width:34em;margin:16vh auto;"
@@ -182,16 +183,16 @@ static int write_html(const struct answer *a, struct buf *out)
                 r = buf_addf(out, "The sandbox is running, but there is no service running on port <code>%u</code>.",
                              a->port);
         else
-                r = add_escaped(out, r, str_of(page_text(a->kind) ? page_text(a->kind) : message_of(a, room)));
-        if (r == 0 && hint(a->kind))
-                r = buf_addf(out, "</p><p class=\"h\">%s", hint(a->kind));
+                r = page_add_escaped(out, r, str_of(page_text(a->kind) ? page_text(a->kind) : answer_message(a, room)));
+        if (r == 0 && page_hint(a->kind))
+                r = buf_addf(out, "</p><p class=\"h\">%s", page_hint(a->kind));
         if (r == 0 && a->kind == ANSWER_PAUSED)
-                r = add_escaped(out, buf_addc(out, "</p><p><code>sandglass resume "), a->sandbox_id);
+                r = page_add_escaped(out, buf_addc(out, "</p><p><code>sandglass resume "), a->sandbox_id);
         if (r == 0 && a->kind == ANSWER_PAUSED)
                 r = buf_addc(out, "</code>");
         if (r == 0)
                 r = buf_addc(out, "</p><p class=\"i\">Sandbox <code>");
-        r = add_escaped(out, r, a->sandbox_id);
+        r = page_add_escaped(out, r, a->sandbox_id);
         return r < 0 ? r : buf_addc(out, "</code></p></body></html>");
 }
 
@@ -203,10 +204,10 @@ int answer_body(const struct answer *a, struct buf *out, const char **ret_type)
         }
         if (a->is_html && kinds[a->kind].title) {
                 *ret_type = "text/html; charset=utf-8";
-                return write_html(a, out);
+                return answer_write_page(a, out);
         }
         *ret_type = "application/json; charset=utf-8";
-        return write_json(a, out);
+        return answer_write_json(a, out);
 }
 
 int answer_write(const struct answer *a, struct buf *out)

@@ -7,28 +7,28 @@
 #include "wire/http1.h"
 
 enum answer_kind {
-        ANSWER_TEXT,        /* status and message as they are: routing errors */
-        ANSWER_API,         /* {"code","message"}: malformed requests, API not there */
-        ANSWER_RESERVED,    /* a path of envd's that only the control plane may call */
-        ANSWER_NOT_FOUND,   /* no such sandbox */
-        ANSWER_PAUSED,      /* it is at rest, and a request does not wake it; to programs the same as NOT_FOUND */
-        ANSWER_WAKE_FAILED, /* ... a request does, but it could not be done; likewise */
-        ANSWER_PORT_CLOSED, /* it runs, but nothing answers on that port */
+        ANSWER_TEXT,          /* status and message as they are: routing errors */
+        ANSWER_API,           /* {"code","message"}: malformed requests, API not there */
+        ANSWER_RESERVED,      /* a path of envd's that only the control plane may call */
+        ANSWER_NOT_FOUND,     /* no such sandbox */
+        ANSWER_PAUSED,        /* it is at rest, and a request does not wake it; to programs the same as NOT_FOUND */
+        ANSWER_RESUME_FAILED, /* ... a request does, but it could not be done; likewise */
+        ANSWER_PORT_CLOSED,   /* it runs, but nothing answers on that port */
         ANSWER_TOKEN_MISSING,
         ANSWER_TOKEN_WRONG,
         ANSWER_TOO_MANY, /* into this sandbox at a time */
-        ANSWER_MAY_NOT_WAKE,
-        ANSWER_WAKE_LIMIT,  /* as many as may run do; message: which limit (NULL: just that) */
-        ANSWER_DISK_FULL,   /* to wake it needs room on the server's disk */
-        ANSWER_BUSY,        /* on its way to rest or back, and not there in time */
-        ANSWER_UNAVAILABLE, /* a part of ours is not there just now */
+        ANSWER_MAY_NOT_RESUME,
+        ANSWER_RESUME_LIMIT, /* as many as may run do; message: which limit (NULL: just that) */
+        ANSWER_DISK_FULL,    /* to wake it needs room on the server's disk */
+        ANSWER_BUSY,         /* on its way to rest or back, and not there in time */
+        ANSWER_UNAVAILABLE,  /* a part of ours is not there just now */
         ANSWER_KIND_COUNT,
 };
 
 struct answer {
         enum answer_kind kind;
         unsigned status;     /* ANSWER_TEXT, ANSWER_API; the others have their own */
-        const char *message; /* ANSWER_TEXT, ANSWER_API, ANSWER_WAKE_LIMIT; ANSWER_RESERVED: the path */
+        const char *message; /* ANSWER_TEXT, ANSWER_API, ANSWER_RESUME_LIMIT; ANSWER_RESERVED: the path */
         struct str sandbox_id;
         unsigned port;
         unsigned limit;  /* ANSWER_TOO_MANY */

@@ -29,7 +29,7 @@ void flow_init(struct flow *f, const struct http1_head *head, bool is_chunked)
 void flow_done(struct flow *f, struct block_pool *pool)
 {
         block_drop(pool, &f->out);
-        shortcut_drop(f);
+        splice_drop(f);
 }
 
 static void gather_add(struct gathered *g, const void *p, size_t n)
@@ -48,7 +48,7 @@ static void gather_piece(struct gathered *g, bool is_chunked, unsigned index, st
 }
 
 /* Collect pieces of the body for one write, never more than fits into `out` should the sink take nothing. */
-static enum flow_step gather_body(struct flow *f, const uint8_t *p, size_t n, struct gathered *g)
+static enum flow_step flow_gather_body(struct flow *f, const uint8_t *p, size_t n, struct gathered *g)
 {
         for (unsigned i = 0; i < PIECES_MAX; i++) {
                 size_t room = g->total + FRAMING_MAX < BLOCK_SIZE ? BLOCK_SIZE - g->total - FRAMING_MAX : 0;
@@ -73,7 +73,7 @@ static enum flow_step gather_body(struct flow *f, const uint8_t *p, size_t n, st
 }
 
 /* What the sink did not take goes into `out`. */
-static int keep_rest(struct flow *f, struct block_pool *pool, const struct gathered *g, size_t taken)
+static int flow_keep_rest(struct flow *f, struct block_pool *pool, const struct gathered *g, size_t taken)
 {
         int r;
 
@@ -97,7 +97,7 @@ static int keep_rest(struct flow *f, struct block_pool *pool, const struct gathe
         return 0;
 }
 
-static int write_gathered(struct flow *f, struct block_pool *pool, const struct gathered *g, struct stream *sink)
+static int flow_write_gathered(struct flow *f, struct block_pool *pool, const struct gathered *g, struct stream *sink)
 {
         ssize_t n = 0;
 
@@ -109,7 +109,7 @@ static int write_gathered(struct flow *f, struct block_pool *pool, const struct 
         if (n < 0)
                 return (int)n;
         f->sent_bytes += (uint64_t)n;
-        return keep_rest(f, pool, g, (size_t)n);
+        return flow_keep_rest(f, pool, g, (size_t)n);
 }
 
 enum flow_step flow_flush(struct flow *f, struct block_pool *pool, struct stream *sink)
@@ -126,7 +126,7 @@ enum flow_step flow_flush(struct flow *f, struct block_pool *pool, struct stream
         }
         block_tidy(pool, &f->out);
         if (f->pipe) {
-                int r = shortcut_flush(f, sink->io.fd);
+                int r = splice_flush(f, sink->io.fd);
 
                 if (r < 0)
                         return r == -EAGAIN ? FLOW_FULL : FLOW_DEAD;
@@ -149,12 +149,12 @@ enum flow_step flow_pump(struct flow *f, struct block_pool *pool, struct block *
                 g.total = g.used = 0;
                 if (prefix && prefix->len)
                         gather_add(&g, buf_at(prefix), prefix->len);
-                step = gather_body(f, have ? block_at(src) + *keep : NULL, have, &g);
+                step = flow_gather_body(f, have ? block_at(src) + *keep : NULL, have, &g);
                 if (step == FLOW_BAD)
                         return FLOW_BAD;
                 if (step == FLOW_DONE && f->is_chunked)
                         gather_add(&g, "0\r\n\r\n", 5);
-                if (write_gathered(f, pool, &g, sink) < 0)
+                if (flow_write_gathered(f, pool, &g, sink) < 0)
                         return FLOW_DEAD;
                 f->is_ended = step == FLOW_DONE;
                 if (prefix)
@@ -179,7 +179,7 @@ enum flow_step flow_finish(struct flow *f, struct block_pool *pool, struct strea
         g.total = g.used = 0;
         if (f->is_chunked)
                 gather_add(&g, "0\r\n\r\n", 5);
-        if (write_gathered(f, pool, &g, sink) < 0)
+        if (flow_write_gathered(f, pool, &g, sink) < 0)
                 return FLOW_DEAD;
         f->is_ended = true;
         return f->out.len ? FLOW_FULL : FLOW_DONE;
@@ -194,7 +194,7 @@ enum flow_step flow_say(struct flow *f, struct block_pool *pool, struct buf *byt
         if (bytes->len > BLOCK_SIZE - f->out.len)
                 return FLOW_DEAD;
         gather_add(&g, buf_at(bytes), bytes->len);
-        if (f->out.len ? keep_rest(f, pool, &g, 0) < 0 : write_gathered(f, pool, &g, sink) < 0)
+        if (f->out.len ? flow_keep_rest(f, pool, &g, 0) < 0 : flow_write_gathered(f, pool, &g, sink) < 0)
                 return FLOW_DEAD;
         buf_reset(bytes);
         return f->out.len ? FLOW_FULL : FLOW_DONE;

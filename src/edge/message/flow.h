@@ -20,12 +20,12 @@ enum flow_step {
 };
 
 struct flow {
-        struct http1_body body; /* decodes the source */
-        bool is_chunked;        /* how it is framed for the sink; otherwise the bytes as they are */
-        bool is_ended;          /* the message's last byte is written or in `out` */
-        struct block out;       /* owned: bytes the sink did not take yet */
-        struct pipe *pipe;      /* owned: such bytes of a body that takes the shortcut; NULL: none */
-        uint64_t sent_bytes;    /* handed to the sink's socket */
+        struct http1_body body;   /* decodes the source */
+        bool is_chunked;          /* how it is framed for the sink; otherwise the bytes as they are */
+        bool is_ended;            /* the message's last byte is written or in `out` */
+        struct block out;         /* owned: bytes the sink did not take yet */
+        struct splice_pipe *pipe; /* owned: such bytes of a body that takes the shortcut; NULL: none */
+        uint64_t sent_bytes;      /* handed to the sink's socket */
 };
 
 void flow_init(struct flow *f, const struct http1_head *head, bool is_chunked);

@@ -9,7 +9,7 @@ static const struct str never_passed[] = {
         {"host", 4},        {"transfer-encoding", 17}, {"forwarded", 9}};
 
 /* Only these first letters begin a name we might drop; most headers end here. */
-static bool is_suspect(struct str name)
+static bool header_is_suspect(struct str name)
 {
         switch (name.p[0] | 0x20) {
         case 'c':
@@ -30,9 +30,9 @@ static bool starts_without_case(struct str s, struct str prefix)
 }
 
 /* An answer may well have a header named Host or Forwarded: what it means is between upstream and the client. */
-static bool is_dropped(struct str name, enum direction to)
+static bool header_is_dropped(struct str name, enum direction to)
 {
-        if (!is_suspect(name))
+        if (!header_is_suspect(name))
                 return false;
         for (size_t i = 0; i < ARRAY_LEN(never_passed); i++)
                 if (str_ieq(name, never_passed[i]))
@@ -74,7 +74,7 @@ static int copy_headers(const struct http1_head *h, enum direction to, struct bu
                 for (; i < h->header_count; i++) {
                         const struct http1_header *f = &h->headers[i];
 
-                        if (is_dropped(f->name, to) || (names && http1_is_hop_by_hop(h, f->name)) ||
+                        if (header_is_dropped(f->name, to) || (names && http1_is_hop_by_hop(h, f->name)) ||
                             (ignores_expect && str_ieq(f->name, STR("expect"))))
                                 break;
                         end = f->value.p + f->value.n;
@@ -92,7 +92,7 @@ static int copy_headers(const struct http1_head *h, enum direction to, struct bu
 
 bool rewrite_is_dropped(const struct http1_head *h, struct str name)
 {
-        return is_dropped(name, TO_CLIENT) || (connection_names_headers(h) && http1_is_hop_by_hop(h, name));
+        return header_is_dropped(name, TO_CLIENT) || (connection_names_headers(h) && http1_is_hop_by_hop(h, name));
 }
 
 static int add_header(struct buf *out, int r, struct str name, struct str value)

@@ -14,16 +14,16 @@
 
 /* ---- pipes ---- */
 
-static void pipe_free(struct pipe *p)
+static void splice_pipe_free(struct splice_pipe *p)
 {
         close_fd(&p->fd[0]);
         close_fd(&p->fd[1]);
         free(p);
 }
 
-static struct pipe *pipe_create(struct shortcut *s)
+static struct splice_pipe *splice_pipe_create(struct splice_pool *s)
 {
-        struct pipe *p = calloc(1, sizeof(*p));
+        struct splice_pipe *p = calloc(1, sizeof(*p));
         int size;
 
         if (!p)
@@ -40,45 +40,45 @@ static struct pipe *pipe_create(struct shortcut *s)
         return p;
 }
 
-static struct pipe *lend(struct shortcut *s)
+static struct splice_pipe *splice_lend_pipe(struct splice_pool *s)
 {
-        struct pipe *p = NULL;
+        struct splice_pipe *p = NULL;
 
         if (s->spare_count)
                 p = s->spare[--s->spare_count];
         else if (s->lent_count < PIPES_MAX)
-                p = pipe_create(s);
+                p = splice_pipe_create(s);
         if (p)
                 s->lent_count++;
         return p;
 }
 
-static void give_back(struct pipe *p)
+static void splice_return_pipe(struct splice_pipe *p)
 {
-        struct shortcut *s = p->home;
+        struct splice_pool *s = p->home;
 
         s->lent_count--;
         if (p->held == 0 && s->spare_count < PIPES_SPARE_MAX)
                 s->spare[s->spare_count++] = p;
         else
-                pipe_free(p);
+                splice_pipe_free(p);
 }
 
-void shortcut_done(struct shortcut *s)
+void splice_pool_done(struct splice_pool *s)
 {
         assert(s->lent_count == 0);
         while (s->spare_count)
-                pipe_free(s->spare[--s->spare_count]);
+                splice_pipe_free(s->spare[--s->spare_count]);
 }
 
 /* ---- bytes ---- */
 
-bool shortcut_fits(const struct flow *f)
+bool splice_fits(const struct flow *f)
 {
         return f->body.framing == HTTP1_BODY_LENGTH && !f->is_chunked && f->body.left > LEFT_MIN && !flow_waits(f);
 }
 
-static ssize_t move(int from, int to, size_t n)
+static ssize_t splice_move(int from, int to, size_t n)
 {
         ssize_t r;
 
@@ -88,10 +88,10 @@ static ssize_t move(int from, int to, size_t n)
         return r < 0 ? -errno : r;
 }
 
-static int drain(struct flow *f, struct pipe *p, int sink)
+static int splice_drain_pipe(struct flow *f, struct splice_pipe *p, int sink)
 {
         while (p->held) {
-                ssize_t n = move(p->fd[0], sink, p->held);
+                ssize_t n = splice_move(p->fd[0], sink, p->held);
 
                 if (n <= 0)
                         return n == -EAGAIN ? -EAGAIN : -EPIPE;
@@ -101,43 +101,43 @@ static int drain(struct flow *f, struct pipe *p, int sink)
         return 0;
 }
 
-bool shortcut_take(struct edge *e, struct flow *f, int source, int sink)
+bool splice_take(struct edge *e, struct flow *f, int source, int sink)
 {
-        struct pipe *p = lend(&e->shortcut);
+        struct splice_pipe *p = splice_lend_pipe(&e->splices);
         size_t turn = 0;
 
         if (!p)
                 return false;
         while (turn < TURN_BYTES && f->body.left > LEFT_MIN) {
                 size_t most = f->body.left < p->size ? (size_t)f->body.left - 1 : p->size;
-                ssize_t n = move(source, p->fd[1], most);
+                ssize_t n = splice_move(source, p->fd[1], most);
 
                 if (n <= 0) /* the ordinary way finds out why */
                         break;
                 turn += (size_t)n;
                 p->held = (size_t)n;
                 f->body.left -= (uint64_t)n;
-                if (drain(f, p, sink) < 0)
+                if (splice_drain_pipe(f, p, sink) < 0)
                         break;
         }
         if (p->held)
                 f->pipe = p;
         else
-                give_back(p);
+                splice_return_pipe(p);
         return turn > 0;
 }
 
-int shortcut_flush(struct flow *f, int sink)
+int splice_flush(struct flow *f, int sink)
 {
-        int r = f->pipe ? drain(f, f->pipe, sink) : 0;
+        int r = f->pipe ? splice_drain_pipe(f, f->pipe, sink) : 0;
 
         if (r == 0)
-                shortcut_drop(f);
+                splice_drop(f);
         return r;
 }
 
-void shortcut_drop(struct flow *f)
+void splice_drop(struct flow *f)
 {
         if (f->pipe)
-                give_back(TAKE_PTR(f->pipe));
+                splice_return_pipe(TAKE_PTR(f->pipe));
 }

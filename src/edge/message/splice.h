@@ -14,23 +14,23 @@ struct flow;
 #define PIPES_MAX 32u           /* lent and spare: so much may wait in them together */
 #define PIPES_SPARE_MAX 4u
 
-struct pipe {
-        struct shortcut *home; /* borrowed */
+struct splice_pipe {
+        struct splice_pool *home; /* borrowed */
         int fd[2];
         size_t size;
         size_t held; /* bytes in it */
 };
 
-struct shortcut {                            /* zeroed: none there yet */
-        struct pipe *spare[PIPES_SPARE_MAX]; /* owned, empty */
+struct splice_pool {                                /* zeroed: none there yet */
+        struct splice_pipe *spare[PIPES_SPARE_MAX]; /* owned, empty */
         unsigned spare_count, lent_count;
 };
 
-void shortcut_done(struct shortcut *s); /* all are given back */
+void splice_pool_done(struct splice_pool *s); /* all are given back */
 /* Is there enough left of the body for it? */
-bool shortcut_fits(const struct flow *f);
+bool splice_fits(const struct flow *f);
 /* true: bytes were passed on (or wait in f->pipe).  false: nothing was taken; go the ordinary way. */
-bool shortcut_take(struct edge *e, struct flow *f, int source, int sink);
+bool splice_take(struct edge *e, struct flow *f, int source, int sink);
 /* What waits in f->pipe: 0 nothing any more (the pipe is given back), -EAGAIN the sink is full, -EPIPE it is dead. */
-int shortcut_flush(struct flow *f, int sink);
-void shortcut_drop(struct flow *f); /* gives the pipe back, whatever is in it */
+int splice_flush(struct flow *f, int sink);
+void splice_drop(struct flow *f); /* gives the pipe back, whatever is in it */

@@ -3,7 +3,7 @@
 #include "edge/proxy/edge.h"
 #include "edge/http1/h1_conn.h"
 
-static void refuse(int fd, bool is_tls)
+static void refuse_connection(int fd, bool is_tls)
 {
         static const char full[] = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
                                    "Content-Length: 45\r\nConnection: close\r\n\r\n"
@@ -14,15 +14,15 @@ static void refuse(int fd, bool is_tls)
         close_fd(&fd);
 }
 
-void conn_accept(struct edge *e, int fd, struct tls_context *tls)
+void client_conn_accept(struct edge *e, int fd, struct tls_context *tls)
 {
         if (e->client_count >= e->clients_max)
-                refuse(fd, tls != NULL);
+                refuse_connection(fd, tls != NULL);
         else
-                h1_create(e, fd, tls);
+                h1_conn_create(e, fd, tls);
 }
 
-void conn_join(struct conn *n, struct edge *e, const struct conn_ops *ops)
+void client_conn_join(struct client_conn *n, struct edge *e, const struct client_conn_ops *ops)
 {
         n->edge = e;
         n->ops = ops;
@@ -30,7 +30,7 @@ void conn_join(struct conn *n, struct edge *e, const struct conn_ops *ops)
         e->client_count++;
 }
 
-void conn_leave(struct conn *n)
+void client_conn_leave(struct client_conn *n)
 {
         stream_done(&n->stream);
         list_remove(&n->node);

@@ -4,22 +4,23 @@
 #include "base/list.h"
 #include "io/stream.h"
 
-struct conn;
+struct client_conn;
 struct edge;
 struct tls_context;
 
-struct conn_ops {
-        void (*stop)(struct conn *n); /* the role ends: close what idles, let the others finish */
-        void (*cut)(struct conn *n);  /* end now, and not as if it were a proper end */
+struct client_conn_ops {
+        void (*stop)(struct client_conn *n); /* the role ends: close what idles, let the others finish */
+        void (*cut)(struct client_conn *n);  /* end now, and not as if it were a proper end */
 };
 
-struct conn {
-        const struct conn_ops *ops;
+struct client_conn {
+        const struct client_conn_ops *ops;
         struct stream stream;
         struct edge *edge;
         struct list node; /* in edge->conns */
 };
 
-void conn_accept(struct edge *e, int fd, struct tls_context *tls);
-void conn_join(struct conn *n, struct edge *e, const struct conn_ops *ops); /* its stream is there: it counts */
-void conn_leave(struct conn *n);                                            /* closed at once; no longer counted */
+void client_conn_accept(struct edge *e, int fd, struct tls_context *tls);
+void client_conn_join(struct client_conn *n, struct edge *e,
+                      const struct client_conn_ops *ops); /* its stream is there: it counts */
+void client_conn_leave(struct client_conn *n);            /* closed at once; no longer counted */

@@ -25,7 +25,7 @@
 #include "wire/http1.h"
 
 struct h2_setup;
-struct token_kept;
+struct known_token;
 struct tls_context;
 
 struct edge {
@@ -39,25 +39,25 @@ struct edge {
         struct timer stop_timer;
         struct task last;
 
-        struct list conns; /* struct conn */
+        struct list conns; /* struct client_conn */
         size_t client_count, clients_max;
         size_t h2_waiting; /* bytes of bodies in all h2_streams */
 
-        struct link routes_link; /* routes.h */
-        struct map sandboxes;    /* id -> struct sandbox */
-        struct list sandbox_lru; /* oldest first */
-        struct list asking;      /* sandboxes whose route is asked for */
-        struct list waking;      /* sandboxes that are to wake */
-        size_t asking_count, waking_count;
+        struct process_link routes_link; /* routes.h */
+        struct map sandboxes;            /* id -> struct routed_sandbox */
+        struct list sandbox_lru;         /* oldest first */
+        struct list asking;              /* sandboxes whose route is asked for */
+        struct list resuming;            /* sandboxes that are to wake */
+        size_t asking_count, resuming_count;
         size_t waiter_count; /* clients that wait for one of either */
         const char *refusal; /* what control said, while those it concerns are told */
         uint64_t last_req;
 
-        struct owner_way by_signature, by_token; /* owner.h */
-        struct token_kept *tokens;               /* TOKENS_KEPT of them, owned; token.h */
+        struct owner_lookup by_signature, by_token; /* owner.h */
+        struct known_token *tokens;                 /* TOKENS_KEPT of them, owned; token.h */
 
-        struct link dial_link; /* dial.h */
-        struct list dials;     /* waiting clients */
+        struct process_link dial_link; /* dial.h */
+        struct list dials;             /* waiting clients */
         size_t dial_count;
 
         char *api_path;
@@ -69,7 +69,7 @@ struct edge {
         uint64_t idle_sweep_ms; /* when it fires */
 
         struct block_pool blocks;
-        struct shortcut shortcut;
+        struct splice_pool splices;
         struct http1_head head; /* the head being looked at: good until the callback returns */
         struct buf out;         /* the head or answer being written */
 };

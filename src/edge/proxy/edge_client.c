@@ -9,11 +9,11 @@
 
 #define TO(s) (1u << (s))
 
-static const unsigned client_may[] = {
-        [CLIENT_HEAD] = TO(CLIENT_ROUTE) | TO(CLIENT_WAKE) | TO(CLIENT_DIAL) | TO(CLIENT_EXCHANGE) | TO(CLIENT_REPLY) |
-                        TO(CLIENT_LINGER) | TO(CLIENT_CLOSED),
+static const unsigned edge_client_may[] = {
+        [CLIENT_HEAD] = TO(CLIENT_ROUTE) | TO(CLIENT_RESUME) | TO(CLIENT_DIAL) | TO(CLIENT_EXCHANGE) |
+                        TO(CLIENT_REPLY) | TO(CLIENT_LINGER) | TO(CLIENT_CLOSED),
         [CLIENT_ROUTE] = TO(CLIENT_HEAD) | TO(CLIENT_CLOSED),
-        [CLIENT_WAKE] = TO(CLIENT_HEAD) | TO(CLIENT_CLOSED),
+        [CLIENT_RESUME] = TO(CLIENT_HEAD) | TO(CLIENT_CLOSED),
         [CLIENT_DIAL] = TO(CLIENT_HEAD) | TO(CLIENT_CLOSED),
         [CLIENT_EXCHANGE] = TO(CLIENT_HEAD) | TO(CLIENT_TUNNEL) | TO(CLIENT_REPLY) | TO(CLIENT_DRAIN) |
                             TO(CLIENT_LINGER) | TO(CLIENT_CLOSED),
@@ -24,15 +24,15 @@ static const unsigned client_may[] = {
         [CLIENT_CLOSED] = 0,
 };
 
-void client_go(struct client *c, enum client_state next)
+void edge_client_go(struct edge_client *c, enum edge_client_state next)
 {
-        assert(client_may[c->state] & TO(next));
+        assert(edge_client_may[c->state] & TO(next));
         c->state = next;
 }
 
-static void on_wait(struct timer *t)
+static void edge_client_on_wait(struct timer *t)
 {
-        struct client *c = CONTAINER_OF(t, struct client, wait);
+        struct edge_client *c = CONTAINER_OF(t, struct edge_client, wait);
 
         if (!c->is_waiting)
                 return;
@@ -40,21 +40,21 @@ static void on_wait(struct timer *t)
         request_on_wait_over(c);
 }
 
-void client_setup(struct client *c, struct edge *e, const struct client_kind *kind)
+void edge_client_setup(struct edge_client *c, struct edge *e, const struct edge_client_kind *kind)
 {
-        *c = (struct client){.kind = kind, .edge = e, .wait = {.on = on_wait}};
+        *c = (struct edge_client){.kind = kind, .edge = e, .wait = {.on = edge_client_on_wait}};
 }
 
 /* ---- ending ---- */
 
-void client_close(struct client *c)
+void edge_client_close(struct edge_client *c)
 {
         struct edge *e = c->edge;
 
         if (c->state == CLIENT_CLOSED)
                 return;
-        exchange_done(c);
-        client_go(c, CLIENT_CLOSED);
+        proxy_exchange_done(c);
+        edge_client_go(c, CLIENT_CLOSED);
         timer_clear(&c->wait);
         block_drop(&e->blocks, &c->in);
         flow_done(&c->x.up, &e->blocks);
@@ -62,37 +62,37 @@ void client_close(struct client *c)
         c->kind->release(c);
 }
 
-void client_cut(struct client *c)
+void edge_client_cut(struct edge_client *c)
 {
         if (c->state != CLIENT_CLOSED)
                 c->kind->cut(c);
-        client_close(c);
+        edge_client_close(c);
 }
 
-void client_finish(struct client *c)
+void edge_client_finish(struct edge_client *c)
 {
         block_drop(&c->edge->blocks, &c->x.up.out); /* what upstream did not want of the request */
-        exchange_done(c);
+        proxy_exchange_done(c);
         c->kind->after(c);
 }
 
 /* ---- waiting ---- */
 
-void client_arm_wait(struct client *c, unsigned ms)
+void edge_client_arm_wait(struct edge_client *c, unsigned ms)
 {
         c->is_waiting = true;
         timer_set(c->edge->loop, &c->wait, ms);
 }
 
-void client_resume(struct client *c)
+void edge_client_go_on(struct edge_client *c)
 {
-        assert(c->state == CLIENT_ROUTE || c->state == CLIENT_WAKE || c->state == CLIENT_DIAL);
+        assert(c->state == CLIENT_ROUTE || c->state == CLIENT_RESUME || c->state == CLIENT_DIAL);
         c->is_waiting = false;
-        client_go(c, CLIENT_HEAD);
-        client_advance(c);
+        edge_client_go(c, CLIENT_HEAD);
+        edge_client_advance(c);
 }
 
-static void take_upstream(struct client *c, int fd, uint64_t made_us)
+static void edge_client_take_upstream(struct edge_client *c, int fd, uint64_t made_us)
 {
         struct upstream *u = upstream_create(c->edge, fd, c->x.sandbox, c->x.port);
 
@@ -105,7 +105,7 @@ static void take_upstream(struct client *c, int fd, uint64_t made_us)
         c->x.upstream = u;
 }
 
-void client_dialled(struct client *c, enum wait_result result, int fd, uint64_t made_us)
+void edge_client_dialled(struct edge_client *c, enum visit_result result, int fd, uint64_t made_us)
 {
         if (result == WAIT_OVER && made_us < c->x.sandbox->stopped_us) { /* it is of what ran before */
                 close_fd(&fd);
@@ -113,13 +113,13 @@ void client_dialled(struct client *c, enum wait_result result, int fd, uint64_t 
         }
         c->x.dial_wait = result;
         if (result == WAIT_OVER)
-                take_upstream(c, fd, made_us);
-        client_resume(c);
+                edge_client_take_upstream(c, fd, made_us);
+        edge_client_go_on(c);
 }
 
 /* ---- steps ---- */
 
-static void watch_upstream(struct client *c)
+static void edge_client_watch_upstream(struct edge_client *c)
 {
         struct upstream *u = c->x.upstream;
         uint32_t want = 0;
@@ -134,9 +134,9 @@ static void watch_upstream(struct client *c)
         block_tidy(&c->edge->blocks, &u->in);
 }
 
-void client_advance(struct client *c)
+void edge_client_advance(struct edge_client *c)
 {
-        enum client_state before;
+        enum edge_client_state before;
 
         do {
                 before = c->state;
@@ -146,9 +146,9 @@ void client_advance(struct client *c)
                 case CLIENT_REPLY:
                 case CLIENT_DRAIN:
                 case CLIENT_LINGER: c->kind->step(c); break;
-                case CLIENT_EXCHANGE: exchange_step(c); break;
+                case CLIENT_EXCHANGE: proxy_exchange_step(c); break;
                 case CLIENT_ROUTE:
-                case CLIENT_WAKE:
+                case CLIENT_RESUME:
                 case CLIENT_DIAL:
                 case CLIENT_CLOSED: break;
                 }
@@ -156,16 +156,16 @@ void client_advance(struct client *c)
         if (c->state == CLIENT_CLOSED || c->state == CLIENT_TUNNEL)
                 return;
         c->kind->watch(c);
-        watch_upstream(c);
+        edge_client_watch_upstream(c);
 }
 
-void client_answer(struct client *c, const struct answer *a)
+void edge_client_answer(struct edge_client *c, const struct answer *a)
 {
         block_consume(&c->in, c->head_len);
         c->head_len = 0;
         c->is_waiting = false;
         c->x.status = answer_status(a);
-        client_go(c, CLIENT_REPLY);
+        edge_client_go(c, CLIENT_REPLY);
         if (c->kind->say(c, a) < 0)
-                client_close(c);
+                edge_client_close(c);
 }

@@ -17,9 +17,9 @@
 
 /* ---- ending ---- */
 
-static void log_exchange(const struct client *c)
+static void exchange_log(const struct edge_client *c)
 {
-        const struct exchange *x = &c->x;
+        const struct proxy_exchange *x = &c->x;
         uint64_t ms = x->started_us ? (clock_mono_us() - x->started_us) / 1000 : 0;
         char method[LOG_ESCAPED_MAX];
 
@@ -29,7 +29,7 @@ static void log_exchange(const struct client *c)
                   (unsigned long long)x->up.sent_bytes, (unsigned long long)x->down.sent_bytes, (unsigned long long)ms);
 }
 
-static void let_go_of_upstream(struct exchange *x)
+static void exchange_release_upstream(struct proxy_exchange *x)
 {
         struct upstream *u = x->upstream;
         bool is_whole = x->has_answer && x->down.is_ended && x->request_ended && !x->request_broken;
@@ -43,21 +43,21 @@ static void let_go_of_upstream(struct exchange *x)
                 upstream_close(u);
 }
 
-void exchange_done(struct client *c)
+void proxy_exchange_done(struct edge_client *c)
 {
-        struct exchange *x = &c->x;
+        struct proxy_exchange *x = &c->x;
 
         if ((x->status || x->started_us) && c->edge->is_logging) /* status 0: ended before there was an answer */
-                log_exchange(c);
+                exchange_log(c);
         x->status = 0;
         x->method[0] = 0;
         routes_forget(c);
         dial_forget(c);
         owner_forget(c);
-        let_go_of_upstream(x);
+        exchange_release_upstream(x);
         routes_unhook(c);
         x->route_wait = x->dial_wait = WAIT_NOTHING;
-        x->must_be_fresh = x->has_doubted = x->is_told = false;
+        x->needs_new_connection = x->has_asked_again = x->id_is_news = false;
         x->wait_until_ms = x->started_us = x->dial_since_ms = 0;
         x->closed_count = 0;
         x->id[0] = 0;
@@ -67,13 +67,13 @@ void exchange_done(struct client *c)
 
 /* Upstream broke before there was an answer: say so in its stead.  If the sandbox is being stopped, that is why, and nobody
  * knows whether it acted on the request. */
-static void answer_for_upstream(struct client *c)
+static void exchange_answer_for_upstream(struct edge_client *c)
 {
-        struct exchange *x = &c->x;
+        struct proxy_exchange *x = &c->x;
         struct answer a = {.kind = ANSWER_PORT_CLOSED};
 
         if (x->sandbox && !x->sandbox->route.is_running) {
-                client_cut(c);
+                edge_client_cut(c);
                 return;
         }
         if (x->is_api)
@@ -88,37 +88,37 @@ static void answer_for_upstream(struct client *c)
 
 /* Before the first byte of an answer a request may be said again, on a new connection, if upstream cannot have acted on
  * it or acting twice does no harm. */
-static bool may_repeat(const struct client *c)
+static bool exchange_may_repeat(const struct edge_client *c)
 {
-        const struct exchange *x = &c->x;
+        const struct proxy_exchange *x = &c->x;
 
-        return x->upstream->is_reused && !x->must_be_fresh && x->interim_count == 0 && x->upstream->in.len == 0 &&
-               c->head_len > 0 && (x->is_idempotent || x->up.sent_bytes == 0);
+        return x->upstream->is_reused && !x->needs_new_connection && x->interim_count == 0 &&
+               x->upstream->in.len == 0 && c->head_len > 0 && (x->is_idempotent || x->up.sent_bytes == 0);
 }
 
-static void repeat(struct client *c)
+static void exchange_repeat(struct edge_client *c)
 {
-        struct exchange *x = &c->x;
+        struct proxy_exchange *x = &c->x;
 
         upstream_close(x->upstream);
         x->upstream = NULL;
-        x->must_be_fresh = true;
+        x->needs_new_connection = true;
         block_drop(&c->edge->blocks, &x->up.out);
-        client_go(c, CLIENT_HEAD);
+        edge_client_go(c, CLIENT_HEAD);
 }
 
-bool exchange_repeats(struct client *c)
+bool proxy_exchange_repeats(struct edge_client *c)
 {
-        if (c->state != CLIENT_EXCHANGE || !c->x.upstream || !may_repeat(c))
+        if (c->state != CLIENT_EXCHANGE || !c->x.upstream || !exchange_may_repeat(c))
                 return false;
-        repeat(c);
+        exchange_repeat(c);
         routes_unhook(c);
         return true;
 }
 
-static void push_request(struct client *c)
+static void exchange_push_request(struct edge_client *c)
 {
-        struct exchange *x = &c->x;
+        struct proxy_exchange *x = &c->x;
 
         switch (c->kind->push(c, NULL)) {
         case FLOW_MORE:
@@ -128,7 +128,7 @@ static void push_request(struct client *c)
         case FLOW_BAD:
                 x->persists = false;
                 if (x->has_answer) {
-                        client_cut(c);
+                        edge_client_cut(c);
                         return;
                 }
                 x->request_ended = true;
@@ -143,13 +143,13 @@ static void push_request(struct client *c)
 /* ---- the answer ---- */
 
 /* From here on the request cannot be repeated: its head has served. */
-static void drop_request_head(struct client *c)
+static void exchange_drop_request_head(struct edge_client *c)
 {
         block_consume(&c->in, c->head_len);
         c->head_len = 0;
 }
 
-static enum flow_step pass_interim(struct client *c, const struct http1_head *h)
+static enum flow_step exchange_pass_interim(struct edge_client *c, const struct http1_head *h)
 {
         if (h->status == 100 && !c->x.expects_continue)
                 return FLOW_DONE; /* a 100 nobody waits for upsets clients */
@@ -157,7 +157,7 @@ static enum flow_step pass_interim(struct client *c, const struct http1_head *h)
 }
 
 /* While nothing of the answer is out it can still be another: does what came of its body hold to its framing? */
-static bool begins_well(const struct http1_head *h, const struct block *in)
+static bool body_begins_well(const struct http1_head *h, const struct block *in)
 {
         struct http1_body trial;
         size_t at = 0;
@@ -179,9 +179,9 @@ static bool begins_well(const struct http1_head *h, const struct block *in)
         return true;
 }
 
-static enum flow_step start_answer(struct client *c, const struct http1_head *h)
+static enum flow_step exchange_start_answer(struct edge_client *c, const struct http1_head *h)
 {
-        struct exchange *x = &c->x;
+        struct proxy_exchange *x = &c->x;
 
         x->has_answer = true;
         x->status = h->status;
@@ -191,9 +191,9 @@ static enum flow_step start_answer(struct client *c, const struct http1_head *h)
 
 enum head_step { HEAD_MORE, HEAD_BAD, HEAD_INTERIM, HEAD_SWITCH, HEAD_FINAL };
 
-static enum head_step read_answer_head(struct client *c, size_t *ret_len)
+static enum head_step exchange_read_answer_head(struct edge_client *c, size_t *ret_len)
 {
-        struct exchange *x = &c->x;
+        struct proxy_exchange *x = &c->x;
         struct upstream *u = x->upstream;
         struct http1_head *h = &c->edge->head;
 
@@ -214,82 +214,82 @@ static enum head_step read_answer_head(struct client *c, size_t *ret_len)
 }
 
 /* Take what upstream said about the answer's head; true: go on with the body. */
-static bool pull_head(struct client *c, enum flow_step *ret_step)
+static bool exchange_pull_head(struct edge_client *c, enum flow_step *ret_step)
 {
-        struct exchange *x = &c->x;
+        struct proxy_exchange *x = &c->x;
         struct upstream *u = x->upstream;
         size_t len;
 
         if (x->down.out.len && c->kind->flush(c) == FLOW_DEAD) { /* an interim answer on its way out goes first */
-                client_close(c);
+                edge_client_close(c);
                 return false;
         }
         while (!x->down.out.len) {
-                enum head_step step = read_answer_head(c, &len);
+                enum head_step step = exchange_read_answer_head(c, &len);
 
                 if (step == HEAD_MORE) {
-                        if (u->is_ended && may_repeat(c))
-                                repeat(c);
+                        if (u->is_ended && exchange_may_repeat(c))
+                                exchange_repeat(c);
                         else if (u->is_ended)
-                                answer_for_upstream(c);
+                                exchange_answer_for_upstream(c);
                         return false;
                 }
                 if (step == HEAD_BAD) {
-                        answer_for_upstream(c);
+                        exchange_answer_for_upstream(c);
                         return false;
                 }
-                drop_request_head(c);
+                exchange_drop_request_head(c);
                 /* The head's bytes stay where they are while it is in use: consuming only moves a mark. */
                 block_consume(&u->in, len);
                 if (step == HEAD_SWITCH) {
                         c->kind->switch_over(c, &c->edge->head);
                         return false;
                 }
-                if (step == HEAD_FINAL && !begins_well(&c->edge->head, &u->in)) {
-                        answer_for_upstream(c);
+                if (step == HEAD_FINAL && !body_begins_well(&c->edge->head, &u->in)) {
+                        exchange_answer_for_upstream(c);
                         return false;
                 }
                 if (step == HEAD_FINAL) {
-                        *ret_step = start_answer(c, &c->edge->head);
+                        *ret_step = exchange_start_answer(c, &c->edge->head);
                         return true;
                 }
-                if (pass_interim(c, &c->edge->head) == FLOW_DEAD) {
-                        client_close(c);
+                if (exchange_pass_interim(c, &c->edge->head) == FLOW_DEAD) {
+                        edge_client_close(c);
                         return false;
                 }
         }
         return false;
 }
 
-static void pull_answer(struct client *c)
+static void exchange_pull_answer(struct edge_client *c)
 {
-        struct exchange *x = &c->x;
+        struct proxy_exchange *x = &c->x;
         enum flow_step step = FLOW_MORE;
 
-        if (!x->has_answer && !pull_head(c, &step))
+        if (!x->has_answer && !exchange_pull_head(c, &step))
                 return;
         if (step == FLOW_MORE)
                 step = c->kind->pull(c);
         switch (step) {
         case FLOW_MORE:
         case FLOW_FULL: break;
-        case FLOW_DONE: client_finish(c); break;
-        case FLOW_BAD: client_cut(c); break; /* never a clean end for half an answer */
-        case FLOW_DEAD: client_close(c); break;
+        case FLOW_DONE: edge_client_finish(c); break;
+        case FLOW_BAD: edge_client_cut(c); break; /* never a clean end for half an answer */
+        case FLOW_DEAD: edge_client_close(c); break;
         }
 }
 
-void exchange_step(struct client *c)
+void proxy_exchange_step(struct edge_client *c)
 {
-        struct exchange *x = &c->x;
+        struct proxy_exchange *x = &c->x;
 
         if (!x->request_ended && !x->request_broken)
-                push_request(c);
+                exchange_push_request(c);
         if (c->state == CLIENT_EXCHANGE)
-                pull_answer(c);
+                exchange_pull_answer(c);
 }
 
-void exchange_on_upstream(struct client *c, uint32_t events)
+void proxy_exchange_on_upstream(struct edge_client *c, uint32_t events)
 {
         struct upstream *u = c->x.upstream;
         bool wants = !u->is_ended && !flow_waits(&c->x.down) && block_room(&u->in) >= BLOCK_READ_MIN;
@@ -299,8 +299,8 @@ void exchange_on_upstream(struct client *c, uint32_t events)
                 upstream_park(u);
                 return;
         }
-        if (c->state == CLIENT_EXCHANGE && c->kind->shortcut && c->kind->shortcut(c)) {
-                client_advance(c);
+        if (c->state == CLIENT_EXCHANGE && c->kind->splice && c->kind->splice(c)) {
+                edge_client_advance(c);
                 return;
         }
         if (events & (EPOLLIN | EPOLLERR | EPOLLHUP)) {
@@ -311,5 +311,5 @@ void exchange_on_upstream(struct client *c, uint32_t events)
                         u->is_broken = n < 0;
                 }
         }
-        client_advance(c);
+        edge_client_advance(c);
 }

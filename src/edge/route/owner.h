@@ -13,21 +13,21 @@
 #include "edge/limits/limits.h"
 #include "edge/route/routes.h"
 
-struct client;
+struct edge_client;
 struct edge;
 
-struct owner_way { /* by signature, or by token */
+struct owner_lookup { /* by signature, or by token */
         const struct owner_limits *limits;
         struct list waiting; /* of clients */
         size_t count;
-        struct budget nobodys; /* that were asked for */
+        struct budget unowned; /* that were asked for */
 };
-void owner_init(struct owner_way *way, const struct owner_limits *limits);
+void owner_init(struct owner_lookup *way, const struct owner_limits *limits);
 
-/* `question` (stolen; NULL: out of memory) gets its number here.  WAIT: c is resumed with the answer, its id (x.is_told) or
+/* `question` (stolen; NULL: out of memory) gets its number here.  WAIT: c is resumed with the answer, its id (x.id_is_news) or
  * WAIT_NOT_FOUND; c leaves by owner_forget().  CROWDED: too many of those before were nobody's.  FULL: not now. */
-enum routes_result owner_ask(struct client *c, struct owner_way *way, json_t *question);
-void owner_forget(struct client *c);
+enum routes_result owner_ask(struct edge_client *c, struct owner_lookup *way, json_t *question);
+void owner_forget(struct edge_client *c);
 /* For routes.c: an answer that may be one of ours; a new connection to control. */
 void owner_answered(struct edge *e, uint64_t req, const json_t *msg);
 void owner_ask_again(struct edge *e);

@@ -10,15 +10,15 @@
 #define RETRY_FIRST_MS 10u
 #define RETRY_MOST_MS 500u
 
-static void try_later(struct link *k)
+static void process_link_try_later(struct process_link *k)
 {
         timer_set(k->loop, &k->retry, k->retry_ms);
         k->retry_ms = k->retry_ms * 2 < RETRY_MOST_MS ? k->retry_ms * 2 : RETRY_MOST_MS;
 }
 
-static void on_message(struct channel *ch, json_t *msg, int *fds, size_t nfds, void *arg)
+static void process_link_on_message(struct channel *ch, json_t *msg, int *fds, size_t nfds, void *arg)
 {
-        struct link *k = arg;
+        struct process_link *k = arg;
 
         (void)ch;
         if (!k->is_live) {
@@ -29,20 +29,21 @@ static void on_message(struct channel *ch, json_t *msg, int *fds, size_t nfds, v
         k->on_message(k, msg, fds, nfds);
 }
 
-static void on_close(struct channel *ch, const char *reason, void *arg)
+static void process_link_on_close(struct channel *ch, const char *reason, void *arg)
 {
-        struct link *k = arg;
+        struct process_link *k = arg;
 
         if (k->is_live)
                 log_warn("link.lost", "to=%s reason=\"%s\", connecting again", k->name, reason);
         k->channel = channel_free(ch);
         k->is_live = false;
-        try_later(k);
+        process_link_try_later(k);
 }
 
-static void connect_now(struct link *k)
+static void process_link_connect_now(struct process_link *k)
 {
-        static const struct channel_ops ops = {.on_message = on_message, .on_close = on_close};
+        static const struct channel_ops ops = {.on_message = process_link_on_message,
+                                               .on_close = process_link_on_close};
         int fd, r;
 
         r = connect_unix(k->path, &fd);
@@ -51,25 +52,25 @@ static void connect_now(struct link *k)
         if (r < 0) {
                 k->channel = NULL;
                 log_debug("link.refused", "to=%s errno=%d", k->name, -r);
-                try_later(k);
+                process_link_try_later(k);
                 return;
         }
         k->on_up(k);
 }
 
-static void on_retry(struct timer *t)
+static void process_link_on_retry(struct timer *t)
 {
-        connect_now(CONTAINER_OF(t, struct link, retry));
+        process_link_connect_now(CONTAINER_OF(t, struct process_link, retry));
 }
 
-void link_start(struct link *k)
+void process_link_start(struct process_link *k)
 {
-        k->retry = (struct timer){.on = on_retry};
+        k->retry = (struct timer){.on = process_link_on_retry};
         k->retry_ms = RETRY_FIRST_MS;
-        connect_now(k);
+        process_link_connect_now(k);
 }
 
-void link_done(struct link *k)
+void process_link_done(struct process_link *k)
 {
         timer_clear(&k->retry);
         k->channel = channel_free(k->channel);
@@ -78,12 +79,12 @@ void link_done(struct link *k)
         k->is_live = false;
 }
 
-bool link_is_live(const struct link *k)
+bool process_link_is_live(const struct process_link *k)
 {
         return k->is_live;
 }
 
-int link_send(struct link *k, json_t *msg)
+int process_link_send(struct process_link *k, json_t *msg)
 {
         if (!msg)
                 return -ENOMEM;
@@ -94,7 +95,7 @@ int link_send(struct link *k, json_t *msg)
         return channel_send(k->channel, msg, NULL, 0);
 }
 
-enum err_kind link_answer_kind(const json_t *msg)
+enum err_kind process_link_answer_kind(const json_t *msg)
 {
         const char *kind;
 

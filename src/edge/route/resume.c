@@ -10,7 +10,7 @@
 #include "wire/sha256.h"
 
 /* Tells credentials apart without keeping them.  What goes to a user's port was checked here and needs none. */
-static uint64_t key_of(const struct client *c, struct str token)
+static uint64_t resume_key_of(const struct edge_client *c, struct str token)
 {
         uint8_t hash[SHA256_LEN];
         uint64_t key;
@@ -22,7 +22,7 @@ static uint64_t key_of(const struct client *c, struct str token)
         return key | 1;
 }
 
-static json_t *question(const struct sandbox *s, const struct client *c, struct str token)
+static json_t *resume_question(const struct routed_sandbox *s, const struct edge_client *c, struct str token)
 {
         json_t *msg = json_pack("{s:s, s:I, s:s, s:i}", "op", "wake", "req", (json_int_t)s->req, "id", s->id, "port",
                                 (int)c->x.port);
@@ -36,32 +36,32 @@ static json_t *question(const struct sandbox *s, const struct client *c, struct 
         return msg;
 }
 
-enum routes_result wake_ask(struct edge *e, struct sandbox *s, struct client *c, struct str token)
+enum routes_result resume_ask(struct edge *e, struct routed_sandbox *s, struct edge_client *c, struct str token)
 {
-        uint64_t key = key_of(c, token);
+        uint64_t key = resume_key_of(c, token);
         int r;
 
-        if (s->waiter_count >= e->limits->wake_waiters_max)
+        if (s->waiter_count >= e->limits->resume_waiters_max)
                 return ROUTES_CROWDED;
         if (e->waiter_count >= e->limits->waiters_max)
                 return ROUTES_FULL;
         if (s->asks == ASKS_NOTHING) {
-                if (e->waking_count >= e->limits->wakes_max)
+                if (e->resuming_count >= e->limits->resumes_max)
                         return ROUTES_FULL;
-                routes_asking(e, s, ASKS_WAKE);
-                s->wake_key = key;
-                r = link_send(&e->routes_link, question(s, c, token));
+                routes_asking(e, s, ASKS_RESUME);
+                s->resume_key = key;
+                r = process_link_send(&e->routes_link, resume_question(s, c, token));
                 if (r < 0 && r != -ENOTCONN && r != -EPIPE) { /* for these it is asked for once the link is up again */
                         routes_asking(e, s, ASKS_NOTHING);
                         return ROUTES_FULL;
                 }
         }
-        c->x.wake_key = key;
+        c->x.resume_key = key;
         routes_wait(c, s);
         return ROUTES_WAIT;
 }
 
-static enum wait_result result_of(enum err_kind kind)
+static enum visit_result resume_result_of(enum err_kind kind)
 {
         switch (kind) {
         case ERR_DENIED: return WAIT_DENIED;
@@ -75,20 +75,20 @@ static enum wait_result result_of(enum err_kind kind)
         }
 }
 
-static bool says_running(const json_t *route)
+static bool route_says_running(const json_t *route)
 {
         const char *state = json_string_value(json_object_get(route, "state"));
 
         return state && strcmp(state, "running") == 0;
 }
 
-void wake_answered(struct edge *e, struct sandbox *s, const json_t *msg)
+void resume_answered(struct edge *e, struct routed_sandbox *s, const json_t *msg)
 {
         const json_t *route = json_object_get(msg, "route");
-        enum err_kind kind = link_answer_kind(msg);
+        enum err_kind kind = process_link_answer_kind(msg);
 
         routes_asking(e, s, ASKS_NOTHING);
-        if (kind == ERR_NONE && says_running(route)) {
+        if (kind == ERR_NONE && route_says_running(route)) {
                 routes_learn(e, s, route);
                 return;
         }
@@ -98,8 +98,8 @@ void wake_answered(struct edge *e, struct sandbox *s, const json_t *msg)
         }
         if (kind == ERR_NONE)
                 kind = ERR_UNAVAILABLE;
-        log_debug("wake.refused", "sandbox=%s kind=%s", s->id, err_kind_name(kind));
+        log_debug("resume.refused", "sandbox=%s kind=%s", s->id, err_kind_name(kind));
         e->refusal = json_string_value(json_object_get(json_object_get(msg, "error"), "message"));
-        routes_resume(e, s, result_of(kind));
+        routes_release_waiters(e, s, resume_result_of(kind));
         e->refusal = NULL;
 }

@@ -9,8 +9,8 @@
 #include "edge/route/routes.h"
 
 /* c wants to get at s, which is known, at rest, and may be woken.  `token` is what its request carries for envd (empty:
- * nothing).  ROUTES_WAIT: c is resumed (client_resume) once control has answered, or s runs by other means; c leaves by
+ * nothing).  ROUTES_WAIT: c is resumed (edge_client_go_on) once control has answered, or s runs by other means; c leaves by
  * routes_forget().  ROUTES_CROWDED: too many wait for it.  ROUTES_FULL: too many wait for sandboxes altogether. */
-enum routes_result wake_ask(struct edge *e, struct sandbox *s, struct client *c, struct str token);
+enum routes_result resume_ask(struct edge *e, struct routed_sandbox *s, struct edge_client *c, struct str token);
 /* Control's answer to it. */
-void wake_answered(struct edge *e, struct sandbox *s, const json_t *msg);
+void resume_answered(struct edge *e, struct routed_sandbox *s, const json_t *msg);

@@ -16,38 +16,38 @@
 /* Of a form we make, and nobody's: asking for it shows whether control is there. */
 #define NOBODY "i00000000000000000000"
 
-static struct str sandbox_key(const struct sandbox *s)
+static struct str sandbox_key(const struct routed_sandbox *s)
 {
         return (struct str){s->id, SANDBOX_ID_LEN};
 }
 
-void routes_asking(struct edge *e, struct sandbox *s, enum sandbox_asks question)
+void routes_asking(struct edge *e, struct routed_sandbox *s, enum routed_sandbox_asks question)
 {
         if (s->asks != ASKS_NOTHING) {
                 list_remove(&s->asking);
-                (*(s->asks == ASKS_WAKE ? &e->waking_count : &e->asking_count))--;
+                (*(s->asks == ASKS_RESUME ? &e->resuming_count : &e->asking_count))--;
         }
         s->asks = question;
         if (question == ASKS_NOTHING)
                 return;
-        list_push_back(question == ASKS_WAKE ? &e->waking : &e->asking, &s->asking);
-        (*(question == ASKS_WAKE ? &e->waking_count : &e->asking_count))++;
+        list_push_back(question == ASKS_RESUME ? &e->resuming : &e->asking, &s->asking);
+        (*(question == ASKS_RESUME ? &e->resuming_count : &e->asking_count))++;
         s->req = ++e->last_req;
 }
 
-static void ask(struct edge *e, struct sandbox *s)
+static void route_ask(struct edge *e, struct routed_sandbox *s)
 {
         int r;
 
         s->is_known = false;
         routes_asking(e, s, ASKS_ROUTE);
-        r = link_send(&e->routes_link,
-                      json_pack("{s:s, s:I, s:s}", "op", "route", "req", (json_int_t)s->req, "id", s->id));
+        r = process_link_send(&e->routes_link,
+                              json_pack("{s:s, s:I, s:s}", "op", "route", "req", (json_int_t)s->req, "id", s->id));
         if (r < 0 && r != -ENOTCONN && r != -EPIPE)
                 routes_asking(e, s, ASKS_NOTHING); /* the next to need it asks; otherwise once the link is up again */
 }
 
-static void stop_waiting(struct edge *e, struct client *c)
+static void visit_stop_waiting(struct edge *e, struct edge_client *c)
 {
         c->x.waits_for->waiter_count--;
         e->waiter_count--;
@@ -56,28 +56,28 @@ static void stop_waiting(struct edge *e, struct client *c)
 
 /* They are taken over first: resuming one may ask for other routes, and s may be forgotten to make room for them.  A
  * denial concerns those with the same credential; the others ask again. */
-void routes_resume(struct edge *e, struct sandbox *s, enum wait_result result)
+void routes_release_waiters(struct edge *e, struct routed_sandbox *s, enum visit_result result)
 {
-        uint64_t denied = s->wake_key;
+        uint64_t denied = s->resume_key;
         struct list now, *node;
 
         list_init(&now);
         while ((node = list_pop_front(&s->waiters))) {
-                struct client *c = LIST_ENTRY(node, struct client, x.wait);
+                struct edge_client *c = LIST_ENTRY(node, struct edge_client, x.wait);
 
-                stop_waiting(e, c);
-                c->x.route_wait = result == WAIT_DENIED && c->x.wake_key != denied ? WAIT_OVER : result;
+                visit_stop_waiting(e, c);
+                c->x.route_wait = result == WAIT_DENIED && c->x.resume_key != denied ? WAIT_OVER : result;
                 list_push_back(&now, node);
         }
         while ((node = list_pop_front(&now)))
-                client_resume(LIST_ENTRY(node, struct client, x.wait));
+                edge_client_go_on(LIST_ENTRY(node, struct edge_client, x.wait));
 }
 
 /* One that is being dialled hears from the engine, which knows best. */
-static struct client *find_older(const struct sandbox *s, uint64_t us)
+static struct edge_client *sandbox_find_older(const struct routed_sandbox *s, uint64_t us)
 {
         LIST_EACH (node, &s->live) {
-                struct client *c = LIST_ENTRY(node, struct client, x.in_sandbox);
+                struct edge_client *c = LIST_ENTRY(node, struct edge_client, x.in_sandbox);
 
                 if (c->x.upstream ? c->x.upstream->made_us < us : !c->x.dial_req)
                         return c;
@@ -88,65 +88,65 @@ static struct client *find_older(const struct sandbox *s, uint64_t us)
 /* It stopped then.  What runs on connections of before ends now, so that nobody can take it for a proper end; what was only
  * asked on them, and may be asked again, waits for what is.  News may be late: whoever has come since is with what runs
  * again. */
-static void cut_older(struct sandbox *s, uint64_t us)
+static void sandbox_cut_older(struct routed_sandbox *s, uint64_t us)
 {
-        struct client *c;
+        struct edge_client *c;
 
         s->stopped_us = us;
         upstream_drop_idle(s);
-        while ((c = find_older(s, us))) {
-                if (!exchange_repeats(c)) {
-                        client_cut(c);
+        while ((c = sandbox_find_older(s, us))) {
+                if (!proxy_exchange_repeats(c)) {
+                        edge_client_cut(c);
                         continue;
                 }
-                client_go(c, CLIENT_ROUTE);
+                edge_client_go(c, CLIENT_ROUTE);
                 routes_wait(c, s); /* for the end of this */
         }
 }
 
-static void cut_all(struct sandbox *s)
+static void sandbox_cut_all(struct routed_sandbox *s)
 {
         while (!list_is_empty(&s->live))
-                client_cut(LIST_ENTRY(s->live.next, struct client, x.in_sandbox));
+                edge_client_cut(LIST_ENTRY(s->live.next, struct edge_client, x.in_sandbox));
         upstream_drop_idle(s);
 }
 
 /* Out of the table first, so that whoever asks from now on hears "not found"; then its connections. */
-void routes_gone(struct edge *e, struct sandbox *s)
+void routes_gone(struct edge *e, struct routed_sandbox *s)
 {
         (void)map_remove(&e->sandboxes, sandbox_key(s));
         routes_asking(e, s, ASKS_NOTHING);
         list_remove(&s->lru);
-        routes_resume(e, s, WAIT_NOT_FOUND);
-        cut_all(s);
+        routes_release_waiters(e, s, WAIT_NOT_FOUND);
+        sandbox_cut_all(s);
         route_done(&s->route);
         free(s);
 }
 
-static bool is_unused(const struct sandbox *s)
+static bool sandbox_is_unused(const struct routed_sandbox *s)
 {
         return list_is_empty(&s->live) && list_is_empty(&s->waiters);
 }
 
 /* Room for one more: the one not used for longest goes, if nothing runs on it. */
-static void forget_oldest(struct edge *e)
+static void routes_forget_oldest(struct edge *e)
 {
         LIST_EACH (node, &e->sandbox_lru) {
-                struct sandbox *s = LIST_ENTRY(node, struct sandbox, lru);
+                struct routed_sandbox *s = LIST_ENTRY(node, struct routed_sandbox, lru);
 
-                if (is_unused(s)) {
+                if (sandbox_is_unused(s)) {
                         routes_gone(e, s);
                         return;
                 }
         }
 }
 
-static struct sandbox *sandbox_create(struct edge *e, struct str id)
+static struct routed_sandbox *routes_add_sandbox(struct edge *e, struct str id)
 {
-        struct sandbox *s;
+        struct routed_sandbox *s;
 
         if (e->sandboxes.used >= e->limits->routes_max)
-                forget_oldest(e);
+                routes_forget_oldest(e);
         if (e->sandboxes.used >= e->limits->routes_max)
                 return NULL;
         s = calloc(1, sizeof(*s));
@@ -164,9 +164,9 @@ static struct sandbox *sandbox_create(struct edge *e, struct str id)
         return s;
 }
 
-enum routes_result routes_get(struct edge *e, struct str id, struct client *c, struct sandbox **ret)
+enum routes_result routes_get(struct edge *e, struct str id, struct edge_client *c, struct routed_sandbox **ret)
 {
-        struct sandbox *s;
+        struct routed_sandbox *s;
 
         if (!sandbox_id_is_valid(id))
                 return ROUTES_NOT_FOUND; /* control never made such an id */
@@ -179,25 +179,25 @@ enum routes_result routes_get(struct edge *e, struct str id, struct client *c, s
                         list_push_back(&e->sandbox_lru, &s->lru);
                 }
                 *ret = s;
-                return s->route.is_running ? ROUTES_FOUND : ROUTES_ASLEEP;
+                return s->route.is_running ? ROUTES_FOUND : ROUTES_RESUMABLE;
         }
         if (!s)
-                s = sandbox_create(e, id);
+                s = routes_add_sandbox(e, id);
         if (!s || (s->asks == ASKS_NOTHING && e->asking_count >= e->limits->asking_max))
                 return ROUTES_FULL;
         if (s->asks == ASKS_NOTHING)
-                ask(e, s);
+                route_ask(e, s);
         routes_wait(c, s);
         return ROUTES_WAIT;
 }
 
-void routes_doubt(struct edge *e, struct sandbox *s)
+void routes_doubt(struct edge *e, struct routed_sandbox *s)
 {
         if (s->asks == ASKS_NOTHING && e->asking_count < e->limits->asking_max)
-                ask(e, s);
+                route_ask(e, s);
 }
 
-void routes_wait(struct client *c, struct sandbox *s)
+void routes_wait(struct edge_client *c, struct routed_sandbox *s)
 {
         c->x.waits_for = s;
         list_push_back(&s->waiters, &c->x.wait);
@@ -205,15 +205,15 @@ void routes_wait(struct client *c, struct sandbox *s)
         c->edge->waiter_count++;
 }
 
-void routes_forget(struct client *c)
+void routes_forget(struct edge_client *c)
 {
         if (!c->x.waits_for)
                 return;
         list_remove(&c->x.wait);
-        stop_waiting(c->edge, c);
+        visit_stop_waiting(c->edge, c);
 }
 
-void routes_hook(struct client *c, struct sandbox *s)
+void routes_hook(struct edge_client *c, struct routed_sandbox *s)
 {
         if (c->x.sandbox)
                 return;
@@ -222,31 +222,31 @@ void routes_hook(struct client *c, struct sandbox *s)
         s->live_count++;
 }
 
-bool routes_await_open(struct client *c)
+bool routes_await_port(struct edge_client *c)
 {
-        struct sandbox *s = c->x.sandbox;
+        struct routed_sandbox *s = c->x.sandbox;
 
-        if (c->x.awaits_open)
+        if (c->x.awaits_port)
                 return true;
-        if (s->open_waiter_count >= c->edge->limits->open_waiters_max)
+        if (s->port_waiter_count >= c->edge->limits->port_waiters_max)
                 return false;
-        c->x.awaits_open = true;
-        s->open_waiter_count++;
+        c->x.awaits_port = true;
+        s->port_waiter_count++;
         return true;
 }
 
-void routes_opened(struct client *c)
+void routes_port_opened(struct edge_client *c)
 {
-        if (c->x.awaits_open)
-                c->x.sandbox->open_waiter_count--;
-        c->x.awaits_open = false;
+        if (c->x.awaits_port)
+                c->x.sandbox->port_waiter_count--;
+        c->x.awaits_port = false;
 }
 
-void routes_unhook(struct client *c)
+void routes_unhook(struct edge_client *c)
 {
         if (!c->x.sandbox)
                 return;
-        routes_opened(c);
+        routes_port_opened(c);
         list_remove(&c->x.in_sandbox);
         c->x.sandbox->live_count--;
         c->x.sandbox = NULL;
@@ -254,7 +254,7 @@ void routes_unhook(struct client *c)
 
 /* ---- what control says ---- */
 
-void routes_learn(struct edge *e, struct sandbox *s, const json_t *msg)
+void routes_learn(struct edge *e, struct routed_sandbox *s, const json_t *msg)
 {
         struct err err = {0};
         struct route r;
@@ -268,39 +268,39 @@ void routes_learn(struct edge *e, struct sandbox *s, const json_t *msg)
         s->route = r;
         s->is_known = true;
         if (!r.is_running && r.at_us)
-                cut_older(s, r.at_us);
+                sandbox_cut_older(s, r.at_us);
         else if (!r.is_running)
-                cut_all(s);
-        if (s->asks == ASKS_WAKE && r.wakes)
+                sandbox_cut_all(s);
+        if (s->asks == ASKS_RESUME && r.wakes)
                 return; /* it still sleeps: the answer is to come */
         routes_asking(e, s, ASKS_NOTHING);
-        routes_resume(e, s, WAIT_OVER);
+        routes_release_waiters(e, s, WAIT_OVER);
 }
 
 /* Control cannot say.  Whoever waits hears that; what runs goes on, and the next to need the route asks again. */
-static void answer_failed(struct edge *e, struct sandbox *s, enum err_kind kind)
+static void route_failed(struct edge *e, struct routed_sandbox *s, enum err_kind kind)
 {
         log_warn("route.failed", "sandbox=%s kind=%s", s->id, err_kind_name(kind));
         routes_asking(e, s, ASKS_NOTHING);
-        routes_resume(e, s, WAIT_UNAVAILABLE);
+        routes_release_waiters(e, s, WAIT_UNAVAILABLE);
 }
 
-static void route_answered(struct edge *e, struct sandbox *s, const json_t *msg)
+static void route_answered(struct edge *e, struct routed_sandbox *s, const json_t *msg)
 {
-        enum err_kind kind = link_answer_kind(msg);
+        enum err_kind kind = process_link_answer_kind(msg);
 
         if (kind == ERR_NONE)
                 routes_learn(e, s, json_object_get(msg, "route"));
         else if (kind == ERR_NOT_FOUND)
                 routes_gone(e, s);
         else
-                answer_failed(e, s, kind);
+                route_failed(e, s, kind);
 }
 
-static struct sandbox *asked_with(const struct list *questions, uint64_t req)
+static struct routed_sandbox *routes_find_question(const struct list *questions, uint64_t req)
 {
         LIST_EACH (node, questions) { /* routes are told in order, so it is nearly always the first */
-                struct sandbox *s = LIST_ENTRY(node, struct sandbox, asking);
+                struct routed_sandbox *s = LIST_ENTRY(node, struct routed_sandbox, asking);
 
                 if (s->req == req)
                         return s;
@@ -308,23 +308,23 @@ static struct sandbox *asked_with(const struct list *questions, uint64_t req)
         return NULL;
 }
 
-static void on_answer(struct edge *e, uint64_t req, const json_t *msg)
+static void routes_on_answer(struct edge *e, uint64_t req, const json_t *msg)
 {
-        struct sandbox *s;
+        struct routed_sandbox *s;
 
-        if ((s = asked_with(&e->asking, req)))
+        if ((s = routes_find_question(&e->asking, req)))
                 route_answered(e, s, msg);
-        else if ((s = asked_with(&e->waking, req)))
-                wake_answered(e, s, msg);
+        else if ((s = routes_find_question(&e->resuming, req)))
+                resume_answered(e, s, msg);
         else
                 owner_answered(e, req, msg);
 }
 
-static void on_event(struct edge *e, const char *event, const json_t *msg)
+static void routes_on_event(struct edge *e, const char *event, const json_t *msg)
 {
         const json_t *route = json_object_get(msg, "route");
         const char *id = json_string_value(json_object_get(route ? route : msg, "id"));
-        struct sandbox *s = id ? map_get(&e->sandboxes, str_of(id)) : NULL;
+        struct routed_sandbox *s = id ? map_get(&e->sandboxes, str_of(id)) : NULL;
 
         if (!s)
                 return; /* never asked for, so nothing to correct */
@@ -334,7 +334,7 @@ static void on_event(struct edge *e, const char *event, const json_t *msg)
                 routes_learn(e, s, route);
 }
 
-static void on_message(struct link *k, json_t *msg, int *fds, size_t nfds)
+static void routes_on_message(struct process_link *k, json_t *msg, int *fds, size_t nfds)
 {
         struct edge *e = CONTAINER_OF(k, struct edge, routes_link);
         const char *event = json_string_value(json_object_get(msg, "event"));
@@ -342,24 +342,24 @@ static void on_message(struct link *k, json_t *msg, int *fds, size_t nfds)
         (void)fds;
         (void)nfds; /* none belong here: the channel closes them */
         if (event)
-                on_event(e, event, msg);
+                routes_on_event(e, event, msg);
         else
-                on_answer(e, (uint64_t)json_integer_value(json_object_get(msg, "req")), msg);
+                routes_on_answer(e, (uint64_t)json_integer_value(json_object_get(msg, "req")), msg);
 }
 
 /* What happened while we were not connected is not known: forget what is not in use, ask again for the rest. */
-static void on_up(struct link *k)
+static void routes_on_up(struct process_link *k)
 {
         struct edge *e = CONTAINER_OF(k, struct edge, routes_link);
 
-        (void)link_send(k, json_pack("{s:s, s:i, s:s}", "op", "route", "req", 0, "id", NOBODY));
+        (void)process_link_send(k, json_pack("{s:s, s:i, s:s}", "op", "route", "req", 0, "id", NOBODY));
         LIST_EACH (node, &e->sandbox_lru) {
-                struct sandbox *s = LIST_ENTRY(node, struct sandbox, lru);
+                struct routed_sandbox *s = LIST_ENTRY(node, struct routed_sandbox, lru);
 
-                if (is_unused(s))
+                if (sandbox_is_unused(s))
                         routes_gone(e, s);
                 else
-                        ask(e, s);
+                        route_ask(e, s);
         }
         owner_ask_again(e);
 }
@@ -368,26 +368,26 @@ int routes_start(struct edge *e)
 {
         list_init(&e->sandbox_lru);
         list_init(&e->asking);
-        list_init(&e->waking);
+        list_init(&e->resuming);
         owner_init(&e->by_signature, &e->limits->signed_urls);
         owner_init(&e->by_token, &e->limits->tokens);
         e->tokens = calloc(TOKENS_KEPT, sizeof(*e->tokens));
         e->routes_link.loop = e->loop;
         e->routes_link.name = "control";
         e->routes_link.path = conf_path(e->conf, "run/routes.sock");
-        e->routes_link.on_up = on_up;
-        e->routes_link.on_message = on_message;
+        e->routes_link.on_up = routes_on_up;
+        e->routes_link.on_message = routes_on_message;
         if (!e->routes_link.path || !e->tokens)
                 return -ENOMEM;
-        link_start(&e->routes_link);
+        process_link_start(&e->routes_link);
         return 0;
 }
 
 void routes_done(struct edge *e)
 {
-        link_done(&e->routes_link);
+        process_link_done(&e->routes_link);
         while (!list_is_empty(&e->sandbox_lru))
-                routes_gone(e, LIST_ENTRY(e->sandbox_lru.next, struct sandbox, lru));
+                routes_gone(e, LIST_ENTRY(e->sandbox_lru.next, struct routed_sandbox, lru));
         map_done(&e->sandboxes);
         free(e->tokens);
         e->tokens = NULL;

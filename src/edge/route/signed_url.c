@@ -6,16 +6,17 @@
 
 #define QUERY_MAX (8u << 10) /* longer paths do not exist */
 
-static bool is_read(struct str method)
+static bool method_is_read(struct str method)
 {
         return str_is(method, "GET");
 }
 
-bool signed_concerns(struct str method, struct str target, struct str *ret_query)
+bool signed_url_is(struct str method, struct str target, struct str *ret_query)
 {
         struct str path, rest = target, pair;
 
-        if ((!is_read(method) && !str_is(method, "POST")) || !str_cut(&rest, '?', &path) || !str_is(path, "/files"))
+        if ((!method_is_read(method) && !str_is(method, "POST")) || !str_cut(&rest, '?', &path) ||
+            !str_is(path, "/files"))
                 return false;
         *ret_query = rest;
         while (rest.n && rest.n <= QUERY_MAX) {
@@ -26,9 +27,9 @@ bool signed_concerns(struct str method, struct str target, struct str *ret_query
         return false;
 }
 
-enum routes_result signed_ask(struct client *c, struct str method, struct str query)
+enum routes_result signed_url_ask(struct edge_client *c, struct str method, struct str query)
 {
         return owner_ask(c, &c->edge->by_signature,
                          json_pack("{s:s, s:s%, s:s}", "op", "signed", "query", query.p, query.n, "operation",
-                                   is_read(method) ? "read" : "write"));
+                                   method_is_read(method) ? "read" : "write"));
 }

@@ -5,8 +5,8 @@
 #include "base/str.h"
 #include "edge/route/routes.h"
 
-struct client;
+struct edge_client;
 
 /* A request of ours that is such a URL?  *ret_query is a slice of target. */
-bool signed_concerns(struct str method, struct str target, struct str *ret_query);
-enum routes_result signed_ask(struct client *c, struct str method, struct str query); /* as owner_ask() */
+bool signed_url_is(struct str method, struct str target, struct str *ret_query);
+enum routes_result signed_url_ask(struct edge_client *c, struct str method, struct str query); /* as owner_ask() */

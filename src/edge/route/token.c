@@ -16,7 +16,7 @@ bool token_is_wellformed(struct str token)
         return true;
 }
 
-static struct token_kept *place_of(const struct edge *e, struct str token, uint8_t hash[SHA256_LEN])
+static struct known_token *token_place(const struct edge *e, struct str token, uint8_t hash[SHA256_LEN])
 {
         uint32_t n;
 
@@ -25,7 +25,7 @@ static struct token_kept *place_of(const struct edge *e, struct str token, uint8
         return &e->tokens[n % TOKENS_KEPT];
 }
 
-static struct str hash_text(const uint8_t hash[SHA256_LEN])
+static struct str token_hash_text(const uint8_t hash[SHA256_LEN])
 {
         return (struct str){(const char *)hash, SHA256_LEN};
 }
@@ -33,9 +33,9 @@ static struct str hash_text(const uint8_t hash[SHA256_LEN])
 bool token_find(const struct edge *e, struct str token, char ret_id[SANDBOX_ID_MAX])
 {
         uint8_t hash[SHA256_LEN];
-        const struct token_kept *k = place_of(e, token, hash);
+        const struct known_token *k = token_place(e, token, hash);
 
-        if (!k->id[0] || !str_eq_secret(hash_text(hash), hash_text(k->hash)))
+        if (!k->id[0] || !str_eq_secret(token_hash_text(hash), token_hash_text(k->hash)))
                 return false;
         memcpy(ret_id, k->id, sizeof(k->id));
         return true;
@@ -44,13 +44,13 @@ bool token_find(const struct edge *e, struct str token, char ret_id[SANDBOX_ID_M
 void token_keep(struct edge *e, struct str token, const char *id)
 {
         uint8_t hash[SHA256_LEN];
-        struct token_kept *k = place_of(e, token, hash);
+        struct known_token *k = token_place(e, token, hash);
 
         memcpy(k->hash, hash, sizeof(hash));
         memcpy(k->id, id, sizeof(k->id));
 }
 
-enum routes_result token_ask(struct client *c, struct str token)
+enum routes_result token_ask(struct edge_client *c, struct str token)
 {
         return owner_ask(c, &c->edge->by_token,
                          json_pack("{s:s, s:s%}", "op", "token", "access_token", token.p, token.n));

@@ -11,12 +11,12 @@
 #include "model/ids.h"
 #include "wire/sha256.h"
 
-struct client;
+struct edge_client;
 struct edge;
 
 #define TOKENS_KEPT 1024u /* two that want the same place take turns */
 
-struct token_kept {
+struct known_token {
         uint8_t hash[SHA256_LEN]; /* of the token, which is not kept */
         char id[SANDBOX_ID_MAX];  /* "": free */
 };
@@ -25,4 +25,4 @@ struct token_kept {
 bool token_is_wellformed(struct str token);
 bool token_find(const struct edge *e, struct str token, char ret_id[SANDBOX_ID_MAX]);
 void token_keep(struct edge *e, struct str token, const char *id);
-enum routes_result token_ask(struct client *c, struct str token); /* as owner_ask() */
+enum routes_result token_ask(struct edge_client *c, struct str token); /* as owner_ask() */

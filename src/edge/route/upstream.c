@@ -14,17 +14,17 @@
 
 #define SWEEP_MS 1000u
 
-static bool is_ours(const struct upstream *u)
+static bool upstream_is_ours(const struct upstream *u)
 {
         return !u->sandbox || u->port == ENVD_PORT;
 }
 
-static void on_gone(struct task *t)
+static void upstream_gone(struct task *t)
 {
         free(CONTAINER_OF(t, struct upstream, gone));
 }
 
-static void leave_idle(struct upstream *u)
+static void upstream_leave_idle(struct upstream *u)
 {
         if (!list_is_hooked(&u->idle))
                 return;
@@ -39,14 +39,14 @@ static void leave_idle(struct upstream *u)
 
 void upstream_close(struct upstream *u)
 {
-        leave_idle(u);
+        upstream_leave_idle(u);
         u->client = NULL;
         stream_done(&u->stream);
         block_drop(&u->edge->blocks, &u->in);
         loop_post(u->edge->loop, &u->gone);
 }
 
-static void on_stream(struct stream *s, uint32_t events)
+static void upstream_on_stream(struct stream *s, uint32_t events)
 {
         struct upstream *u = CONTAINER_OF(s, struct upstream, stream);
 
@@ -55,10 +55,10 @@ static void on_stream(struct stream *s, uint32_t events)
         else if (u->client->state == CLIENT_TUNNEL)
                 tunnel_on_upstream(u->client, events);
         else
-                exchange_on_upstream(u->client, events);
+                proxy_exchange_on_upstream(u->client, events);
 }
 
-struct upstream *upstream_create(struct edge *e, int fd, struct sandbox *s, uint16_t port)
+struct upstream *upstream_create(struct edge *e, int fd, struct routed_sandbox *s, uint16_t port)
 {
         const int on = 1;
         struct upstream *u;
@@ -71,8 +71,8 @@ struct upstream *upstream_create(struct edge *e, int fd, struct sandbox *s, uint
         u->edge = e;
         u->sandbox = s;
         u->port = port;
-        u->gone.run = on_gone;
-        if (stream_init(&u->stream, e->loop, fd, NULL, on_stream) < 0) {
+        u->gone.run = upstream_gone;
+        if (stream_init(&u->stream, e->loop, fd, NULL, upstream_on_stream) < 0) {
                 free(u);
                 return NULL;
         }
@@ -97,7 +97,7 @@ struct upstream *upstream_to_control(struct edge *e, int *ret_error)
         return NULL;
 }
 
-struct upstream *upstream_reuse(struct edge *e, struct sandbox *s, uint16_t port)
+struct upstream *upstream_reuse(struct edge *e, struct routed_sandbox *s, uint16_t port)
 {
         struct list *idle = s ? &s->idle : &e->api_idle;
 
@@ -105,7 +105,7 @@ struct upstream *upstream_reuse(struct edge *e, struct sandbox *s, uint16_t port
                 struct upstream *u = LIST_ENTRY(node, struct upstream, idle);
 
                 if (u->port == port) {
-                        leave_idle(u);
+                        upstream_leave_idle(u);
                         u->is_reused = true;
                         return u;
                 }
@@ -113,14 +113,14 @@ struct upstream *upstream_reuse(struct edge *e, struct sandbox *s, uint16_t port
         return NULL;
 }
 
-static void plan_sweep(struct edge *e, uint64_t now, uint64_t at)
+static void upstream_plan_sweep(struct edge *e, uint64_t now, uint64_t at)
 {
         e->idle_sweep_ms = at > now + SWEEP_MS ? at : now + SWEEP_MS;
         timer_set(e->loop, &e->idle_timer, e->idle_sweep_ms - now);
 }
 
 /* Those with different waits are in one list, so the sweep looks at all of it; it runs once a second at most. */
-static void on_sweep(struct timer *t)
+static void upstream_on_sweep(struct timer *t)
 {
         struct edge *e = CONTAINER_OF(t, struct edge, idle_timer);
         uint64_t now = clock_mono_ms(), next = UINT64_MAX;
@@ -134,13 +134,13 @@ static void on_sweep(struct timer *t)
                         next = u->idle_until_ms;
         }
         if (next != UINT64_MAX)
-                plan_sweep(e, now, next);
+                upstream_plan_sweep(e, now, next);
 }
 
 void upstream_keep(struct upstream *u)
 {
         struct edge *e = u->edge;
-        struct sandbox *s = u->sandbox;
+        struct routed_sandbox *s = u->sandbox;
         uint64_t now = clock_mono_ms();
 
         u->client = NULL;
@@ -153,7 +153,7 @@ void upstream_keep(struct upstream *u)
                 upstream_close(LIST_ENTRY(e->idle_lru.next, struct upstream, lru));
         block_tidy(&e->blocks, &u->in);
         upstream_want(u, EPOLLIN);
-        u->idle_until_ms = now + (is_ours(u) ? e->limits->idle_ours_ms : e->limits->idle_users_ms);
+        u->idle_until_ms = now + (upstream_is_ours(u) ? e->limits->idle_ours_ms : e->limits->idle_users_ms);
         list_push_front(s ? &s->idle : &e->api_idle, &u->idle);
         list_push_back(&e->idle_lru, &u->lru);
         e->idle_count++;
@@ -162,10 +162,10 @@ void upstream_keep(struct upstream *u)
         else
                 e->api_idle_count++;
         if (!timer_is_armed(&e->idle_timer) || e->idle_sweep_ms > u->idle_until_ms + SWEEP_MS)
-                plan_sweep(e, now, u->idle_until_ms);
+                upstream_plan_sweep(e, now, u->idle_until_ms);
 }
 
-void upstream_drop_idle(struct sandbox *s)
+void upstream_drop_idle(struct routed_sandbox *s)
 {
         while (!list_is_empty(&s->idle))
                 upstream_close(LIST_ENTRY(s->idle.next, struct upstream, idle));
@@ -207,7 +207,7 @@ void upstream_setup(struct edge *e)
 {
         list_init(&e->api_idle);
         list_init(&e->idle_lru);
-        e->idle_timer = (struct timer){.on = on_sweep};
+        e->idle_timer = (struct timer){.on = upstream_on_sweep};
 }
 
 void upstream_done(struct edge *e)

@@ -11,15 +11,15 @@
 #include "edge/message/head_scan.h"
 #include "io/stream.h"
 
-struct client;
+struct edge_client;
 struct edge;
-struct sandbox;
+struct routed_sandbox;
 
 struct upstream {
         struct stream stream;
         struct edge *edge;
-        struct client *client;   /* whose exchange it serves; NULL: idle */
-        struct sandbox *sandbox; /* borrowed; NULL: control */
+        struct edge_client *client;     /* whose exchange it serves; NULL: idle */
+        struct routed_sandbox *sandbox; /* borrowed; NULL: control */
         uint16_t port;
         uint64_t made_us;      /* in the sandbox, on the machine's monotonic clock; 0: not known */
         bool is_reused;        /* has served a request before */
@@ -34,13 +34,13 @@ struct upstream {
 };
 
 /* Takes the fd.  NULL: out of memory or fds. */
-struct upstream *upstream_create(struct edge *e, int fd, struct sandbox *s, uint16_t port);
+struct upstream *upstream_create(struct edge *e, int fd, struct routed_sandbox *s, uint16_t port);
 /* Closes at once (also when the other side still sends); freed after this iteration. */
 void upstream_close(struct upstream *u);
 /* An idle connection of that kind, or NULL. */
-struct upstream *upstream_reuse(struct edge *e, struct sandbox *s, uint16_t port);
+struct upstream *upstream_reuse(struct edge *e, struct routed_sandbox *s, uint16_t port);
 void upstream_keep(struct upstream *u);                               /* done with it: for the next one */
-void upstream_drop_idle(struct sandbox *s);                           /* close all that are kept for this sandbox */
+void upstream_drop_idle(struct routed_sandbox *s);                    /* close all that are kept for this sandbox */
 struct upstream *upstream_to_control(struct edge *e, int *ret_error); /* a new connection; NULL: *ret_error says why */
 void upstream_want(struct upstream *u, uint32_t want);
 void upstream_park(struct upstream *u); /* hung up while nobody wants its bytes */

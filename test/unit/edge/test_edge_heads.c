@@ -174,7 +174,7 @@ static void errors_have_the_contract_s_bodies(void)
                 {{.kind = ANSWER_PAUSED}, /* the contract has no other word for it */
                  502,
                  "{\"sandboxId\":\"iabc\",\"message\":\"The sandbox was not found\",\"code\":502}"},
-                {{.kind = ANSWER_WAKE_FAILED},
+                {{.kind = ANSWER_RESUME_FAILED},
                  502,
                  "{\"sandboxId\":\"iabc\",\"message\":\"The sandbox was not found\",\"code\":502}"},
                 {{.kind = ANSWER_PORT_CLOSED, .port = 3000},
@@ -211,7 +211,7 @@ static void pages_name_the_sandbox_and_escape_it(void)
                 const char *words;
         } cases[] = {{ANSWER_NOT_FOUND, "Sandbox Not Found"},
                      {ANSWER_PAUSED, "<code>sandglass resume iabc&lt;script&gt;</code>"},
-                     {ANSWER_WAKE_FAILED, "Sandbox Could Not Be Resumed"},
+                     {ANSWER_RESUME_FAILED, "Sandbox Could Not Be Resumed"},
                      {ANSWER_PORT_CLOSED, "no service running on port"},
                      {ANSWER_TOKEN_MISSING, "Missing Traffic Access Token"},
                      {ANSWER_TOKEN_WRONG, "Invalid Traffic Access Token"},

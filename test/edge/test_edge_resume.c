@@ -518,8 +518,8 @@ static void too_many_who_wait_are_refused(void)
         const char *body;
         long req;
 
-        w.limits.wake_waiters_max = 2;
-        w.limits.wakes_max = 1;
+        w.limits.resume_waiters_max = 2;
+        w.limits.resumes_max = 1;
         START;
         a = client_saying(&w, GET("3000"));
         CHECK(give_sleeper(&w, BOX_A, NULL, true));
@@ -561,7 +561,7 @@ static void a_wake_without_an_end_is_given_up(void)
         AUTO_CLOSE int c = -1;
         const char *body;
 
-        w.limits.wake_timeout_ms = 100;
+        w.limits.resume_timeout_ms = 100;
         START;
         c = client_saying(&w, GET("3000"));
         CHECK(give_sleeper(&w, BOX_A, NULL, true));

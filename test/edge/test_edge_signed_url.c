@@ -109,8 +109,8 @@ static void those_who_guess_are_told_to_wait(void)
         AUTO_CLOSE int c = -1;
         const char *body;
 
-        w.limits.signed_urls.nobodys_burst = 3;
-        w.limits.signed_urls.nobodys_per_s = 1;
+        w.limits.signed_urls.unowned_burst = 3;
+        w.limits.signed_urls.unowned_per_s = 1;
         START;
         c = dial_client(&w);
         for (int i = 0; i < 3; i++) {

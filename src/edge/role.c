@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "edge/http1/h1_conn.h"
 #include "edge/proxy/client_conn.h"
 #include "edge/route/dial.h"
 #include "edge/proxy/edge.h"
@@ -21,16 +22,24 @@
 #define OUT_MAX (56u << 10) /* a head we write: what came in, and a few lines more */
 #define FDS_SPARE 256u      /* for everything that is no client */
 
+static void edge_accept(struct edge *e, int fd, struct tls_context *tls)
+{
+        if (e->client_count >= e->clients_max)
+                client_conn_refuse(fd, tls != NULL);
+        else
+                h1_conn_create(e, fd, tls);
+}
+
 static void edge_accept_http(struct listener *ln, int fd)
 {
-        client_conn_accept(ln->arg, fd, NULL);
+        edge_accept(ln->arg, fd, NULL);
 }
 
 static void edge_accept_https(struct listener *ln, int fd)
 {
         struct edge *e = ln->arg;
 
-        client_conn_accept(e, fd, e->tls);
+        edge_accept(e, fd, e->tls);
 }
 
 /* A client whose machine vanished is noticed, though nothing has a time limit; accepted sockets inherit it. */
@@ -66,12 +75,6 @@ static int edge_listen(struct edge *e, struct listener *ln, int fd, void (*on_co
         return r < 0 ? err_sys(err, r, "listen on fd %d", fd) : 0;
 }
 
-void edge_check_stopped(struct edge *e)
-{
-        if (e->is_stopping && e->client_count == 0)
-                loop_stop(e->loop);
-}
-
 static void edge_cut_all(struct edge *e)
 {
         LIST_EACH (node, &e->conns) {
@@ -98,7 +101,7 @@ static void edge_on_signal(int signo, void *arg)
         if (e->is_stopping)
                 return;
         log_info("edge.stopping", "connections=%zu", e->client_count);
-        e->is_stopping = true;
+        e->is_stopping = e->upstreams.is_closing = true;
         listener_stop(&e->http);
         listener_stop(&e->https);
         timer_set(e->loop, &e->stop_timer, e->limits->stop_timeout_ms);
@@ -141,15 +144,18 @@ static int edge_start(struct edge *e, struct err *err)
                 return err_sys(err, -ENOMEM, "edge");
         e->clients_max = raise_fd_limit(e->limits->clients_max);
         e->stop_timer.on = edge_on_stop_timer;
-        upstream_setup(e);
+        upstream_pool_init(&e->upstreams, &(struct upstream_pool_options){.loop = e->loop,
+                                                                          .limits = e->limits,
+                                                                          .blocks = &e->blocks,
+                                                                          .api_path = e->api_path});
         if (e->conf->fds.https >= 0) {
                 r = edge_load_certificate(e, err);
                 if (r < 0)
                         return r;
         }
-        r = routes_start(e);
+        r = routes_start(&e->routes, e->loop, e->conf, e->limits);
         if (r == 0)
-                r = dial_start(e);
+                r = dial_start(&e->dialler, e->loop, e->conf, e->limits->dials_max);
         if (r < 0)
                 return err_sys(err, r, "edge");
         if (e->conf->fds.http >= 0)
@@ -171,12 +177,12 @@ static void edge_end(struct edge *e)
                 return;
         listener_stop(&e->http);
         listener_stop(&e->https);
-        if (e->sandbox_lru.next)
-                routes_done(e);
-        if (e->dials.next)
-                dial_done(e);
-        if (e->idle_lru.next)
-                upstream_done(e);
+        if (e->routes.lru.next)
+                routes_done(&e->routes);
+        if (e->dialler.waiting.next)
+                dial_done(&e->dialler);
+        if (e->upstreams.idle_lru.next)
+                upstream_pool_done(&e->upstreams);
         timer_clear(&e->stop_timer);
         e->last.run = edge_on_last;
         loop_post(e->loop, &e->last); /* behind those that free what was just ended */

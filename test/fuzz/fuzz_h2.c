@@ -41,11 +41,6 @@ static void turn(unsigned rounds)
         MUST(loop_run(edge.loop) == 0);
 }
 
-void edge_check_stopped(struct edge *e)
-{
-        (void)e;
-}
-
 static void pair(int fd[2])
 {
         MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fd) == 0);
@@ -61,14 +56,17 @@ static void start(void)
         edge.conf = &conf;
         edge.limits = &limits;
         edge.clients_max = 100;
-        edge.api_path = (char *)"/nonexistent/api";
         list_init(&edge.conns);
         buf_init(&edge.out, 56 << 10);
         MUST(loop_create(&edge.loop) == 0);
         edge.h2 = h2_setup_create(&edge);
         MUST(edge.h2);
-        upstream_setup(&edge);
-        MUST(routes_start(&edge) == 0 && dial_start(&edge) == 0);
+        upstream_pool_init(&edge.upstreams, &(struct upstream_pool_options){.loop = edge.loop,
+                                                                            .limits = &limits,
+                                                                            .blocks = &edge.blocks,
+                                                                            .api_path = "/nonexistent/api"});
+        MUST(routes_start(&edge.routes, edge.loop, &conf, &limits) == 0);
+        MUST(dial_start(&edge.dialler, edge.loop, &conf, limits.dials_max) == 0);
 }
 
 static void no_stream(struct stream *s, uint32_t events)
@@ -95,7 +93,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                 struct upstream *u;
 
                 pair(fd);
-                u = upstream_create(&edge, fd[0], NULL, 0);
+                u = upstream_create(&edge.upstreams, fd[0], NULL, 0);
                 MUST(u);
                 upstream_keep(u);
                 ups[i] = fd[1];
@@ -118,10 +116,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
                 n->ops->cut(n);
         }
-        upstream_done(&edge);
+        upstream_pool_done(&edge.upstreams);
         for (int i = 0; i < UPSTREAMS; i++)
                 close_fd(&ups[i]);
         turn(3);
-        MUST(edge.client_count == 0 && edge.h2_waiting == 0 && edge.dial_count == 0 && edge.idle_count == 0);
+        MUST(edge.client_count == 0 && edge.h2_waiting == 0 && edge.dialler.count == 0 &&
+             edge.upstreams.idle_count == 0);
         return 0;
 }

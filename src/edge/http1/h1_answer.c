@@ -54,7 +54,7 @@ enum flow_step h1_answer_begin(struct edge_client *c, const struct http1_head *h
                              &e->out) < 0)
                 return FLOW_BAD;
         flow_init(&x->down, head, is_chunked);
-        return flow_pump(&x->down, &e->blocks, &x->upstream->in, &none, &e->out, &h1_of(c)->conn.stream);
+        return flow_pump(&x->down, &e->blocks, &x->visit.upstream->in, &none, &e->out, &h1_of(c)->conn.stream);
 }
 
 /* Upstream says no more and the body is not complete: that is its end, or a break. */
@@ -62,7 +62,7 @@ static enum flow_step h1_answer_end_body(struct edge_client *c)
 {
         struct proxy_exchange *x = &c->x;
 
-        if (x->down.body.framing == HTTP1_BODY_EOF && !x->upstream->is_broken)
+        if (x->down.body.framing == HTTP1_BODY_EOF && !x->visit.upstream->is_broken)
                 return flow_finish(&x->down, &c->edge->blocks, &h1_of(c)->conn.stream);
         return FLOW_BAD;
 }
@@ -73,17 +73,17 @@ enum flow_step h1_answer_pull(struct edge_client *c)
         enum flow_step step;
         size_t none = 0;
 
-        step = flow_pump(&x->down, &c->edge->blocks, &x->upstream->in, &none, NULL, &h1_of(c)->conn.stream);
-        return step == FLOW_MORE && x->upstream->is_ended ? h1_answer_end_body(c) : step;
+        step = flow_pump(&x->down, &c->edge->blocks, &x->visit.upstream->in, &none, NULL, &h1_of(c)->conn.stream);
+        return step == FLOW_MORE && x->visit.upstream->is_ended ? h1_answer_end_body(c) : step;
 }
 
 bool h1_answer_splice(struct edge_client *c)
 {
         struct stream *sink = &h1_of(c)->conn.stream;
-        struct upstream *u = c->x.upstream;
+        struct upstream *u = c->x.visit.upstream;
 
         return c->x.has_answer && !stream_is_tls(sink) && u->in.len == 0 && splice_fits(&c->x.down) &&
-               splice_take(c->edge, &c->x.down, u->stream.io.fd, sink->io.fd);
+               splice_take(&c->edge->splices, &c->x.down, u->stream.io.fd, sink->io.fd);
 }
 
 int h1_answer_say(struct edge_client *c, const struct answer *a)

@@ -221,7 +221,7 @@ static void h1_conn_watch(struct edge_client *c)
 
 static enum flow_step h1_conn_push(struct edge_client *c, struct buf *prefix)
 {
-        return flow_pump(&c->x.up, &c->edge->blocks, &c->in, &c->head_len, prefix, &c->x.upstream->stream);
+        return flow_pump(&c->x.up, &c->edge->blocks, &c->in, &c->head_len, prefix, &c->x.visit.upstream->stream);
 }
 
 /* ---- events ---- */
@@ -355,6 +355,7 @@ static const struct edge_client_kind h1_client_kind = {
         .flush = h1_answer_flush,
         .splice = h1_answer_splice,
         .say = h1_answer_say,
+        .tunnel_upstream = tunnel_on_upstream,
         .after = h1_conn_after_answer,
         .cut = h1_conn_cut_client,
         .release = h1_conn_release,

@@ -26,7 +26,7 @@ static enum pass tunnel_pass_bytes(struct block *from, struct stream *to, uint64
 
 static void tunnel_update_wants(struct edge_client *c)
 {
-        struct upstream *u = c->x.upstream;
+        struct upstream *u = c->x.visit.upstream;
         struct block_pool *pool = &c->edge->blocks;
         uint32_t client = 0, upstream = 0;
 
@@ -47,7 +47,7 @@ static void tunnel_update_wants(struct edge_client *c)
 void tunnel_step(struct edge_client *c)
 {
         struct proxy_exchange *x = &c->x;
-        struct upstream *u = x->upstream;
+        struct upstream *u = x->visit.upstream;
         enum flow_step step = flow_flush(&x->down, &c->edge->blocks, &h1_of(c)->conn.stream);
 
         if (step == FLOW_DEAD || tunnel_pass_bytes(&c->in, &u->stream, &x->up.sent_bytes) == PASS_FAILED ||
@@ -97,7 +97,7 @@ void tunnel_on_client(struct edge_client *c, uint32_t events)
 
 void tunnel_on_upstream(struct edge_client *c, uint32_t events)
 {
-        struct upstream *u = c->x.upstream;
+        struct upstream *u = c->x.visit.upstream;
         bool wants = !u->is_ended && block_room(&u->in) >= BLOCK_READ_MIN;
 
         if ((events & (EPOLLERR | EPOLLHUP)) && !wants) {

@@ -11,6 +11,7 @@
 #include "edge/message/block.h"
 #include "edge/proxy/client_conn.h"
 #include "edge/http2/h2_head.h"
+#include "edge/limits/budget.h"
 #include "edge/limits/limits.h"
 #include "io/loop.h"
 

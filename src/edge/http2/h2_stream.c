@@ -103,10 +103,10 @@ static enum flow_step h2_stream_end_request(struct edge_client *c)
         if (x->up.body.framing != HTTP1_BODY_EOF)
                 return FLOW_BAD; /* less than Content-Length */
         if (h2_stream_of(c)->is_tunnel) {
-                stream_shutdown_write(&x->upstream->stream);
+                stream_shutdown_write(&x->visit.upstream->stream);
                 return FLOW_DONE;
         }
-        return flow_finish(&x->up, &c->edge->blocks, &x->upstream->stream);
+        return flow_finish(&x->up, &c->edge->blocks, &x->visit.upstream->stream);
 }
 
 static enum flow_step h2_stream_push(struct edge_client *c, struct buf *prefix)
@@ -121,7 +121,7 @@ static enum flow_step h2_stream_push(struct edge_client *c, struct buf *prefix)
         do {
                 size_t before = c->in.len - c->head_len;
 
-                step = flow_pump(&x->up, &c->edge->blocks, &c->in, &c->head_len, prefix, &x->upstream->stream);
+                step = flow_pump(&x->up, &c->edge->blocks, &c->in, &c->head_len, prefix, &x->visit.upstream->stream);
                 taken += before - (c->in.len - c->head_len);
         } while (step == FLOW_MORE && h2_stream_next_piece(st));
         h2_stream_give_window_back(st, taken);
@@ -193,7 +193,7 @@ static ssize_t h2_stream_decode(struct http1_body *body, struct block *in, uint8
 /* All that is there is taken: is that the end? */
 static int h2_stream_check_end(struct proxy_exchange *x)
 {
-        const struct upstream *u = x->upstream;
+        const struct upstream *u = x->visit.upstream;
 
         if (http1_body_is_done(&x->down.body))
                 return 1;
@@ -205,7 +205,7 @@ static int h2_stream_check_end(struct proxy_exchange *x)
 static ssize_t h2_stream_read_answer(struct h2_stream *st, uint8_t *to, size_t room, uint32_t *flags)
 {
         struct proxy_exchange *x = &st->c.x;
-        ssize_t n = h2_stream_decode(&x->down.body, &x->upstream->in, to, room);
+        ssize_t n = h2_stream_decode(&x->down.body, &x->visit.upstream->in, to, room);
         int end = n < 0 ? -EPROTO : h2_stream_check_end(x);
 
         if (end < 0)
@@ -239,7 +239,7 @@ ssize_t h2_stream_read(nghttp2_session *session, int32_t id, uint8_t *to, size_t
 static enum flow_step h2_stream_pull(struct edge_client *c)
 {
         struct h2_stream *st = h2_stream_of(c);
-        const struct upstream *u = c->x.upstream;
+        const struct upstream *u = c->x.visit.upstream;
 
         if (st->is_said) /* a tunnel's other direction goes on */
                 return st->is_tunnel && !c->x.request_ended && !c->x.request_broken ? FLOW_FULL : FLOW_DONE;

@@ -1,7 +1,5 @@
 #include "edge/limits/limits.h"
 
-#include "base/clock.h"
-
 const struct edge_limits edge_limits_default = {
         .head_timeout_ms = 10000,
         .idle_timeout_ms = 620000,
@@ -39,25 +37,3 @@ const struct edge_limits edge_limits_default = {
         .h2_chatter_burst = 1000,
         .h2_chatter_per_s = 200,
 };
-
-static void budget_refill(struct budget *b, unsigned per_second)
-{
-        uint64_t now = clock_mono_ms(), back = (now - b->since_ms) * per_second / 1000;
-
-        if (!back)
-                return;
-        b->used = back < b->used ? b->used - (unsigned)back : 0;
-        b->since_ms = now;
-}
-
-bool budget_spend(struct budget *b, unsigned burst, unsigned per_second)
-{
-        budget_refill(b, per_second);
-        return ++b->used <= burst;
-}
-
-bool budget_is_left(struct budget *b, unsigned burst, unsigned per_second)
-{
-        budget_refill(b, per_second);
-        return b->used < burst;
-}

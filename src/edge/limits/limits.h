@@ -1,6 +1,5 @@
 /* limits.h - how long the edge waits and how much it holds: all of it in one table. */
 #pragma once
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -44,12 +43,5 @@ struct edge_limits {
         unsigned h2_chatter_burst,
                 h2_chatter_per_s; /* frames that carry nothing: PING, SETTINGS, PRIORITY, empty DATA */
 };
-
-struct budget { /* so many at once, and so many more each second */
-        unsigned used;
-        uint64_t since_ms;
-};
-bool budget_spend(struct budget *b, unsigned burst, unsigned per_second); /* false: it was too much */
-bool budget_is_left(struct budget *b, unsigned burst, unsigned per_second);
 
 extern const struct edge_limits edge_limits_default;

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "edge/proxy/edge.h"
 #include "edge/message/flow.h"
 
 #define TURN_BYTES (1u << 20)     /* then others have their turn */
@@ -101,9 +100,9 @@ static int splice_drain_pipe(struct flow *f, struct splice_pipe *p, int sink)
         return 0;
 }
 
-bool splice_take(struct edge *e, struct flow *f, int source, int sink)
+bool splice_take(struct splice_pool *s, struct flow *f, int source, int sink)
 {
-        struct splice_pipe *p = splice_lend_pipe(&e->splices);
+        struct splice_pipe *p = splice_lend_pipe(s);
         size_t turn = 0;
 
         if (!p)

@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct edge;
 struct flow;
 
 #define PIPE_BYTES (256u << 10) /* asked for; the kernel gives users with many pipes less */
@@ -30,7 +29,7 @@ void splice_pool_done(struct splice_pool *s); /* all are given back */
 /* Is there enough left of the body for it? */
 bool splice_fits(const struct flow *f);
 /* true: bytes were passed on (or wait in f->pipe).  false: nothing was taken; go the ordinary way. */
-bool splice_take(struct edge *e, struct flow *f, int source, int sink);
+bool splice_take(struct splice_pool *s, struct flow *f, int source, int sink);
 /* What waits in f->pipe: 0 nothing any more (the pipe is given back), -EAGAIN the sink is full, -EPIPE it is dead. */
 int splice_flush(struct flow *f, int sink);
 void splice_drop(struct flow *f); /* gives the pipe back, whatever is in it */

@@ -1,9 +1,8 @@
 #include "edge/proxy/client_conn.h"
 
 #include "edge/proxy/edge.h"
-#include "edge/http1/h1_conn.h"
 
-static void refuse_connection(int fd, bool is_tls)
+void client_conn_refuse(int fd, bool is_tls)
 {
         static const char full[] = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
                                    "Content-Length: 45\r\nConnection: close\r\n\r\n"
@@ -14,12 +13,10 @@ static void refuse_connection(int fd, bool is_tls)
         close_fd(&fd);
 }
 
-void client_conn_accept(struct edge *e, int fd, struct tls_context *tls)
+void edge_check_stopped(struct edge *e)
 {
-        if (e->client_count >= e->clients_max)
-                refuse_connection(fd, tls != NULL);
-        else
-                h1_conn_create(e, fd, tls);
+        if (e->is_stopping && e->client_count == 0)
+                loop_stop(e->loop);
 }
 
 void client_conn_join(struct client_conn *n, struct edge *e, const struct client_conn_ops *ops)

@@ -1,11 +1,12 @@
 /* edge.h - one edge process: what its parts share.
  *
- * conn.h     a client's connection, h1.h or h2.h                           client.h    who asks: the machine of a request
- * request.h  where a request goes                                          exchange.h  one request and its answer
- * routes.h   which sandboxes there are                                     wake.h      those at rest
- * owner.h    whose a request is that names no sandbox: signed.h, token.h
- * dial.h     sockets into sandboxes                                        upstream.h  connections kept for reuse
- * tunnel.h   after 101 */
+ * proxy/   client_conn.h     a client's connection: http1/h1_conn.h or http2/h2_session.h
+ *          edge_client.h     the machine of a request: an HTTP/1.1 connection or an HTTP/2 stream
+ *          request.h         where a request goes          proxy_exchange.h  one request and its answer
+ * route/   routes.h          which sandboxes there are     resume.h          paused ones
+ *          owner.h           whose a request is that names no sandbox: signed_url.h, token.h
+ *          dial.h            sockets into sandboxes        upstream.h        connections kept for reuse
+ * http1/   tunnel.h          after 101 */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,19 +14,18 @@
 
 #include "base/buf.h"
 #include "base/list.h"
-#include "base/map.h"
-#include "edge/message/block.h"
 #include "edge/limits/limits.h"
-#include "edge/route/process_link.h"
-#include "edge/route/owner.h"
+#include "edge/message/block.h"
 #include "edge/message/splice.h"
+#include "edge/route/dial.h"
+#include "edge/route/routes.h"
+#include "edge/route/upstream.h"
 #include "io/listener.h"
 #include "io/loop.h"
 #include "model/conf.h"
 #include "wire/http1.h"
 
 struct h2_setup;
-struct known_token;
 struct tls_context;
 
 struct edge {
@@ -33,7 +33,7 @@ struct edge {
         const struct edge_limits *limits; /* borrowed */
         struct loop *loop;
         struct tls_context *tls;
-        struct h2_setup *h2; /* h2.h */
+        struct h2_setup *h2; /* owned; http2/h2_session.h */
         struct listener http, https;
         bool is_stopping, is_logging; /* is_logging: a line per exchange */
         struct timer stop_timer;
@@ -41,32 +41,12 @@ struct edge {
 
         struct list conns; /* struct client_conn */
         size_t client_count, clients_max;
-        size_t h2_waiting; /* bytes of bodies in all h2_streams */
+        size_t h2_waiting; /* bytes of bodies in all HTTP/2 streams */
 
-        struct process_link routes_link; /* routes.h */
-        struct map sandboxes;            /* id -> struct routed_sandbox */
-        struct list sandbox_lru;         /* oldest first */
-        struct list asking;              /* sandboxes whose route is asked for */
-        struct list resuming;            /* sandboxes that are to wake */
-        size_t asking_count, resuming_count;
-        size_t waiter_count; /* clients that wait for one of either */
-        const char *refusal; /* what control said, while those it concerns are told */
-        uint64_t last_req;
-
-        struct owner_lookup by_signature, by_token; /* owner.h */
-        struct known_token *tokens;                 /* TOKENS_KEPT of them, owned; token.h */
-
-        struct process_link dial_link; /* dial.h */
-        struct list dials;             /* waiting clients */
-        size_t dial_count;
-
-        char *api_path;
-        struct list api_idle; /* struct upstream */
-        size_t api_idle_count;
-        struct list idle_lru; /* all idle upstreams, oldest first */
-        size_t idle_count;
-        struct timer idle_timer;
-        uint64_t idle_sweep_ms; /* when it fires */
+        struct route_table routes;
+        struct dialler dialler;
+        char *api_path; /* owned */
+        struct upstream_pool upstreams;
 
         struct block_pool blocks;
         struct splice_pool splices;
@@ -74,5 +54,5 @@ struct edge {
         struct buf out;         /* the head or answer being written */
 };
 
-/* No client is left and the edge is stopping: the loop may end. */
+/* The loop may end when the edge is stopping and no client is left. */
 void edge_check_stopped(struct edge *e);

@@ -5,6 +5,7 @@
 #include "edge/proxy/edge.h"
 #include "edge/proxy/proxy_exchange.h"
 #include "edge/proxy/request.h"
+#include "edge/route/routes.h"
 #include "edge/route/upstream.h"
 
 #define TO(s) (1u << (s))
@@ -38,11 +39,6 @@ static void edge_client_on_wait(struct timer *t)
                 return;
         c->is_waiting = false;
         request_on_wait_over(c);
-}
-
-void edge_client_setup(struct edge_client *c, struct edge *e, const struct edge_client_kind *kind)
-{
-        *c = (struct edge_client){.kind = kind, .edge = e, .wait = {.on = edge_client_on_wait}};
 }
 
 /* ---- ending ---- */
@@ -94,24 +90,24 @@ void edge_client_go_on(struct edge_client *c)
 
 static void edge_client_take_upstream(struct edge_client *c, int fd, uint64_t made_us)
 {
-        struct upstream *u = upstream_create(c->edge, fd, c->x.sandbox, c->x.port);
+        struct upstream *u = upstream_create(&c->edge->upstreams, fd, c->x.visit.sandbox, c->x.visit.port);
 
         if (!u) {
-                c->x.dial_wait = WAIT_UNAVAILABLE;
+                c->x.visit.dial_result = WAIT_UNAVAILABLE;
                 return;
         }
-        u->client = c;
+        u->visit = &c->x.visit;
         u->made_us = made_us;
-        c->x.upstream = u;
+        c->x.visit.upstream = u;
 }
 
-void edge_client_dialled(struct edge_client *c, enum visit_result result, int fd, uint64_t made_us)
+static void edge_client_dialled(struct edge_client *c, enum wait_result result, int fd, uint64_t made_us)
 {
-        if (result == WAIT_OVER && made_us < c->x.sandbox->stopped_us) { /* it is of what ran before */
+        if (result == WAIT_OVER && made_us < c->x.visit.sandbox->stopped_us) { /* it is of what ran before */
                 close_fd(&fd);
                 result = WAIT_NOT_FOUND;
         }
-        c->x.dial_wait = result;
+        c->x.visit.dial_result = result;
         if (result == WAIT_OVER)
                 edge_client_take_upstream(c, fd, made_us);
         edge_client_go_on(c);
@@ -121,7 +117,7 @@ void edge_client_dialled(struct edge_client *c, enum visit_result result, int fd
 
 static void edge_client_watch_upstream(struct edge_client *c)
 {
-        struct upstream *u = c->x.upstream;
+        struct upstream *u = c->x.visit.upstream;
         uint32_t want = 0;
 
         if (!u)
@@ -168,4 +164,60 @@ void edge_client_answer(struct edge_client *c, const struct answer *a)
         edge_client_go(c, CLIENT_REPLY);
         if (c->kind->say(c, a) < 0)
                 edge_client_close(c);
+}
+
+/* ---- what the visit hears (visit.h) ---- */
+
+static struct edge_client *edge_client_of(struct visit *v)
+{
+        return CONTAINER_OF(v, struct edge_client, x.visit);
+}
+
+static void edge_client_visit_go_on(struct visit *v)
+{
+        edge_client_go_on(edge_client_of(v));
+}
+
+static void edge_client_visit_dialled(struct visit *v, enum wait_result result, int fd, uint64_t made_us)
+{
+        edge_client_dialled(edge_client_of(v), result, fd, made_us);
+}
+
+static bool edge_client_visit_repeat(struct visit *v)
+{
+        struct edge_client *c = edge_client_of(v);
+
+        if (!proxy_exchange_repeats(c))
+                return false;
+        edge_client_go(c, CLIENT_ROUTE);
+        return true;
+}
+
+static void edge_client_visit_cut(struct visit *v)
+{
+        edge_client_cut(edge_client_of(v));
+}
+
+static void edge_client_on_upstream(struct visit *v, uint32_t events)
+{
+        struct edge_client *c = edge_client_of(v);
+
+        if (c->state == CLIENT_TUNNEL)
+                c->kind->tunnel_upstream(c, events);
+        else
+                proxy_exchange_on_upstream(c, events);
+}
+
+void edge_client_setup(struct edge_client *c, struct edge *e, const struct edge_client_kind *kind)
+{
+        static const struct visit_ops ops = {
+                .go_on = edge_client_visit_go_on,
+                .dialled = edge_client_visit_dialled,
+                .repeat = edge_client_visit_repeat,
+                .cut = edge_client_visit_cut,
+                .on_upstream = edge_client_on_upstream,
+        };
+
+        *c = (struct edge_client){.kind = kind, .edge = e, .wait = {.on = edge_client_on_wait}};
+        c->x.visit = (struct visit){.ops = &ops, .table = &e->routes, .dialler = &e->dialler};
 }

@@ -25,18 +25,18 @@ static void exchange_log(const struct edge_client *c)
 
         log_event(c->edge->conf->access_log ? LOG_INFO : LOG_DEBUG, "exchange",
                   "proto=%s sandbox=%s port=%u method=%s status=%u in=%llu out=%llu ms=%llu", c->kind->name,
-                  x->id[0] ? x->id : "-", x->port, log_escape(str_of(x->method), method), x->status,
+                  x->visit.id[0] ? x->visit.id : "-", x->visit.port, log_escape(str_of(x->method), method), x->status,
                   (unsigned long long)x->up.sent_bytes, (unsigned long long)x->down.sent_bytes, (unsigned long long)ms);
 }
 
 static void exchange_release_upstream(struct proxy_exchange *x)
 {
-        struct upstream *u = x->upstream;
+        struct upstream *u = x->visit.upstream;
         bool is_whole = x->has_answer && x->down.is_ended && x->request_ended && !x->request_broken;
 
         if (!u)
                 return;
-        x->upstream = NULL;
+        x->visit.upstream = NULL;
         if (is_whole && x->upstream_persists && !u->is_ended && u->in.len == 0)
                 upstream_keep(u);
         else
@@ -51,17 +51,15 @@ void proxy_exchange_done(struct edge_client *c)
                 exchange_log(c);
         x->status = 0;
         x->method[0] = 0;
-        routes_forget(c);
-        dial_forget(c);
-        owner_forget(c);
+        visit_leave(&x->visit);
         exchange_release_upstream(x);
-        routes_unhook(c);
-        x->route_wait = x->dial_wait = WAIT_NOTHING;
-        x->needs_new_connection = x->has_asked_again = x->id_is_news = false;
+        routes_unhook(&c->x.visit);
+        x->visit.route_result = x->visit.dial_result = WAIT_NOTHING;
+        x->needs_new_connection = x->has_asked_again = x->visit.id_is_news = false;
         x->wait_until_ms = x->started_us = x->dial_since_ms = 0;
         x->closed_count = 0;
-        x->id[0] = 0;
-        x->port = 0;
+        x->visit.id[0] = 0;
+        x->visit.port = 0;
         x->up.sent_bytes = x->down.sent_bytes = 0;
 }
 
@@ -72,14 +70,14 @@ static void exchange_answer_for_upstream(struct edge_client *c)
         struct proxy_exchange *x = &c->x;
         struct answer a = {.kind = ANSWER_PORT_CLOSED};
 
-        if (x->sandbox && !x->sandbox->route.is_running) {
+        if (x->visit.sandbox && !x->visit.sandbox->route.is_running) {
                 edge_client_cut(c);
                 return;
         }
         if (x->is_api)
                 a = (struct answer){.kind = ANSWER_API, .status = 503, .message = "the API is restarting, try again"};
-        upstream_close(x->upstream);
-        x->upstream = NULL;
+        upstream_close(x->visit.upstream);
+        x->visit.upstream = NULL;
         block_drop(&c->edge->blocks, &x->up.out);
         request_answer(c, &a);
 }
@@ -92,16 +90,16 @@ static bool exchange_may_repeat(const struct edge_client *c)
 {
         const struct proxy_exchange *x = &c->x;
 
-        return x->upstream->is_reused && !x->needs_new_connection && x->interim_count == 0 &&
-               x->upstream->in.len == 0 && c->head_len > 0 && (x->is_idempotent || x->up.sent_bytes == 0);
+        return x->visit.upstream->is_reused && !x->needs_new_connection && x->interim_count == 0 &&
+               x->visit.upstream->in.len == 0 && c->head_len > 0 && (x->is_idempotent || x->up.sent_bytes == 0);
 }
 
 static void exchange_repeat(struct edge_client *c)
 {
         struct proxy_exchange *x = &c->x;
 
-        upstream_close(x->upstream);
-        x->upstream = NULL;
+        upstream_close(x->visit.upstream);
+        x->visit.upstream = NULL;
         x->needs_new_connection = true;
         block_drop(&c->edge->blocks, &x->up.out);
         edge_client_go(c, CLIENT_HEAD);
@@ -109,10 +107,10 @@ static void exchange_repeat(struct edge_client *c)
 
 bool proxy_exchange_repeats(struct edge_client *c)
 {
-        if (c->state != CLIENT_EXCHANGE || !c->x.upstream || !exchange_may_repeat(c))
+        if (c->state != CLIENT_EXCHANGE || !c->x.visit.upstream || !exchange_may_repeat(c))
                 return false;
         exchange_repeat(c);
-        routes_unhook(c);
+        routes_unhook(&c->x.visit);
         return true;
 }
 
@@ -132,8 +130,8 @@ static void exchange_push_request(struct edge_client *c)
                         return;
                 }
                 x->request_ended = true;
-                upstream_close(x->upstream);
-                x->upstream = NULL;
+                upstream_close(x->visit.upstream);
+                x->visit.upstream = NULL;
                 block_drop(&c->edge->blocks, &x->up.out);
                 request_answer(c, &(struct answer){.kind = ANSWER_API, .status = 400, .message = "malformed body"});
                 break;
@@ -194,7 +192,7 @@ enum head_step { HEAD_MORE, HEAD_BAD, HEAD_INTERIM, HEAD_SWITCH, HEAD_FINAL };
 static enum head_step exchange_read_answer_head(struct edge_client *c, size_t *ret_len)
 {
         struct proxy_exchange *x = &c->x;
-        struct upstream *u = x->upstream;
+        struct upstream *u = x->visit.upstream;
         struct http1_head *h = &c->edge->head;
 
         if (u->in.len == 0 || !head_scan_is_due(&u->scan, block_at(&u->in), u->in.len))
@@ -217,7 +215,7 @@ static enum head_step exchange_read_answer_head(struct edge_client *c, size_t *r
 static bool exchange_pull_head(struct edge_client *c, enum flow_step *ret_step)
 {
         struct proxy_exchange *x = &c->x;
-        struct upstream *u = x->upstream;
+        struct upstream *u = x->visit.upstream;
         size_t len;
 
         if (x->down.out.len && c->kind->flush(c) == FLOW_DEAD) { /* an interim answer on its way out goes first */
@@ -291,7 +289,7 @@ void proxy_exchange_step(struct edge_client *c)
 
 void proxy_exchange_on_upstream(struct edge_client *c, uint32_t events)
 {
-        struct upstream *u = c->x.upstream;
+        struct upstream *u = c->x.visit.upstream;
         bool wants = !u->is_ended && !flow_waits(&c->x.down) && block_room(&u->in) >= BLOCK_READ_MIN;
 
         if ((events & (EPOLLERR | EPOLLHUP)) && !wants) {

@@ -28,8 +28,8 @@ void request_answer(struct edge_client *c, const struct answer *a)
         struct answer full = *a;
 
         if (!full.sandbox_id.p)
-                full.sandbox_id = str_of(x->id);
-        full.port = x->port;
+                full.sandbox_id = str_of(x->visit.id);
+        full.port = x->visit.port;
         full.is_html = x->is_html;
         full.to_head = x->to_head;
         if (x->expects_continue && !x->request_ended)
@@ -37,7 +37,7 @@ void request_answer(struct edge_client *c, const struct answer *a)
         if (c->edge->is_stopping)
                 x->persists = false;
         full.says_close = !x->persists;
-        routes_unhook(c); /* what happens to it from here on does not change the answer */
+        routes_unhook(&c->x.visit); /* what happens to it from here on does not change the answer */
         edge_client_answer(c, &full);
 }
 
@@ -72,19 +72,19 @@ static bool method_is_idempotent(struct str method)
 /* Tunnels lead past our checks, so only ports that are the user's get them, and never as another HTTP. */
 static bool request_may_upgrade(const struct edge_client *c, const struct http1_head *h)
 {
-        return h->is_upgrade && !c->x.is_api && c->x.port != ENVD_PORT && !http1_has_token(h, "upgrade", "h2c");
+        return h->is_upgrade && !c->x.is_api && c->x.visit.port != ENVD_PORT && !http1_has_token(h, "upgrade", "h2c");
 }
 
 static int request_write_head(struct edge_client *c, const struct http1_head *h, struct str target, struct buf *out)
 {
-        const struct routed_sandbox *s = c->x.sandbox;
+        const struct routed_sandbox *s = c->x.visit.sandbox;
         struct str host = http1_value(h, "host");
         AUTO_BUF struct buf masked = BUF_INIT(MASKED_MAX);
         struct rewrite_request rq = {.head = h, .target = target, .host = host, .is_upgrade = c->x.is_upgrade};
         int r;
 
-        if (s && s->route.mask_host && c->x.port != ENVD_PORT) {
-                r = rewrite_mask(str_of(s->route.mask_host), c->x.port, &masked);
+        if (s && s->route.mask_host && c->x.visit.port != ENVD_PORT) {
+                r = rewrite_mask(str_of(s->route.mask_host), c->x.visit.port, &masked);
                 if (r < 0)
                         return r;
                 rq.host = (struct str){(const char *)buf_at(&masked), masked.len};
@@ -99,18 +99,18 @@ static void request_send(struct edge_client *c, const struct http1_head *h, stru
         struct proxy_exchange *x = &c->x;
         struct edge *e = c->edge;
 
-        x->upstream->client = c;
+        x->visit.upstream->visit = &x->visit;
         x->is_upgrade = request_may_upgrade(c, h);
         buf_reset(&e->out);
         if (request_write_head(c, h, target, &e->out) < 0) {
-                upstream_close(x->upstream);
-                x->upstream = NULL;
+                upstream_close(x->visit.upstream);
+                x->visit.upstream = NULL;
                 request_answer_api(c, 431, "request head is too large");
                 return;
         }
         flow_init(&x->up, h, h->framing == HTTP1_BODY_CHUNKED);
         edge_client_go(c, CLIENT_EXCHANGE);
-        if (x->is_api && !process_link_is_live(&e->routes_link))
+        if (x->is_api && !process_link_is_live(&e->routes.link))
                 edge_client_arm_wait(c, c->edge->limits->wait_timeout_ms);
         switch (c->kind->push(c, &e->out)) {
         case FLOW_MORE:
@@ -120,8 +120,8 @@ static void request_send(struct edge_client *c, const struct http1_head *h, stru
         case FLOW_BAD:
                 x->persists = false;
                 x->request_ended = true;
-                upstream_close(x->upstream);
-                x->upstream = NULL;
+                upstream_close(x->visit.upstream);
+                x->visit.upstream = NULL;
                 request_answer_api(c, 400, "malformed body");
                 break;
         }
@@ -137,10 +137,10 @@ static void request_send_to_api(struct edge_client *c, const struct http1_head *
         int error;
 
         if (!x->needs_new_connection)
-                x->upstream = upstream_reuse(e, NULL, 0);
-        if (!x->upstream)
-                x->upstream = upstream_to_control(e, &error);
-        if (x->upstream) {
+                x->visit.upstream = upstream_reuse(&e->upstreams, NULL, 0);
+        if (!x->visit.upstream)
+                x->visit.upstream = upstream_to_control(&e->upstreams, &error);
+        if (x->visit.upstream) {
                 request_send(c, h, target);
                 return;
         }
@@ -156,7 +156,7 @@ static void request_send_to_api(struct edge_client *c, const struct http1_head *
 /* ---- sandboxes ---- */
 
 /* What a wait ended with, when that was the end of it. */
-static bool request_answer_wait(struct edge_client *c, enum visit_result result, struct str id)
+static bool request_answer_wait(struct edge_client *c, enum wait_result result, struct str id)
 {
         static const enum answer_kind kinds[] = {
                 [WAIT_NOT_FOUND] = ANSWER_NOT_FOUND,     [WAIT_REFUSED] = ANSWER_PORT_CLOSED,
@@ -167,7 +167,8 @@ static bool request_answer_wait(struct edge_client *c, enum visit_result result,
 
         if (result == WAIT_NOTHING || result == WAIT_OVER)
                 return false;
-        request_answer(c, &(struct answer){.kind = kinds[result], .message = c->edge->refusal, .sandbox_id = id});
+        request_answer(c,
+                       &(struct answer){.kind = kinds[result], .message = c->edge->routes.refusal, .sandbox_id = id});
         return true;
 }
 
@@ -180,11 +181,11 @@ static void request_wait_for_control(struct edge_client *c)
 
 static bool request_may_wait_on(const struct edge_client *c)
 {
-        const struct routed_sandbox *s = c->x.waits_for;
+        const struct routed_sandbox *s = c->x.visit.waits_for;
 
         if (s && s->asks == ASKS_NOTHING)
                 return false; /* there was no memory to ask */
-        return process_link_is_live(&c->edge->routes_link) && clock_mono_ms() < c->x.route_until_ms;
+        return process_link_is_live(&c->edge->routes.link) && clock_mono_ms() < c->x.route_until_ms;
 }
 
 /* true: *ret is where it goes, though it may be at rest.  Otherwise it waits or is answered. */
@@ -193,13 +194,13 @@ static bool request_find_sandbox(struct edge_client *c, struct str id, struct ro
         struct proxy_exchange *x = &c->x;
         enum answer_kind kind = ANSWER_UNAVAILABLE;
 
-        if (x->sandbox) { /* hooked already, before a wait for its socket */
-                *ret = x->sandbox;
+        if (x->visit.sandbox) { /* hooked already, before a wait for its socket */
+                *ret = x->visit.sandbox;
                 return true;
         }
-        if (request_answer_wait(c, x->route_wait, id))
+        if (request_answer_wait(c, x->visit.route_result, id))
                 return false;
-        switch (routes_get(c->edge, id, c, ret)) {
+        switch (routes_get(&c->edge->routes, id, &x->visit, ret)) {
         case ROUTES_FOUND:
         case ROUTES_RESUMABLE: return true;
         case ROUTES_WAIT: request_wait_for_control(c); return false;
@@ -218,12 +219,12 @@ static bool request_ask_again(struct edge_client *c, struct str id, struct route
 {
         struct proxy_exchange *x = &c->x;
 
-        if (x->dial_wait != WAIT_NOT_FOUND || x->has_asked_again)
+        if (x->visit.dial_result != WAIT_NOT_FOUND || x->has_asked_again)
                 return true;
         x->has_asked_again = true;
-        x->dial_wait = WAIT_NOTHING;
-        routes_unhook(c);
-        routes_doubt(c->edge, *s);
+        x->visit.dial_result = WAIT_NOTHING;
+        routes_unhook(&c->x.visit);
+        routes_doubt(&c->edge->routes, *s);
         return request_find_sandbox(c, id, s);
 }
 
@@ -231,7 +232,7 @@ static bool request_check_token(struct edge_client *c, const struct http1_head *
 {
         const struct http1_header *given = http1_find(h, "e2b-traffic-access-token");
 
-        if (!s->route.traffic_token || c->x.port == ENVD_PORT)
+        if (!s->route.traffic_token || c->x.visit.port == ENVD_PORT)
                 return true;
         if (!given || given->value.n == 0) {
                 request_answer_kind(c, ANSWER_TOKEN_MISSING);
@@ -247,7 +248,7 @@ static bool request_check_count(struct edge_client *c, const struct routed_sandb
 {
         uint32_t most = c->edge->conf->sandbox_connections_max;
 
-        if (most == 0 || c->x.sandbox || s->live_count < most) /* those that are hooked are counted */
+        if (most == 0 || c->x.visit.sandbox || s->live_count < most) /* those that are hooked are counted */
                 return true;
         request_answer(c, &(struct answer){.kind = ANSWER_TOO_MANY, .limit = most});
         return false;
@@ -273,7 +274,7 @@ static void request_resume_sandbox(struct edge_client *c, const struct http1_hea
                 request_answer_kind(c, ANSWER_BUSY);
                 return;
         }
-        switch (resume_ask(c->edge, s, c, http1_value(h, "x-access-token"))) {
+        switch (resume_ask(&c->edge->routes, s, &c->x.visit, http1_value(h, "x-access-token"))) {
         case ROUTES_WAIT: request_wait(c, CLIENT_RESUME, resume_piece_ms(c, now)); break;
         case ROUTES_CROWDED:
                 request_answer(
@@ -286,7 +287,7 @@ static void request_resume_sandbox(struct edge_client *c, const struct http1_hea
 /* A piece of the wait for a wake is over. */
 static void request_wait_on_for_resume(struct edge_client *c)
 {
-        bool is_live = process_link_is_live(&c->edge->routes_link);
+        bool is_live = process_link_is_live(&c->edge->routes.link);
         unsigned patience = c->edge->limits->wait_timeout_ms;
         uint64_t now = clock_mono_ms();
 
@@ -296,25 +297,25 @@ static void request_wait_on_for_resume(struct edge_client *c)
                 edge_client_arm_wait(c, resume_piece_ms(c, now));
                 return;
         }
-        routes_forget(c);
-        c->x.route_wait = is_live ? WAIT_BUSY : WAIT_UNAVAILABLE;
+        visit_leave(&c->x.visit);
+        c->x.visit.route_result = is_live ? WAIT_BUSY : WAIT_UNAVAILABLE;
         edge_client_go_on(c);
 }
 
 /* A user's server hangs up on idle connections when it likes; only what may be repeated takes that risk. */
 static bool request_may_reuse(const struct proxy_exchange *x)
 {
-        return !x->needs_new_connection && (x->port == ENVD_PORT || x->is_idempotent);
+        return !x->needs_new_connection && (x->visit.port == ENVD_PORT || x->is_idempotent);
 }
 
 static void request_dial(struct edge_client *c)
 {
         struct edge *e = c->edge;
-        bool is_live = process_link_is_live(&e->dial_link);
+        bool is_live = process_link_is_live(&e->dialler.link);
 
         if (!c->x.dial_since_ms)
                 c->x.dial_since_ms = clock_mono_ms();
-        if (!dial_ask(e, c))
+        if (!dial_ask(&c->x.visit))
                 request_answer_kind(c, ANSWER_UNAVAILABLE);
         else
                 request_wait(c, CLIENT_DIAL, is_live ? e->limits->dial_timeout_ms : c->edge->limits->wait_timeout_ms);
@@ -327,10 +328,10 @@ static bool request_wait_for_port(struct edge_client *c)
         uint64_t passed = clock_mono_ms() - c->x.dial_since_ms, most = c->edge->limits->port_timeout_ms;
         unsigned pause = OPEN_RETRY_MS << c->x.closed_count;
 
-        if (passed >= most || !routes_await_port(c))
+        if (passed >= most || !routes_await_port(&c->x.visit))
                 return false;
         c->x.closed_count++;
-        c->x.dial_wait = WAIT_NOTHING;
+        c->x.visit.dial_result = WAIT_NOTHING;
         request_wait(c, CLIENT_DIAL, passed + pause < most ? pause : (unsigned)(most - passed));
         return true;
 }
@@ -338,10 +339,10 @@ static bool request_wait_for_port(struct edge_client *c)
 /* It stopped while it was being dialled: as if it had not been looked at yet. */
 static void request_unhook_stopped(struct edge_client *c)
 {
-        if (!c->x.sandbox || c->x.upstream || c->x.sandbox->route.is_running)
+        if (!c->x.visit.sandbox || c->x.visit.upstream || c->x.visit.sandbox->route.is_running)
                 return;
-        routes_unhook(c);
-        c->x.dial_wait = WAIT_NOTHING;
+        routes_unhook(&c->x.visit);
+        c->x.visit.dial_result = WAIT_NOTHING;
 }
 
 static void request_send_to_sandbox(struct edge_client *c, const struct http1_head *h, struct str target,
@@ -355,23 +356,23 @@ static void request_send_to_sandbox(struct edge_client *c, const struct http1_he
                 return;
         if (!request_check_token(c, h, s) || !request_check_count(c, s))
                 return;
-        if (!s->route.is_running && !x->upstream) { /* one that was dialled runs, whatever the news say */
+        if (!s->route.is_running && !x->visit.upstream) { /* one that was dialled runs, whatever the news say */
                 request_resume_sandbox(c, h, s);
                 return;
         }
-        routes_hook(c, s);
-        if (x->dial_wait == WAIT_REFUSED && request_wait_for_port(c))
+        routes_hook(&c->x.visit, s);
+        if (x->visit.dial_result == WAIT_REFUSED && request_wait_for_port(c))
                 return;
-        if (request_answer_wait(c, x->dial_wait, to->id))
+        if (request_answer_wait(c, x->visit.dial_result, to->id))
                 return;
-        if (!x->upstream && request_may_reuse(x))
-                x->upstream = upstream_reuse(c->edge, s, x->port);
-        x->dial_wait = WAIT_NOTHING;
-        if (!x->upstream) {
+        if (!x->visit.upstream && request_may_reuse(x))
+                x->visit.upstream = upstream_reuse(&c->edge->upstreams, s, x->visit.port);
+        x->visit.dial_result = WAIT_NOTHING;
+        if (!x->visit.upstream) {
                 request_dial(c);
                 return;
         }
-        routes_port_opened(c);
+        routes_port_opened(&c->x.visit);
         request_send(c, h, target);
 }
 
@@ -387,18 +388,20 @@ static void request_await_owner(struct edge_client *c, enum routes_result asked,
         }
 }
 
-/* A signed URL that names no sandbox.  true: x->id is whose it is.  Otherwise it waits or is answered. */
+/* A signed URL that names no sandbox.  true: x->visit.id is whose it is.  Otherwise it waits or is answered. */
 static bool request_find_signer(struct edge_client *c, struct str method, struct str query)
 {
         struct proxy_exchange *x = &c->x;
 
-        if (x->id[0])
+        if (x->visit.id[0])
                 return true;
-        if (x->route_wait == WAIT_NOT_FOUND)
+        if (x->visit.route_result == WAIT_NOT_FOUND)
                 request_answer_api(c, 401, "invalid signature");
         else
                 request_await_owner(c,
-                                    x->route_wait == WAIT_UNAVAILABLE ? ROUTES_FULL : signed_url_ask(c, method, query),
+                                    x->visit.route_result == WAIT_UNAVAILABLE
+                                            ? ROUTES_FULL
+                                            : signed_url_ask(&x->visit, method, query),
                                     "too many URLs that nobody signed, try again");
         return false;
 }
@@ -408,16 +411,17 @@ static bool request_find_token_owner(struct edge_client *c, struct str token)
 {
         struct proxy_exchange *x = &c->x;
 
-        if (x->id_is_news)
-                token_keep(c->edge, token, x->id);
-        x->id_is_news = false;
-        if (x->id[0] || token_find(c->edge, token, x->id))
+        if (x->visit.id_is_news)
+                token_keep(&c->edge->routes, token, x->visit.id);
+        x->visit.id_is_news = false;
+        if (x->visit.id[0] || token_find(&c->edge->routes, token, x->visit.id))
                 return true;
-        if (x->route_wait == WAIT_NOT_FOUND || !token_is_wellformed(token))
+        if (x->visit.route_result == WAIT_NOT_FOUND || !token_is_wellformed(token))
                 request_answer_kind(c, ANSWER_NOT_FOUND);
         else
-                request_await_owner(c, x->route_wait == WAIT_UNAVAILABLE ? ROUTES_FULL : token_ask(c, token),
-                                    "too many access tokens that are nobody's, try again");
+                request_await_owner(
+                        c, x->visit.route_result == WAIT_UNAVAILABLE ? ROUTES_FULL : token_ask(&x->visit, token),
+                        "too many access tokens that are nobody's, try again");
         return false;
 }
 
@@ -466,14 +470,14 @@ static bool request_decide(struct edge_client *c, const struct http1_head *h, st
 
         route_decide(&rq, str_of(c->edge->conf->domain), to);
         x->is_api = to->kind == ROUTE_API;
-        x->port = to->port;
+        x->visit.port = to->port;
         x->is_html = false;
-        if (c->must_switch && (x->is_api || x->port == ENVD_PORT)) {
+        if (c->must_switch && (x->is_api || x->visit.port == ENVD_PORT)) {
                 request_answer_api(c, 400, "no tunnel leads there");
                 return false;
         }
         if (to->kind == ROUTE_SANDBOX && sandbox_id_is_valid(to->id))
-                memcpy(x->id, to->id.p, to->id.n);
+                memcpy(x->visit.id, to->id.p, to->id.n);
         if (!has_target) {
                 x->persists = false;
                 request_answer_api(c, 400, "unsupported request target");
@@ -505,9 +509,9 @@ void request_begin(struct edge_client *c, const struct http1_head *h)
                 if (is_signed ? !request_find_signer(c, h->method, query)
                               : !request_find_token_owner(c, http1_value(h, "x-access-token")))
                         return;
-                to = (struct route_target){.kind = ROUTE_SANDBOX, .id = str_of(x->id), .port = ENVD_PORT};
+                to = (struct route_target){.kind = ROUTE_SANDBOX, .id = str_of(x->visit.id), .port = ENVD_PORT};
                 x->is_api = false;
-                x->port = ENVD_PORT;
+                x->visit.port = ENVD_PORT;
         }
         query = target;
         (void)str_cut(&query, '?', &path);
@@ -530,24 +534,24 @@ void request_on_wait_over(struct edge_client *c)
                         edge_client_arm_wait(c, c->edge->limits->wait_timeout_ms);
                         break;
                 }
-                routes_forget(c);
-                owner_forget(c);
-                x->route_wait = WAIT_UNAVAILABLE;
+                visit_leave(&x->visit);
+                x->visit.route_result = WAIT_UNAVAILABLE;
                 edge_client_go_on(c);
                 break;
         case CLIENT_RESUME: request_wait_on_for_resume(c); break;
         case CLIENT_DIAL:
-                if (x->dial_req) { /* otherwise it was a pause */
-                        x->dial_wait = process_link_is_live(&c->edge->dial_link) ? WAIT_REFUSED : WAIT_UNAVAILABLE;
-                        dial_forget(c);
+                if (x->visit.state == VISIT_SOCKET) { /* otherwise it was a pause between two dials */
+                        x->visit.dial_result =
+                                process_link_is_live(&c->edge->dialler.link) ? WAIT_REFUSED : WAIT_UNAVAILABLE;
+                        visit_leave(&x->visit);
                 }
                 edge_client_go_on(c);
                 break;
         case CLIENT_EXCHANGE:
-                if (!x->is_api || x->has_answer || process_link_is_live(&c->edge->routes_link))
+                if (!x->is_api || x->has_answer || process_link_is_live(&c->edge->routes.link))
                         break;
-                upstream_close(x->upstream);
-                x->upstream = NULL;
+                upstream_close(x->visit.upstream);
+                x->visit.upstream = NULL;
                 block_drop(&c->edge->blocks, &x->up.out);
                 request_answer_api(c, 503, "the API is not available, try again");
                 edge_client_advance(c);

@@ -3,42 +3,41 @@
 #include <errno.h>
 
 #include "base/err.h"
-#include "edge/proxy/edge_client.h"
-#include "edge/proxy/edge.h"
+#include "edge/route/visit.h"
+#include "model/conf.h"
 
-static int dial_send(struct edge *e, struct edge_client *c)
+static int dial_send(struct dialler *d, struct visit *v)
 {
-        return process_link_send(&e->dial_link,
-                                 json_pack("{s:s, s:I, s:s, s:i}", "op", "dial", "req", (json_int_t)c->x.dial_req, "id",
-                                           c->x.id, "port", (int)c->x.port));
+        return process_link_send(&d->link, json_pack("{s:s, s:I, s:s, s:i}", "op", "dial", "req", (json_int_t)v->req,
+                                                     "id", v->id, "port", (int)v->port));
 }
 
-bool dial_ask(struct edge *e, struct edge_client *c)
+bool dial_ask(struct visit *v)
 {
+        struct dialler *d = v->dialler;
         int r;
 
-        if (e->dial_count >= e->limits->dials_max)
+        if (d->count >= d->count_max)
                 return false;
-        c->x.dial_req = ++e->last_req;
-        list_push_back(&e->dials, &c->x.wait);
-        e->dial_count++;
-        r = dial_send(e, c);
+        visit_go(v, VISIT_SOCKET);
+        v->req = ++d->last_req;
+        list_push_back(&d->waiting, &v->wait);
+        d->count++;
+        r = dial_send(d, v);
         if (r == 0 || r == -ENOTCONN || r == -EPIPE)
                 return true; /* if not now it is sent once the link is up again */
-        dial_forget(c);
+        dial_forget(v);
         return false;
 }
 
-void dial_forget(struct edge_client *c)
+void dial_forget(struct visit *v)
 {
-        if (!c->x.dial_req)
-                return;
-        list_remove(&c->x.wait);
-        c->edge->dial_count--;
-        c->x.dial_req = 0;
+        list_remove(&v->wait);
+        v->dialler->count--;
+        visit_go(v, VISIT_FREE);
 }
 
-static enum visit_result dial_result_of(const json_t *msg, size_t nfds)
+static enum wait_result dial_result_of(const json_t *msg, size_t nfds)
 {
         switch (process_link_answer_kind(msg)) {
         case ERR_NONE: return nfds == 1 ? WAIT_OVER : WAIT_UNAVAILABLE;
@@ -50,47 +49,48 @@ static enum visit_result dial_result_of(const json_t *msg, size_t nfds)
 
 static void dial_on_message(struct process_link *k, json_t *msg, int *fds, size_t nfds)
 {
-        struct edge *e = CONTAINER_OF(k, struct edge, dial_link);
+        struct dialler *d = CONTAINER_OF(k, struct dialler, link);
         uint64_t req = (uint64_t)json_integer_value(json_object_get(msg, "req"));
 
-        LIST_EACH (node, &e->dials) {
-                struct edge_client *c = LIST_ENTRY(node, struct edge_client, x.wait);
-                enum visit_result result;
+        LIST_EACH (node, &d->waiting) {
+                struct visit *v = LIST_ENTRY(node, struct visit, wait);
+                enum wait_result result;
 
-                if (c->x.dial_req != req)
+                if (v->req != req)
                         continue;
                 result = dial_result_of(msg, nfds);
-                dial_forget(c);
-                edge_client_dialled(c, result, result == WAIT_OVER ? TAKE_FD(fds[0]) : -1,
-                                    (uint64_t)json_integer_value(json_object_get(msg, "at")));
+                dial_forget(v);
+                v->ops->dialled(v, result, result == WAIT_OVER ? TAKE_FD(fds[0]) : -1,
+                                (uint64_t)json_integer_value(json_object_get(msg, "at")));
                 return;
         }
-        /* Its client left meanwhile; the channel closes the socket. */
+        /* The client left meanwhile; the channel closes the socket. */
 }
 
 static void dial_on_up(struct process_link *k)
 {
-        struct edge *e = CONTAINER_OF(k, struct edge, dial_link);
+        struct dialler *d = CONTAINER_OF(k, struct dialler, link);
 
-        LIST_EACH (node, &e->dials)
-                (void)dial_send(e, LIST_ENTRY(node, struct edge_client, x.wait));
+        LIST_EACH (node, &d->waiting)
+                (void)dial_send(d, LIST_ENTRY(node, struct visit, wait));
 }
 
-int dial_start(struct edge *e)
+int dial_start(struct dialler *d, struct loop *loop, const struct conf *conf, size_t waiting_max)
 {
-        list_init(&e->dials);
-        e->dial_link.loop = e->loop;
-        e->dial_link.name = "engine";
-        e->dial_link.path = conf_path(e->conf, "run/dial.sock");
-        e->dial_link.on_up = dial_on_up;
-        e->dial_link.on_message = dial_on_message;
-        if (!e->dial_link.path)
+        d->count_max = waiting_max;
+        list_init(&d->waiting);
+        d->link.loop = loop;
+        d->link.name = "engine";
+        d->link.path = conf_path(conf, "run/dial.sock");
+        d->link.on_up = dial_on_up;
+        d->link.on_message = dial_on_message;
+        if (!d->link.path)
                 return -ENOMEM;
-        process_link_start(&e->dial_link);
+        process_link_start(&d->link);
         return 0;
 }
 
-void dial_done(struct edge *e)
+void dial_done(struct dialler *d)
 {
-        process_link_done(&e->dial_link);
+        process_link_done(&d->link);
 }

@@ -1,13 +1,25 @@
 /* dial.h - sockets connected inside a sandbox, from the engine. */
 #pragma once
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-struct edge_client;
-struct edge;
+#include "base/list.h"
+#include "edge/route/process_link.h"
 
-int dial_start(struct edge *e); /* 0, -ENOMEM */
-void dial_done(struct edge *e);
-/* Ask for a socket to client c's sandbox and port; the answer comes as edge_client_dialled().  false: too many wait, or out of memory. */
-bool dial_ask(struct edge *e, struct edge_client *c);
-void dial_forget(struct edge_client *c); /* the answer is not wanted any more */
+struct conf;
+struct visit;
+
+struct dialler {
+        struct process_link link; /* to the engine */
+        struct list waiting;      /* struct visit */
+        size_t count, count_max;  /* how many wait, and may wait */
+        uint64_t last_req;
+};
+
+int dial_start(struct dialler *d, struct loop *loop, const struct conf *conf, size_t waiting_max); /* 0, -ENOMEM */
+void dial_done(struct dialler *d);
+/* Ask for a socket to the visit's sandbox and port.  The answer comes as ops->dialled().  false: too many wait, or out of
+ * memory. */
+bool dial_ask(struct visit *v);
+void dial_forget(struct visit *v); /* for visit_leave(): the answer is not wanted any more */

@@ -5,27 +5,25 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "edge/proxy/edge_client.h"
-#include "edge/proxy/edge.h"
 #include "wire/sha256.h"
 
 /* Tells credentials apart without keeping them.  What goes to a user's port was checked here and needs none. */
-static uint64_t resume_key_of(const struct edge_client *c, struct str token)
+static uint64_t resume_key_of(const struct visit *v, struct str token)
 {
         uint8_t hash[SHA256_LEN];
         uint64_t key;
 
-        if (c->x.port != ENVD_PORT)
+        if (v->port != ENVD_PORT)
                 return 0;
         sha256(token.p, token.n, hash);
         memcpy(&key, hash, sizeof(key));
         return key | 1;
 }
 
-static json_t *resume_question(const struct routed_sandbox *s, const struct edge_client *c, struct str token)
+static json_t *resume_question(const struct routed_sandbox *s, const struct visit *v, struct str token)
 {
         json_t *msg = json_pack("{s:s, s:I, s:s, s:i}", "op", "wake", "req", (json_int_t)s->req, "id", s->id, "port",
-                                (int)c->x.port);
+                                (int)v->port);
         /* What is no text, or longer than any token, is none. */
         json_t *text = token.n && token.n <= ROUTE_TEXT_MAX ? json_stringn(token.p, token.n) : NULL;
 
@@ -36,32 +34,32 @@ static json_t *resume_question(const struct routed_sandbox *s, const struct edge
         return msg;
 }
 
-enum routes_result resume_ask(struct edge *e, struct routed_sandbox *s, struct edge_client *c, struct str token)
+enum routes_result resume_ask(struct route_table *t, struct routed_sandbox *s, struct visit *v, struct str token)
 {
-        uint64_t key = resume_key_of(c, token);
+        uint64_t key = resume_key_of(v, token);
         int r;
 
-        if (s->waiter_count >= e->limits->resume_waiters_max)
+        if (s->waiter_count >= t->limits->resume_waiters_max)
                 return ROUTES_CROWDED;
-        if (e->waiter_count >= e->limits->waiters_max)
+        if (t->waiter_count >= t->limits->waiters_max)
                 return ROUTES_FULL;
         if (s->asks == ASKS_NOTHING) {
-                if (e->resuming_count >= e->limits->resumes_max)
+                if (t->resuming_count >= t->limits->resumes_max)
                         return ROUTES_FULL;
-                routes_asking(e, s, ASKS_RESUME);
+                routes_asking(t, s, ASKS_RESUME);
                 s->resume_key = key;
-                r = process_link_send(&e->routes_link, resume_question(s, c, token));
+                r = process_link_send(&t->link, resume_question(s, v, token));
                 if (r < 0 && r != -ENOTCONN && r != -EPIPE) { /* for these it is asked for once the link is up again */
-                        routes_asking(e, s, ASKS_NOTHING);
+                        routes_asking(t, s, ASKS_NOTHING);
                         return ROUTES_FULL;
                 }
         }
-        c->x.resume_key = key;
-        routes_wait(c, s);
+        v->resume_key = key;
+        routes_wait(v, s);
         return ROUTES_WAIT;
 }
 
-static enum visit_result resume_result_of(enum err_kind kind)
+static enum wait_result resume_result_of(enum err_kind kind)
 {
         switch (kind) {
         case ERR_DENIED: return WAIT_DENIED;
@@ -82,24 +80,24 @@ static bool route_says_running(const json_t *route)
         return state && strcmp(state, "running") == 0;
 }
 
-void resume_answered(struct edge *e, struct routed_sandbox *s, const json_t *msg)
+void resume_answered(struct route_table *t, struct routed_sandbox *s, const json_t *msg)
 {
         const json_t *route = json_object_get(msg, "route");
         enum err_kind kind = process_link_answer_kind(msg);
 
-        routes_asking(e, s, ASKS_NOTHING);
+        routes_asking(t, s, ASKS_NOTHING);
         if (kind == ERR_NONE && route_says_running(route)) {
-                routes_learn(e, s, route);
+                routes_learn(t, s, route);
                 return;
         }
         if (kind == ERR_NOT_FOUND) {
-                routes_gone(e, s);
+                routes_gone(t, s);
                 return;
         }
         if (kind == ERR_NONE)
                 kind = ERR_UNAVAILABLE;
         log_debug("resume.refused", "sandbox=%s kind=%s", s->id, err_kind_name(kind));
-        e->refusal = json_string_value(json_object_get(json_object_get(msg, "error"), "message"));
-        routes_release_waiters(e, s, resume_result_of(kind));
-        e->refusal = NULL;
+        t->refusal = json_string_value(json_object_get(json_object_get(msg, "error"), "message"));
+        routes_release_waiters(s, resume_result_of(kind));
+        t->refusal = NULL;
 }

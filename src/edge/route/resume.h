@@ -1,16 +1,16 @@
-/* resume.h - requests for a sandbox at rest: control is asked once to wake it, and all of them wait for the answer.
+/* resume.h - requests for a paused sandbox: control is asked once to resume it, and all of them wait for the answer.
  *
- * Whether a request may wake it is judged by what the request carries: those with the same credential share an answer
- * that says no, the next of the others asks again. */
+ * Whether a request may resume the sandbox depends on the credential in the request: requests with the same credential
+ * share a refusal, the next request with another one asks again. */
 #pragma once
 #include <jansson.h>
 
 #include "base/str.h"
 #include "edge/route/routes.h"
 
-/* c wants to get at s, which is known, at rest, and may be woken.  `token` is what its request carries for envd (empty:
- * nothing).  ROUTES_WAIT: c is resumed (edge_client_go_on) once control has answered, or s runs by other means; c leaves by
- * routes_forget().  ROUTES_CROWDED: too many wait for it.  ROUTES_FULL: too many wait for sandboxes altogether. */
-enum routes_result resume_ask(struct edge *e, struct routed_sandbox *s, struct edge_client *c, struct str token);
-/* Control's answer to it. */
-void resume_answered(struct edge *e, struct routed_sandbox *s, const json_t *msg);
+/* The visit wants to reach s, which is known, paused, and may be resumed.  `token` is the credential for envd in its request
+ * (empty: none).  ROUTES_WAIT: the visit goes on (ops->go_on) once control has answered or s runs for another reason, or
+ * leaves by visit_leave().  ROUTES_CROWDED: too many wait for s.  ROUTES_FULL: too many wait for sandboxes altogether. */
+enum routes_result resume_ask(struct route_table *t, struct routed_sandbox *s, struct visit *v, struct str token);
+/* Control's answer to the question. */
+void resume_answered(struct route_table *t, struct routed_sandbox *s, const json_t *msg);

@@ -1,8 +1,7 @@
 #include "edge/route/signed_url.h"
 
-#include "edge/proxy/edge_client.h"
-#include "edge/proxy/edge.h"
 #include "edge/route/owner.h"
+#include "edge/route/routes.h"
 
 #define QUERY_MAX (8u << 10) /* longer paths do not exist */
 
@@ -27,9 +26,9 @@ bool signed_url_is(struct str method, struct str target, struct str *ret_query)
         return false;
 }
 
-enum routes_result signed_url_ask(struct edge_client *c, struct str method, struct str query)
+enum routes_result signed_url_ask(struct visit *v, struct str method, struct str query)
 {
-        return owner_ask(c, &c->edge->by_signature,
+        return owner_ask(v, &v->table->by_signature,
                          json_pack("{s:s, s:s%, s:s}", "op", "signed", "query", query.p, query.n, "operation",
                                    method_is_read(method) ? "read" : "write"));
 }

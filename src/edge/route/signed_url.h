@@ -3,10 +3,10 @@
 #include <stdbool.h>
 
 #include "base/str.h"
-#include "edge/route/routes.h"
+#include "edge/route/visit.h"
 
-struct edge_client;
+struct visit;
 
 /* A request of ours that is such a URL?  *ret_query is a slice of target. */
 bool signed_url_is(struct str method, struct str target, struct str *ret_query);
-enum routes_result signed_url_ask(struct edge_client *c, struct str method, struct str query); /* as owner_ask() */
+enum routes_result signed_url_ask(struct visit *v, struct str method, struct str query); /* as owner_ask() */

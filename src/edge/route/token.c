@@ -2,9 +2,8 @@
 
 #include <string.h>
 
-#include "edge/proxy/edge_client.h"
-#include "edge/proxy/edge.h"
 #include "edge/route/owner.h"
+#include "edge/route/routes.h"
 
 bool token_is_wellformed(struct str token)
 {
@@ -16,13 +15,13 @@ bool token_is_wellformed(struct str token)
         return true;
 }
 
-static struct known_token *token_place(const struct edge *e, struct str token, uint8_t hash[SHA256_LEN])
+static struct known_token *token_place(const struct route_table *t, struct str token, uint8_t hash[SHA256_LEN])
 {
         uint32_t n;
 
         sha256(token.p, token.n, hash);
         memcpy(&n, hash, sizeof(n));
-        return &e->tokens[n % TOKENS_KEPT];
+        return &t->tokens[n % TOKENS_KEPT];
 }
 
 static struct str token_hash_text(const uint8_t hash[SHA256_LEN])
@@ -30,10 +29,10 @@ static struct str token_hash_text(const uint8_t hash[SHA256_LEN])
         return (struct str){(const char *)hash, SHA256_LEN};
 }
 
-bool token_find(const struct edge *e, struct str token, char ret_id[SANDBOX_ID_MAX])
+bool token_find(const struct route_table *t, struct str token, char ret_id[SANDBOX_ID_MAX])
 {
         uint8_t hash[SHA256_LEN];
-        const struct known_token *k = token_place(e, token, hash);
+        const struct known_token *k = token_place(t, token, hash);
 
         if (!k->id[0] || !str_eq_secret(token_hash_text(hash), token_hash_text(k->hash)))
                 return false;
@@ -41,17 +40,17 @@ bool token_find(const struct edge *e, struct str token, char ret_id[SANDBOX_ID_M
         return true;
 }
 
-void token_keep(struct edge *e, struct str token, const char *id)
+void token_keep(struct route_table *t, struct str token, const char *id)
 {
         uint8_t hash[SHA256_LEN];
-        struct known_token *k = token_place(e, token, hash);
+        struct known_token *k = token_place(t, token, hash);
 
         memcpy(k->hash, hash, sizeof(hash));
         memcpy(k->id, id, sizeof(k->id));
 }
 
-enum routes_result token_ask(struct edge_client *c, struct str token)
+enum routes_result token_ask(struct visit *v, struct str token)
 {
-        return owner_ask(c, &c->edge->by_token,
+        return owner_ask(v, &v->table->by_token,
                          json_pack("{s:s, s:s%}", "op", "token", "access_token", token.p, token.n));
 }

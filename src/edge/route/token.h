@@ -7,12 +7,12 @@
 #include <stdint.h>
 
 #include "base/str.h"
-#include "edge/route/routes.h"
+#include "edge/route/visit.h"
 #include "model/ids.h"
 #include "wire/sha256.h"
 
-struct edge_client;
-struct edge;
+struct visit;
+struct route_table;
 
 #define TOKENS_KEPT 1024u /* two that want the same place take turns */
 
@@ -23,6 +23,6 @@ struct known_token {
 
 /* false: it is none of ours, and nobody needs to be asked. */
 bool token_is_wellformed(struct str token);
-bool token_find(const struct edge *e, struct str token, char ret_id[SANDBOX_ID_MAX]);
-void token_keep(struct edge *e, struct str token, const char *id);
-enum routes_result token_ask(struct edge_client *c, struct str token); /* as owner_ask() */
+bool token_find(const struct route_table *t, struct str token, char ret_id[SANDBOX_ID_MAX]);
+void token_keep(struct route_table *t, struct str token, const char *id);
+enum routes_result token_ask(struct visit *v, struct str token); /* as owner_ask() */

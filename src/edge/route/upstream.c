@@ -6,11 +6,10 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "edge/proxy/edge_client.h"
-#include "edge/proxy/edge.h"
-#include "edge/proxy/proxy_exchange.h"
+#include "edge/limits/limits.h"
 #include "edge/route/routes.h"
-#include "edge/http1/tunnel.h"
+#include "edge/route/visit.h"
+#include "io/listener.h"
 
 #define SWEEP_MS 1000u
 
@@ -30,35 +29,33 @@ static void upstream_leave_idle(struct upstream *u)
                 return;
         list_remove(&u->idle);
         list_remove(&u->lru);
-        u->edge->idle_count--;
+        u->pool->idle_count--;
         if (u->sandbox)
                 u->sandbox->idle_count--;
         else
-                u->edge->api_idle_count--;
+                u->pool->api_idle_count--;
 }
 
 void upstream_close(struct upstream *u)
 {
         upstream_leave_idle(u);
-        u->client = NULL;
+        u->visit = NULL;
         stream_done(&u->stream);
-        block_drop(&u->edge->blocks, &u->in);
-        loop_post(u->edge->loop, &u->gone);
+        block_drop(u->pool->blocks, &u->in);
+        loop_post(u->pool->loop, &u->gone);
 }
 
 static void upstream_on_stream(struct stream *s, uint32_t events)
 {
         struct upstream *u = CONTAINER_OF(s, struct upstream, stream);
 
-        if (!u->client)
-                upstream_close(u); /* it hung up, or speaks unasked: of no use either way */
-        else if (u->client->state == CLIENT_TUNNEL)
-                tunnel_on_upstream(u->client, events);
+        if (u->visit)
+                u->visit->ops->on_upstream(u->visit, events);
         else
-                proxy_exchange_on_upstream(u->client, events);
+                upstream_close(u); /* an idle server hung up or speaks unasked: of no use either way */
 }
 
-struct upstream *upstream_create(struct edge *e, int fd, struct routed_sandbox *s, uint16_t port)
+struct upstream *upstream_create(struct upstream_pool *p, int fd, struct routed_sandbox *s, uint16_t port)
 {
         const int on = 1;
         struct upstream *u;
@@ -68,11 +65,11 @@ struct upstream *upstream_create(struct edge *e, int fd, struct routed_sandbox *
                 close_fd(&fd);
                 return NULL;
         }
-        u->edge = e;
+        u->pool = p;
         u->sandbox = s;
         u->port = port;
         u->gone.run = upstream_gone;
-        if (stream_init(&u->stream, e->loop, fd, NULL, upstream_on_stream) < 0) {
+        if (stream_init(&u->stream, p->loop, fd, NULL, upstream_on_stream) < 0) {
                 free(u);
                 return NULL;
         }
@@ -81,14 +78,14 @@ struct upstream *upstream_create(struct edge *e, int fd, struct routed_sandbox *
         return u;
 }
 
-struct upstream *upstream_to_control(struct edge *e, int *ret_error)
+struct upstream *upstream_to_control(struct upstream_pool *p, int *ret_error)
 {
         struct upstream *u;
         int fd, r;
 
-        r = connect_unix(e->api_path, &fd);
+        r = connect_unix(p->api_path, &fd);
         if (r == 0) {
-                u = upstream_create(e, fd, NULL, 0);
+                u = upstream_create(p, fd, NULL, 0);
                 if (u)
                         return u;
                 r = -ENOMEM;
@@ -97,9 +94,9 @@ struct upstream *upstream_to_control(struct edge *e, int *ret_error)
         return NULL;
 }
 
-struct upstream *upstream_reuse(struct edge *e, struct routed_sandbox *s, uint16_t port)
+struct upstream *upstream_reuse(struct upstream_pool *p, struct routed_sandbox *s, uint16_t port)
 {
-        struct list *idle = s ? &s->idle : &e->api_idle;
+        struct list *idle = s ? &s->idle : &p->api_idle;
 
         LIST_EACH (node, idle) { /* the one used last comes first: the least likely to be hung up on */
                 struct upstream *u = LIST_ENTRY(node, struct upstream, idle);
@@ -113,19 +110,19 @@ struct upstream *upstream_reuse(struct edge *e, struct routed_sandbox *s, uint16
         return NULL;
 }
 
-static void upstream_plan_sweep(struct edge *e, uint64_t now, uint64_t at)
+static void upstream_plan_sweep(struct upstream_pool *p, uint64_t now, uint64_t at)
 {
-        e->idle_sweep_ms = at > now + SWEEP_MS ? at : now + SWEEP_MS;
-        timer_set(e->loop, &e->idle_timer, e->idle_sweep_ms - now);
+        p->sweep_ms = at > now + SWEEP_MS ? at : now + SWEEP_MS;
+        timer_set(p->loop, &p->sweep_timer, p->sweep_ms - now);
 }
 
 /* Those with different waits are in one list, so the sweep looks at all of it; it runs once a second at most. */
 static void upstream_on_sweep(struct timer *t)
 {
-        struct edge *e = CONTAINER_OF(t, struct edge, idle_timer);
+        struct upstream_pool *p = CONTAINER_OF(t, struct upstream_pool, sweep_timer);
         uint64_t now = clock_mono_ms(), next = UINT64_MAX;
 
-        LIST_EACH (node, &e->idle_lru) {
+        LIST_EACH (node, &p->idle_lru) {
                 struct upstream *u = LIST_ENTRY(node, struct upstream, lru);
 
                 if (u->idle_until_ms <= now)
@@ -134,35 +131,35 @@ static void upstream_on_sweep(struct timer *t)
                         next = u->idle_until_ms;
         }
         if (next != UINT64_MAX)
-                upstream_plan_sweep(e, now, next);
+                upstream_plan_sweep(p, now, next);
 }
 
 void upstream_keep(struct upstream *u)
 {
-        struct edge *e = u->edge;
+        struct upstream_pool *p = u->pool;
         struct routed_sandbox *s = u->sandbox;
         uint64_t now = clock_mono_ms();
 
-        u->client = NULL;
-        if (e->is_stopping ||
-            (s ? s->idle_count >= e->limits->idle_sandbox_max : e->api_idle_count >= e->limits->idle_api_max)) {
+        u->visit = NULL;
+        if (p->is_closing ||
+            (s ? s->idle_count >= p->limits->idle_sandbox_max : p->api_idle_count >= p->limits->idle_api_max)) {
                 upstream_close(u);
                 return;
         }
-        if (e->idle_count >= e->limits->idle_total_max)
-                upstream_close(LIST_ENTRY(e->idle_lru.next, struct upstream, lru));
-        block_tidy(&e->blocks, &u->in);
+        if (p->idle_count >= p->limits->idle_total_max)
+                upstream_close(LIST_ENTRY(p->idle_lru.next, struct upstream, lru));
+        block_tidy(p->blocks, &u->in);
         upstream_want(u, EPOLLIN);
-        u->idle_until_ms = now + (upstream_is_ours(u) ? e->limits->idle_ours_ms : e->limits->idle_users_ms);
-        list_push_front(s ? &s->idle : &e->api_idle, &u->idle);
-        list_push_back(&e->idle_lru, &u->lru);
-        e->idle_count++;
+        u->idle_until_ms = now + (upstream_is_ours(u) ? p->limits->idle_ours_ms : p->limits->idle_users_ms);
+        list_push_front(s ? &s->idle : &p->api_idle, &u->idle);
+        list_push_back(&p->idle_lru, &u->lru);
+        p->idle_count++;
         if (s)
                 s->idle_count++;
         else
-                e->api_idle_count++;
-        if (!timer_is_armed(&e->idle_timer) || e->idle_sweep_ms > u->idle_until_ms + SWEEP_MS)
-                upstream_plan_sweep(e, now, u->idle_until_ms);
+                p->api_idle_count++;
+        if (!timer_is_armed(&p->sweep_timer) || p->sweep_ms > u->idle_until_ms + SWEEP_MS)
+                upstream_plan_sweep(p, now, u->idle_until_ms);
 }
 
 void upstream_drop_idle(struct routed_sandbox *s)
@@ -174,7 +171,7 @@ void upstream_drop_idle(struct routed_sandbox *s)
 void upstream_want(struct upstream *u, uint32_t want)
 {
         if (u->is_parked && want) {
-                if (loop_add(u->edge->loop, &u->stream.io, 0) < 0)
+                if (loop_add(u->pool->loop, &u->stream.io, 0) < 0)
                         return; /* out of memory: it stays parked, and the client's own end will end it */
                 u->is_parked = false;
         }
@@ -194,7 +191,7 @@ ssize_t upstream_fill(struct upstream *u)
         size_t room;
         ssize_t n;
 
-        if (block_need(&u->edge->blocks, &u->in) < 0)
+        if (block_need(u->pool->blocks, &u->in) < 0)
                 return -ENOMEM;
         room = block_space(&u->in, &at);
         n = stream_read(&u->stream, at, room);
@@ -203,16 +200,20 @@ ssize_t upstream_fill(struct upstream *u)
         return n;
 }
 
-void upstream_setup(struct edge *e)
+void upstream_pool_init(struct upstream_pool *p, const struct upstream_pool_options *o)
 {
-        list_init(&e->api_idle);
-        list_init(&e->idle_lru);
-        e->idle_timer = (struct timer){.on = upstream_on_sweep};
+        p->loop = o->loop;
+        p->limits = o->limits;
+        p->blocks = o->blocks;
+        p->api_path = o->api_path;
+        list_init(&p->api_idle);
+        list_init(&p->idle_lru);
+        p->sweep_timer = (struct timer){.on = upstream_on_sweep};
 }
 
-void upstream_done(struct edge *e)
+void upstream_pool_done(struct upstream_pool *p)
 {
-        timer_clear(&e->idle_timer);
-        while (!list_is_empty(&e->idle_lru))
-                upstream_close(LIST_ENTRY(e->idle_lru.next, struct upstream, lru));
+        timer_clear(&p->sweep_timer);
+        while (!list_is_empty(&p->idle_lru))
+                upstream_close(LIST_ENTRY(p->idle_lru.next, struct upstream, lru));
 }

@@ -1,4 +1,4 @@
-/* upstream.h - a connection to envd, to a port of a sandbox, or to control; and those kept for the next request.
+/* upstream.h - a connection to envd, to a port of a sandbox, or to control; and the connections kept for the next request.
  *
  * Invariant: a connection is only ever reused for the same sandbox and port, and only when the last answer on it ended
  * exactly where its framing said and nothing came after it. */
@@ -11,40 +11,62 @@
 #include "edge/message/head_scan.h"
 #include "io/stream.h"
 
-struct edge_client;
-struct edge;
+struct edge_limits;
 struct routed_sandbox;
+struct visit;
+
+struct upstream_pool {     /* what all connections share, and those that are kept */
+        struct loop *loop; /* borrowed, like the next three */
+        const struct edge_limits *limits;
+        struct block_pool *blocks;
+        const char *api_path; /* control's socket */
+        bool is_closing;      /* the role ends: nothing is kept any more */
+        struct list api_idle; /* connections to control; those to a sandbox are in its `idle` */
+        size_t api_idle_count;
+        struct list idle_lru; /* all idle connections, oldest first */
+        size_t idle_count;
+        struct timer sweep_timer;
+        uint64_t sweep_ms; /* when the timer fires */
+};
 
 struct upstream {
         struct stream stream;
-        struct edge *edge;
-        struct edge_client *client;     /* whose exchange it serves; NULL: idle */
+        struct upstream_pool *pool;     /* borrowed */
+        struct visit *visit;            /* whose request the connection serves; NULL: idle */
         struct routed_sandbox *sandbox; /* borrowed; NULL: control */
         uint16_t port;
-        uint64_t made_us;      /* in the sandbox, on the machine's monotonic clock; 0: not known */
-        bool is_reused;        /* has served a request before */
-        bool is_ended;         /* no more bytes will come */
-        bool is_broken;        /* ... because the connection failed */
-        bool is_parked;        /* hung up while nobody wants its bytes: out of the loop until someone does */
-        struct block in;       /* owned: bytes not dealt with */
+        uint64_t made_us; /* in the sandbox, on the machine's monotonic clock; 0: not known */
+        bool is_reused;   /* has served a request before */
+        bool is_ended;    /* no more bytes will come */
+        bool is_broken;   /* ... because the connection failed */
+        bool is_parked;   /* the server hung up while nobody wants its bytes: out of the loop until somebody does */
+        struct block in;  /* owned: bytes not dealt with */
         struct head_scan scan; /* of the head in `in` */
         uint64_t idle_until_ms;
         struct list idle, lru;
         struct task gone;
 };
 
+struct upstream_pool_options { /* all borrowed */
+        struct loop *loop;
+        const struct edge_limits *limits;
+        struct block_pool *blocks;
+        const char *api_path;
+};
+void upstream_pool_init(struct upstream_pool *p, const struct upstream_pool_options *o);
+void upstream_pool_done(struct upstream_pool *p); /* closes the idle connections */
+
 /* Takes the fd.  NULL: out of memory or fds. */
-struct upstream *upstream_create(struct edge *e, int fd, struct routed_sandbox *s, uint16_t port);
+struct upstream *upstream_create(struct upstream_pool *p, int fd, struct routed_sandbox *s, uint16_t port);
+/* A new connection to control.  NULL: *ret_error says why. */
+struct upstream *upstream_to_control(struct upstream_pool *p, int *ret_error);
 /* Closes at once (also when the other side still sends); freed after this iteration. */
 void upstream_close(struct upstream *u);
-/* An idle connection of that kind, or NULL. */
-struct upstream *upstream_reuse(struct edge *e, struct routed_sandbox *s, uint16_t port);
-void upstream_keep(struct upstream *u);                               /* done with it: for the next one */
-void upstream_drop_idle(struct routed_sandbox *s);                    /* close all that are kept for this sandbox */
-struct upstream *upstream_to_control(struct edge *e, int *ret_error); /* a new connection; NULL: *ret_error says why */
+/* An idle connection to that sandbox (NULL: to control) and port, or NULL. */
+struct upstream *upstream_reuse(struct upstream_pool *p, struct routed_sandbox *s, uint16_t port);
+void upstream_keep(struct upstream *u);            /* the request is done: keep the connection for the next one */
+void upstream_drop_idle(struct routed_sandbox *s); /* close all that are kept for this sandbox */
 void upstream_want(struct upstream *u, uint32_t want);
-void upstream_park(struct upstream *u); /* hung up while nobody wants its bytes */
+void upstream_park(struct upstream *u); /* the server hung up while nobody wants its bytes */
 /* One read.  > 0 bytes; 0 ended; -EAGAIN; other negative errno. */
 ssize_t upstream_fill(struct upstream *u);
-void upstream_setup(struct edge *e);
-void upstream_done(struct edge *e);

@@ -1,9 +1,9 @@
 #include <errno.h>
 
-#include "edge/message/answer.h"
-#include "edge/proxy/edge.h"
 #include "edge/http1/h1_conn.h"
+#include "edge/message/answer.h"
 #include "edge/message/rewrite.h"
+#include "edge/proxy/edge.h"
 #include "edge/route/upstream.h"
 
 enum flow_step h1_answer_flush(struct edge_client *c)
@@ -44,7 +44,7 @@ enum flow_step h1_answer_begin(struct edge_client *c, const struct http1_head *h
         bool has_unknown_length = head->framing == HTTP1_BODY_CHUNKED || head->framing == HTTP1_BODY_EOF;
         bool is_chunked = has_unknown_length && x->client_minor >= 1;
 
-        if ((has_unknown_length && !is_chunked) || (x->expects_continue && !x->request_ended) || e->is_stopping)
+        if ((has_unknown_length && !is_chunked) || (x->expects_continue && !exchange_is_sent(x)) || e->is_stopping)
                 x->persists = false;
         buf_reset(&e->out);
         if (rewrite_response(&(struct rewrite_response){.head = head,
@@ -62,7 +62,7 @@ static enum flow_step h1_answer_end_body(struct edge_client *c)
 {
         struct proxy_exchange *x = &c->x;
 
-        if (x->down.body.framing == HTTP1_BODY_EOF && !x->visit.upstream->is_broken)
+        if (x->down.body.framing == HTTP1_BODY_EOF && x->visit.upstream->input != UPSTREAM_FAILED)
                 return flow_finish(&x->down, &c->edge->blocks, &h1_of(c)->conn.stream);
         return FLOW_BAD;
 }
@@ -74,7 +74,7 @@ enum flow_step h1_answer_pull(struct edge_client *c)
         size_t none = 0;
 
         step = flow_pump(&x->down, &c->edge->blocks, &x->visit.upstream->in, &none, NULL, &h1_of(c)->conn.stream);
-        return step == FLOW_MORE && x->visit.upstream->is_ended ? h1_answer_end_body(c) : step;
+        return step == FLOW_MORE && upstream_is_over(x->visit.upstream) ? h1_answer_end_body(c) : step;
 }
 
 bool h1_answer_splice(struct edge_client *c)
@@ -82,7 +82,7 @@ bool h1_answer_splice(struct edge_client *c)
         struct stream *sink = &h1_of(c)->conn.stream;
         struct upstream *u = c->x.visit.upstream;
 
-        return c->x.has_answer && !stream_is_tls(sink) && u->in.len == 0 && splice_fits(&c->x.down) &&
+        return exchange_is_answered(&c->x) && !stream_is_tls(sink) && u->in.len == 0 && splice_fits(&c->x.down) &&
                splice_take(&c->edge->splices, &c->x.down, u->stream.io.fd, sink->io.fd);
 }
 

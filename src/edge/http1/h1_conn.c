@@ -3,10 +3,10 @@
 #include <errno.h>
 
 #include "base/clock.h"
-#include "edge/proxy/edge.h"
-#include "edge/http2/h2_session.h"
-#include "edge/proxy/request.h"
 #include "edge/http1/tunnel.h"
+#include "edge/http2/h2_session.h"
+#include "edge/proxy/edge.h"
+#include "edge/proxy/request.h"
 #include "edge/route/upstream.h"
 
 /* ---- timers: armed late and left armed; when one fires early the rest is waited for ---- */
@@ -43,7 +43,7 @@ static void h1_conn_refuse_slow_head(struct h1_conn *h)
         struct edge_client *c = &h->c;
 
         c->x.persists = false;
-        c->x.request_ended = true;
+        exchange_request_ended(&c->x);
         edge_client_answer(c, &(struct answer){.kind = ANSWER_API,
                                                .status = 408,
                                                .message = "request head took too long",
@@ -90,7 +90,7 @@ static void h1_conn_on_timer(struct timer *t)
 static void h1_conn_refuse_head(struct edge_client *c, const struct http1_head *head)
 {
         c->x.persists = false;
-        c->x.request_ended = true; /* where it ends is not known: nothing behind it is looked at */
+        exchange_request_ended(&c->x); /* where the request ends is not known: nothing behind the head is looked at */
         edge_client_answer(c, &(struct answer){.kind = ANSWER_API,
                                                .status = head->status_hint ? head->status_hint : 400,
                                                .message = head->why ? head->why : "malformed request",
@@ -140,12 +140,13 @@ static void h1_conn_after_answer(struct edge_client *c)
 
         if (c->is_ended) {
                 edge_client_close(c);
-        } else if (!c->x.request_ended) {
+        } else if (!exchange_is_sent(&c->x)) {
                 h->drained_bytes = 0;
                 h1_conn_arm_timer(h, TIMER_END, end_ms);
                 edge_client_go(c, CLIENT_DRAIN);
         } else if (c->x.persists && !c->edge->is_stopping) {
                 h->timer_for = TIMER_NONE;
+                exchange_reset(&c->x);
                 edge_client_go(c, CLIENT_HEAD);
         } else {
                 stream_shutdown_write(&h->conn.stream);
@@ -177,13 +178,13 @@ static void h1_conn_drain(struct edge_client *c)
                 h->drained_bytes += used;
                 if (step == HTTP1_BAD || step == HTTP1_TOO_BIG || h->drained_bytes > c->edge->limits->drain_bytes_max) {
                         c->x.persists = false;
-                        c->x.request_ended = true;
+                        exchange_request_ended(&c->x);
                         h1_conn_after_answer(c);
                         return;
                 }
         }
         if (http1_body_is_done(body)) {
-                c->x.request_ended = true;
+                exchange_request_ended(&c->x);
                 h1_conn_after_answer(c);
         }
 }

@@ -4,9 +4,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "edge/proxy/edge_client.h"
-#include "edge/proxy/client_conn.h"
+#include "edge/http1/tunnel.h"
 #include "edge/message/head_scan.h"
+#include "edge/proxy/client_conn.h"
+#include "edge/proxy/edge_client.h"
 
 struct h1_conn {
         struct client_conn conn;
@@ -17,9 +18,10 @@ struct h1_conn {
         uint64_t idle_since_ms;
         struct head_scan scan; /* of an incomplete head */
         uint64_t drained_bytes;
-        uint64_t half_bytes; /* what had passed through a half-closed tunnel when it was last looked at */
-        bool is_settled;     /* it is known which protocol it speaks */
-        bool is_parked;      /* hung up while nobody wants its bytes (tunnel) */
+        enum tunnel_state tunnel; /* CLIENT_TUNNEL; tunnel.c is the only writer */
+        uint64_t half_bytes;      /* what had passed through a half-closed tunnel when it was last looked at */
+        bool is_settled;          /* it is known which protocol it speaks */
+        bool is_parked;           /* hung up while nobody wants its bytes (tunnel) */
 };
 
 static inline struct h1_conn *h1_of(struct edge_client *c)

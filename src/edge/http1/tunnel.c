@@ -1,10 +1,13 @@
 #include "edge/http1/tunnel.h"
 
+#include <assert.h>
 #include <errno.h>
 
-#include "edge/proxy/edge.h"
 #include "edge/http1/h1_conn.h"
+#include "edge/proxy/edge.h"
 #include "edge/route/upstream.h"
+
+#define TO(s) (1u << (s))
 
 enum pass { PASS_FINE, PASS_FAILED };
 
@@ -34,7 +37,7 @@ static void tunnel_update_wants(struct edge_client *c)
                 client |= EPOLLIN;
         if (u->in.len || c->x.down.out.len)
                 client |= EPOLLOUT;
-        if (!u->is_ended && block_room(&u->in) >= BLOCK_READ_MIN)
+        if (!upstream_is_over(u) && block_room(&u->in) >= BLOCK_READ_MIN)
                 upstream |= EPOLLIN;
         if (c->in.len)
                 upstream |= EPOLLOUT;
@@ -42,6 +45,39 @@ static void tunnel_update_wants(struct edge_client *c)
         upstream_want(u, upstream);
         block_tidy(pool, &c->in);
         block_tidy(pool, &u->in);
+}
+
+static const unsigned tunnel_may[] = {
+        [TUNNEL_OPEN] = TO(TUNNEL_DOWN_ONLY) | TO(TUNNEL_UP_ONLY),
+        [TUNNEL_DOWN_ONLY] = TO(TUNNEL_ENDED),
+        [TUNNEL_UP_ONLY] = TO(TUNNEL_ENDED),
+        [TUNNEL_ENDED] = 0,
+};
+
+static void tunnel_go(struct h1_conn *h, enum tunnel_state next)
+{
+        assert(tunnel_may[h->tunnel] & TO(next));
+        h->tunnel = next;
+}
+
+/* The client sends no more, and all it sent is passed on: so is its end. */
+static void tunnel_end_upward(struct h1_conn *h)
+{
+        if (h->tunnel != TUNNEL_OPEN && h->tunnel != TUNNEL_UP_ONLY)
+                return;
+        stream_shutdown_write(&h->c.x.visit.upstream->stream);
+        tunnel_go(h, h->tunnel == TUNNEL_OPEN ? TUNNEL_DOWN_ONLY : TUNNEL_ENDED);
+        h1_conn_watch_half(h);
+}
+
+/* The same for the upstream. */
+static void tunnel_end_downward(struct h1_conn *h)
+{
+        if (h->tunnel != TUNNEL_OPEN && h->tunnel != TUNNEL_DOWN_ONLY)
+                return;
+        stream_shutdown_write(&h->conn.stream);
+        tunnel_go(h, h->tunnel == TUNNEL_OPEN ? TUNNEL_UP_ONLY : TUNNEL_ENDED);
+        h1_conn_watch_half(h);
 }
 
 void tunnel_step(struct edge_client *c)
@@ -56,17 +92,11 @@ void tunnel_step(struct edge_client *c)
                 edge_client_cut(c);
                 return;
         }
-        if (c->is_ended && !c->in.len && !x->tunnel_up_ended) {
-                stream_shutdown_write(&u->stream);
-                x->tunnel_up_ended = true;
-                h1_conn_watch_half(h1_of(c));
-        }
-        if (u->is_ended && !u->in.len && !x->down.out.len && !x->tunnel_down_ended) {
-                stream_shutdown_write(&h1_of(c)->conn.stream);
-                x->tunnel_down_ended = true;
-                h1_conn_watch_half(h1_of(c));
-        }
-        if (x->tunnel_up_ended && x->tunnel_down_ended)
+        if (c->is_ended && !c->in.len)
+                tunnel_end_upward(h1_of(c));
+        if (upstream_is_over(u) && !u->in.len && !x->down.out.len)
+                tunnel_end_downward(h1_of(c));
+        if (h1_of(c)->tunnel == TUNNEL_ENDED)
                 edge_client_close(c);
         else
                 tunnel_update_wants(c);
@@ -98,7 +128,7 @@ void tunnel_on_client(struct edge_client *c, uint32_t events)
 void tunnel_on_upstream(struct edge_client *c, uint32_t events)
 {
         struct upstream *u = c->x.visit.upstream;
-        bool wants = !u->is_ended && block_room(&u->in) >= BLOCK_READ_MIN;
+        bool wants = !upstream_is_over(u) && block_room(&u->in) >= BLOCK_READ_MIN;
 
         if ((events & (EPOLLERR | EPOLLHUP)) && !wants) {
                 if (events & EPOLLERR)
@@ -114,7 +144,6 @@ void tunnel_on_upstream(struct edge_client *c, uint32_t events)
                         edge_client_cut(c);
                         return;
                 }
-                u->is_ended = n == 0;
         }
         tunnel_step(c);
 }

@@ -1,10 +1,10 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "edge/proxy/edge.h"
 #include "edge/http2/h2_session.h"
 #include "edge/http2/h2_stream.h"
 #include "edge/message/rewrite.h"
+#include "edge/proxy/edge.h"
 
 #define FIELDS_MAX (HTTP1_HEADERS_MAX + 4)
 
@@ -87,11 +87,10 @@ void h2_answer_switch_over(struct edge_client *c, const struct http1_head *head)
                 if (str_iis((struct str){(const char *)f.nv[i].name, f.nv[i].namelen}, "sec-websocket-accept"))
                         f.nv[i--] = f.nv[--f.count];
         st->is_tunnel = true;
-        x->has_answer = true;
+        exchange_tunnel_began(x);
         x->status = 200;
         x->up.body.framing = x->down.body.framing = HTTP1_BODY_EOF; /* bytes as they are, until either end */
         x->up.is_chunked = x->up.is_ended = x->down.is_ended = false;
-        x->request_ended = false;
         if (h2_answer_submit(c, &f, true) == FLOW_DEAD)
                 edge_client_cut(c);
         else

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "edge/proxy/edge.h"
 #include "edge/http2/h2_session.h"
 #include "edge/http2/h2_stream.h"
+#include "edge/proxy/edge.h"
 
 #define ACKS_MAX 256u         /* that wait to be sent */
 #define SETTINGS_MAX 32u      /* entries of one frame */
@@ -130,8 +130,8 @@ static void h2_end_request(struct h2_session *h, int32_t id)
 
 static void h2_on_settings(struct h2_session *h, bool is_ack)
 {
-        if (!h->is_greeted) {
-                h->is_greeted = true;
+        if (h->state == H2_GREETING) {
+                h2_session_go(h, H2_OPEN);
                 timer_clear(&h->timer);
         }
         if (!is_ack)
@@ -142,8 +142,8 @@ static void h2_on_ping(struct h2_session *h, bool is_ack)
 {
         if (!is_ack) {
                 h2_count_chatter(h);
-        } else if (h->is_stopping) {
-                h->is_stopping = false;
+        } else if (h->state == H2_STOPPING) {
+                h2_session_go(h, H2_OPEN);
                 h2_session_goodbye(h);
         }
 }
@@ -223,7 +223,7 @@ static int h2_on_frame_sent(nghttp2_session *session, const nghttp2_frame *f, vo
         st = nghttp2_session_get_stream_user_data(session, f->hd.stream_id);
         if (!st)
                 return 0;
-        st->is_said = true;
+        h2_stream_answer_go(st, H2_ANSWER_SAID);
         h2_stream_touch(st);
         return 0;
 }
@@ -251,7 +251,7 @@ static int h2_on_stream_close(nghttp2_session *session, int32_t id, uint32_t err
         if (!st)
                 return 0;
         st->is_open = false;
-        if (st->is_said)
+        if (st->answer == H2_ANSWER_SAID)
                 h2_stream_touch(st); /* it ends by itself, properly */
         else
                 edge_client_close(&st->c);

@@ -2,12 +2,14 @@
 #pragma once
 #include <nghttp2/nghttp2.h>
 
-struct h2_session;
+#include "edge/http2/h2_session.h"
+
 struct h2_setup;
 
 int h2_library_session_create(struct h2_setup *s, struct h2_session *h,
                               nghttp2_session **ret); /* 0, or the library's error */
 
-/* h2.c's, for the callbacks. */
+/* h2_session.c's, for the callbacks. */
+void h2_session_go(struct h2_session *h, enum h2_session_state next);            /* the only writer of h->state */
 void h2_session_terminate(struct h2_session *h, uint32_t code, const char *why); /* say why, then end the connection */
 void h2_session_goodbye(struct h2_session *h); /* no new streams; it ends with the last one */

@@ -1,17 +1,34 @@
 #include "edge/http2/h2_session.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "edge/proxy/edge.h"
 #include "edge/http2/h2_callbacks.h"
 #include "edge/http2/h2_stream.h"
+#include "edge/proxy/edge.h"
 
 #define FRAME_ROOM (20u << 10) /* the library's largest piece: a frame of 16 KiB and its head */
 #define READ_LARGE (8u << 10)  /* after a smaller one there is hardly more: the loop would tell */
 #define READS_MAX 4            /* of one readiness, so that one connection does not hold up the others */
+
+#define TO(s) (1u << (s))
+
+static const unsigned h2_session_may[] = {
+        [H2_GREETING] = TO(H2_OPEN) | TO(H2_LINGER) | TO(H2_CLOSED),
+        [H2_OPEN] = TO(H2_STOPPING) | TO(H2_LINGER) | TO(H2_CLOSED),
+        [H2_STOPPING] = TO(H2_OPEN) | TO(H2_LINGER) | TO(H2_CLOSED),
+        [H2_LINGER] = TO(H2_CLOSED),
+        [H2_CLOSED] = 0,
+};
+
+void h2_session_go(struct h2_session *h, enum h2_session_state next)
+{
+        assert(h2_session_may[h->state] & TO(next));
+        h->state = next;
+}
 
 /* ---- ending ---- */
 
@@ -38,6 +55,7 @@ static void h2_session_close(struct h2_session *h)
 {
         struct edge *e = h->conn.edge;
 
+        h2_session_go(h, H2_CLOSED);
         h2_session_end(h);
         timer_clear(&h->timer);
         loop_unpost(&h->flush);
@@ -52,7 +70,7 @@ static void h2_session_linger(struct h2_session *h)
 {
         h2_session_end(h);
         loop_unpost(&h->flush);
-        h->is_lingering = true;
+        h2_session_go(h, H2_LINGER);
         stream_shutdown_write(&h->conn.stream);
         timer_set(h->conn.edge->loop, &h->timer, h->conn.edge->limits->drain_timeout_ms);
         stream_want(&h->conn.stream, EPOLLIN);
@@ -123,7 +141,7 @@ static void h2_session_advance_touched(struct h2_session *h)
 
 static void h2_session_check_idle(struct h2_session *h)
 {
-        if (h->stream_count || !h->is_greeted)
+        if (h->stream_count || h->state == H2_GREETING)
                 return;
         if (!timer_is_armed(&h->timer))
                 timer_set(h->conn.edge->loop, &h->timer, h->conn.edge->limits->idle_timeout_ms);
@@ -216,7 +234,7 @@ static void h2_session_on_timer(struct timer *t)
 {
         struct h2_session *h = CONTAINER_OF(t, struct h2_session, timer);
 
-        if (h->is_lingering || !h->is_greeted) {
+        if (h->state == H2_LINGER || h->state == H2_GREETING) {
                 h2_session_close(h);
         } else if (h->stream_count == 0) {
                 (void)nghttp2_session_terminate_session(h->session, NGHTTP2_NO_ERROR);
@@ -251,7 +269,7 @@ static void h2_session_stop(struct client_conn *n)
         if (h->stream_count == 0) {
                 h2_session_goodbye(h);
         } else { /* requests on their way are still taken: the last word follows when the client has read this one */
-                h->is_stopping = true;
+                h2_session_go(h, H2_STOPPING);
                 (void)nghttp2_submit_shutdown_notice(h->session);
                 (void)nghttp2_submit_ping(h->session, NGHTTP2_FLAG_NONE, NULL);
                 h2_session_changed(h);

@@ -1,25 +1,32 @@
 /* h2_session.h - an HTTP/2 connection: frames in and out, by nghttp2; each of its streams is a client (h2_stream.h).
  *
  * Frames leave in one go at the end of a loop iteration (`flush`), so what many streams say shares packets and records.
- * The library's callbacks only note what happened and put the stream into `touched`; the streams advance afterwards. */
+ * The library's callbacks only note what happened and put the stream into `touched`; the streams advance afterwards.
+ *
+ *   GREETING ──→ OPEN      the client's first SETTINGS came
+ *   OPEN ←─────→ STOPPING  the role ends and the client was told; GOAWAY follows when the client has answered a ping
+ *   any of them ──→ LINGER (everything is said: wait for the client's end) ──→ CLOSED */
 #pragma once
 #include <nghttp2/nghttp2.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/list.h"
-#include "edge/message/block.h"
-#include "edge/proxy/client_conn.h"
 #include "edge/http2/h2_head.h"
 #include "edge/limits/budget.h"
 #include "edge/limits/limits.h"
+#include "edge/message/block.h"
+#include "edge/proxy/client_conn.h"
 #include "io/loop.h"
 
 struct edge;
 struct h2_setup; /* what all connections share */
 
+enum h2_session_state { H2_GREETING, H2_OPEN, H2_STOPPING, H2_LINGER, H2_CLOSED };
+
 struct h2_session {
         struct client_conn conn;
+        enum h2_session_state state;
         nghttp2_session *session; /* NULL: ending or ended; nobody may ask it any more */
         struct list streams;      /* struct h2_stream */
         size_t stream_count;
@@ -27,9 +34,6 @@ struct h2_session {
         struct block out;    /* owned: frames on their way out */
         struct h2_head head; /* of the request that comes in */
         bool is_collecting;  /* ... and is not complete */
-        bool is_greeted;     /* the client's first SETTINGS came */
-        bool is_stopping;    /* it has been told so; the last word waits for the answer to a ping */
-        bool is_lingering;   /* all is said: waiting for the client's end */
         bool is_sending;     /* frames are being collected: what changes now is seen */
         struct budget resets, chatter;
         struct timer timer; /* until greeted; then idle; then lingering */

@@ -1,11 +1,12 @@
 #include "edge/http2/h2_stream.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "edge/proxy/edge.h"
 #include "edge/http2/h2_session.h"
+#include "edge/proxy/edge.h"
 #include "edge/proxy/request.h"
 #include "edge/route/upstream.h"
 
@@ -13,6 +14,20 @@ struct h2_piece {
         struct list node; /* in h2_stream.more */
         struct block b;   /* owned */
 };
+
+#define TO(s) (1u << (s))
+
+static const unsigned h2_answer_may[] = {
+        [H2_ANSWER_MOVING] = TO(H2_ANSWER_DEFERRED) | TO(H2_ANSWER_SAID),
+        [H2_ANSWER_DEFERRED] = TO(H2_ANSWER_MOVING),
+        [H2_ANSWER_SAID] = 0,
+};
+
+void h2_stream_answer_go(struct h2_stream *st, enum h2_answer_state next)
+{
+        assert(h2_answer_may[st->answer] & TO(next));
+        st->answer = next;
+}
 
 void h2_stream_touch(struct h2_stream *st)
 {
@@ -197,9 +212,9 @@ static int h2_stream_check_end(struct proxy_exchange *x)
 
         if (http1_body_is_done(&x->down.body))
                 return 1;
-        if (u->in.len || !u->is_ended)
+        if (u->in.len || !upstream_is_over(u))
                 return 0;
-        return x->down.body.framing == HTTP1_BODY_EOF && !u->is_broken ? 1 : -EPROTO;
+        return x->down.body.framing == HTTP1_BODY_EOF && u->input != UPSTREAM_FAILED ? 1 : -EPROTO;
 }
 
 static ssize_t h2_stream_read_answer(struct h2_stream *st, uint8_t *to, size_t room, uint32_t *flags)
@@ -215,7 +230,7 @@ static ssize_t h2_stream_read_answer(struct h2_stream *st, uint8_t *to, size_t r
                 x->down.is_ended = true;
                 *flags |= NGHTTP2_DATA_FLAG_EOF;
         } else if (n == 0) {
-                st->is_deferred = true;
+                h2_stream_answer_go(st, H2_ANSWER_DEFERRED);
                 return NGHTTP2_ERR_DEFERRED;
         }
         h2_stream_touch(st); /* there is room for more */
@@ -241,10 +256,10 @@ static enum flow_step h2_stream_pull(struct edge_client *c)
         struct h2_stream *st = h2_stream_of(c);
         const struct upstream *u = c->x.visit.upstream;
 
-        if (st->is_said) /* a tunnel's other direction goes on */
-                return st->is_tunnel && !c->x.request_ended && !c->x.request_broken ? FLOW_FULL : FLOW_DONE;
-        if (st->is_deferred && (u->in.len || u->is_ended) && st->h2->session) {
-                st->is_deferred = false;
+        if (st->answer == H2_ANSWER_SAID) /* a tunnel's other direction goes on */
+                return st->is_tunnel && exchange_is_sending(&c->x) ? FLOW_FULL : FLOW_DONE;
+        if (st->answer == H2_ANSWER_DEFERRED && (u->in.len || upstream_is_over(u)) && st->h2->session) {
+                h2_stream_answer_go(st, H2_ANSWER_MOVING);
                 (void)nghttp2_session_resume_data(st->h2->session, st->id);
                 h2_session_changed(st->h2);
         }
@@ -257,7 +272,7 @@ static void h2_stream_step(struct edge_client *c)
 {
         if (c->state == CLIENT_HEAD)
                 h2_stream_read_head(c);
-        else if (c->state == CLIENT_REPLY && h2_stream_of(c)->is_said)
+        else if (c->state == CLIENT_REPLY && h2_stream_of(c)->answer == H2_ANSWER_SAID)
                 edge_client_finish(c);
 }
 
@@ -292,7 +307,7 @@ static void h2_stream_gone(struct task *t)
 static void h2_stream_leave_session(struct h2_stream *st)
 {
         nghttp2_session *session = st->h2->session;
-        uint32_t code = st->is_said ? NGHTTP2_NO_ERROR : NGHTTP2_INTERNAL_ERROR;
+        uint32_t code = st->answer == H2_ANSWER_SAID ? NGHTTP2_NO_ERROR : NGHTTP2_INTERNAL_ERROR;
 
         if (!session)
                 return;
@@ -301,7 +316,7 @@ static void h2_stream_leave_session(struct h2_stream *st)
         if (!st->is_open)
                 return;
         (void)nghttp2_session_set_stream_user_data(session, st->id, NULL);
-        if (!st->is_said || !st->c.is_ended)
+        if (st->answer != H2_ANSWER_SAID || !st->c.is_ended)
                 (void)nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, st->id, code);
 }
 

@@ -12,6 +12,12 @@
 
 struct h2_session;
 
+enum h2_answer_state {                     /* MOVING ←→ DEFERRED, MOVING → SAID */
+                       H2_ANSWER_MOVING,   /* not begun, or the library asks for the next bytes when it can send them */
+                       H2_ANSWER_DEFERRED, /* the library waits to be told that there are bytes */
+                       H2_ANSWER_SAID,     /* the end of the answer was sent */
+};
+
 struct h2_stream {
         struct edge_client c;
         struct h2_session *h2; /* borrowed */
@@ -21,8 +27,7 @@ struct h2_stream {
         struct list more;    /* struct h2_piece: what client.in has no room for */
         size_t waiting;      /* bytes of the body in client.in and more */
         bool is_open;        /* the library knows the stream */
-        bool is_deferred;    /* the library waits to be told of bytes */
-        bool is_said;        /* the end of the answer was sent */
+        enum h2_answer_state answer;
         bool is_tunnel;
         unsigned refused_with; /* its head cannot be used: the answer's status */
         const char *why;
@@ -33,6 +38,7 @@ struct h2_stream {
 struct h2_stream *h2_stream_create(struct h2_session *h, int32_t id, bool is_ended);
 int h2_stream_data(struct h2_stream *st, const uint8_t *p, size_t n); /* body bytes came; -ENOMEM */
 void h2_stream_touch(struct h2_stream *st);
+void h2_stream_answer_go(struct h2_stream *st, enum h2_answer_state next); /* the only writer of st->answer */
 /* nghttp2_data_source_read_callback. */
 ssize_t h2_stream_read(nghttp2_session *session, int32_t id, uint8_t *to, size_t room, uint32_t *flags,
                        nghttp2_data_source *source, void *arg);

@@ -122,9 +122,9 @@ static void edge_client_watch_upstream(struct edge_client *c)
 
         if (!u)
                 return;
-        if (!u->is_ended && !flow_waits(&c->x.down) && block_room(&u->in) >= BLOCK_READ_MIN)
+        if (!upstream_is_over(u) && !flow_waits(&c->x.down) && block_room(&u->in) >= BLOCK_READ_MIN)
                 want |= EPOLLIN;
-        if (c->x.up.out.len && !c->x.request_broken)
+        if (c->x.up.out.len && !exchange_is_refused(&c->x))
                 want |= EPOLLOUT;
         upstream_want(u, want);
         block_tidy(&c->edge->blocks, &u->in);

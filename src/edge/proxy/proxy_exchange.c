@@ -7,10 +7,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "edge/message/answer.h"
-#include "edge/proxy/edge_client.h"
-#include "edge/route/dial.h"
 #include "edge/proxy/edge.h"
+#include "edge/proxy/edge_client.h"
 #include "edge/proxy/request.h"
+#include "edge/route/dial.h"
 #include "edge/route/routes.h"
 #include "edge/route/signed_url.h"
 #include "edge/route/upstream.h"
@@ -32,12 +32,12 @@ static void exchange_log(const struct edge_client *c)
 static void exchange_release_upstream(struct proxy_exchange *x)
 {
         struct upstream *u = x->visit.upstream;
-        bool is_whole = x->has_answer && x->down.is_ended && x->request_ended && !x->request_broken;
+        bool is_whole = x->state == EXCHANGE_ANSWERED_SENT && x->down.is_ended;
 
         if (!u)
                 return;
         x->visit.upstream = NULL;
-        if (is_whole && x->upstream_persists && !u->is_ended && u->in.len == 0)
+        if (is_whole && x->upstream_persists && !upstream_is_over(u) && u->in.len == 0)
                 upstream_keep(u);
         else
                 upstream_close(u);
@@ -102,6 +102,7 @@ static void exchange_repeat(struct edge_client *c)
         x->visit.upstream = NULL;
         x->needs_new_connection = true;
         block_drop(&c->edge->blocks, &x->up.out);
+        exchange_reset(x);
         edge_client_go(c, CLIENT_HEAD);
 }
 
@@ -121,15 +122,15 @@ static void exchange_push_request(struct edge_client *c)
         switch (c->kind->push(c, NULL)) {
         case FLOW_MORE:
         case FLOW_FULL: break;
-        case FLOW_DONE: x->request_ended = true; break;
-        case FLOW_DEAD: x->request_broken = true; break; /* it may have answered before it hung up */
+        case FLOW_DONE: exchange_request_ended(x); break;
+        case FLOW_DEAD: exchange_request_refused(x); break; /* it may have answered before it hung up */
         case FLOW_BAD:
                 x->persists = false;
-                if (x->has_answer) {
+                if (exchange_is_answered(x)) {
                         edge_client_cut(c);
                         return;
                 }
-                x->request_ended = true;
+                exchange_request_ended(x);
                 upstream_close(x->visit.upstream);
                 x->visit.upstream = NULL;
                 block_drop(&c->edge->blocks, &x->up.out);
@@ -181,7 +182,7 @@ static enum flow_step exchange_start_answer(struct edge_client *c, const struct 
 {
         struct proxy_exchange *x = &c->x;
 
-        x->has_answer = true;
+        exchange_answer_began(x);
         x->status = h->status;
         x->upstream_persists = h->keep_alive;
         return c->kind->begin(c, h);
@@ -205,7 +206,7 @@ static enum head_step exchange_read_answer_head(struct edge_client *c, size_t *r
         }
         u->scan = (struct head_scan){0};
         if (h->status == 101) /* only for who asked, and has said all of it */
-                return x->is_upgrade && x->request_ended && h->is_upgrade ? HEAD_SWITCH : HEAD_BAD;
+                return x->is_upgrade && exchange_is_sent(x) && h->is_upgrade ? HEAD_SWITCH : HEAD_BAD;
         if (h->status >= 200) /* 2xx would say there is a tunnel */
                 return c->must_switch && h->status < 300 ? HEAD_BAD : HEAD_FINAL;
         return ++x->interim_count > c->edge->limits->interim_max ? HEAD_BAD : HEAD_INTERIM;
@@ -226,9 +227,9 @@ static bool exchange_pull_head(struct edge_client *c, enum flow_step *ret_step)
                 enum head_step step = exchange_read_answer_head(c, &len);
 
                 if (step == HEAD_MORE) {
-                        if (u->is_ended && exchange_may_repeat(c))
+                        if (upstream_is_over(u) && exchange_may_repeat(c))
                                 exchange_repeat(c);
-                        else if (u->is_ended)
+                        else if (upstream_is_over(u))
                                 exchange_answer_for_upstream(c);
                         return false;
                 }
@@ -264,7 +265,7 @@ static void exchange_pull_answer(struct edge_client *c)
         struct proxy_exchange *x = &c->x;
         enum flow_step step = FLOW_MORE;
 
-        if (!x->has_answer && !exchange_pull_head(c, &step))
+        if (!exchange_is_answered(x) && !exchange_pull_head(c, &step))
                 return;
         if (step == FLOW_MORE)
                 step = c->kind->pull(c);
@@ -281,7 +282,7 @@ void proxy_exchange_step(struct edge_client *c)
 {
         struct proxy_exchange *x = &c->x;
 
-        if (!x->request_ended && !x->request_broken)
+        if (exchange_is_sending(x))
                 exchange_push_request(c);
         if (c->state == CLIENT_EXCHANGE)
                 exchange_pull_answer(c);
@@ -290,10 +291,10 @@ void proxy_exchange_step(struct edge_client *c)
 void proxy_exchange_on_upstream(struct edge_client *c, uint32_t events)
 {
         struct upstream *u = c->x.visit.upstream;
-        bool wants = !u->is_ended && !flow_waits(&c->x.down) && block_room(&u->in) >= BLOCK_READ_MIN;
+        bool wants = !upstream_is_over(u) && !flow_waits(&c->x.down) && block_room(&u->in) >= BLOCK_READ_MIN;
 
         if ((events & (EPOLLERR | EPOLLHUP)) && !wants) {
-                c->x.request_broken = !c->x.request_ended;
+                exchange_request_refused(&c->x);
                 upstream_park(u);
                 return;
         }
@@ -301,13 +302,7 @@ void proxy_exchange_on_upstream(struct edge_client *c, uint32_t events)
                 edge_client_advance(c);
                 return;
         }
-        if (events & (EPOLLIN | EPOLLERR | EPOLLHUP)) {
-                ssize_t n = upstream_fill(u);
-
-                if (n <= 0 && n != -EAGAIN) {
-                        u->is_ended = true;
-                        u->is_broken = n < 0;
-                }
-        }
+        if (events & (EPOLLIN | EPOLLERR | EPOLLHUP))
+                (void)upstream_fill(u); /* u->input says how it went */
         edge_client_advance(c);
 }

@@ -6,16 +6,16 @@
 
 #include "base/clock.h"
 #include "edge/message/answer.h"
+#include "edge/message/rewrite.h"
+#include "edge/proxy/edge.h"
 #include "edge/proxy/edge_client.h"
 #include "edge/route/dial.h"
-#include "edge/proxy/edge.h"
 #include "edge/route/owner.h"
-#include "edge/message/rewrite.h"
+#include "edge/route/resume.h"
 #include "edge/route/routes.h"
 #include "edge/route/signed_url.h"
 #include "edge/route/token.h"
 #include "edge/route/upstream.h"
-#include "edge/route/resume.h"
 #include "model/route.h"
 
 #define API_RETRY_MS 50u
@@ -32,7 +32,7 @@ void request_answer(struct edge_client *c, const struct answer *a)
         full.port = x->visit.port;
         full.is_html = x->is_html;
         full.to_head = x->to_head;
-        if (x->expects_continue && !x->request_ended)
+        if (x->expects_continue && !exchange_is_sent(x))
                 x->persists = false; /* whether its body follows now is anyone's guess */
         if (c->edge->is_stopping)
                 x->persists = false;
@@ -115,11 +115,11 @@ static void request_send(struct edge_client *c, const struct http1_head *h, stru
         switch (c->kind->push(c, &e->out)) {
         case FLOW_MORE:
         case FLOW_FULL: break;
-        case FLOW_DONE: x->request_ended = true; break;
-        case FLOW_DEAD: x->request_broken = true; break; /* reading from it tells why */
+        case FLOW_DONE: exchange_request_ended(x); break;
+        case FLOW_DEAD: exchange_request_refused(x); break; /* reading from it tells why */
         case FLOW_BAD:
                 x->persists = false;
-                x->request_ended = true;
+                exchange_request_ended(x);
                 upstream_close(x->visit.upstream);
                 x->visit.upstream = NULL;
                 request_answer_api(c, 400, "malformed body");
@@ -434,8 +434,8 @@ static void request_note(struct edge_client *c, const struct http1_head *h)
         x->is_idempotent = method_is_idempotent(h->method);
         x->expects_continue = h->expect_continue;
         x->persists = h->keep_alive;
-        x->request_ended = false;
-        x->request_broken = x->has_answer = x->upstream_persists = false;
+        x->upstream_persists = false;
+        exchange_begin(x);
         x->interim_count = 0;
         if (c->edge->is_logging) {
                 size_t n = h->method.n < sizeof(x->method) - 1 ? h->method.n : sizeof(x->method) - 1;
@@ -548,7 +548,7 @@ void request_on_wait_over(struct edge_client *c)
                 edge_client_go_on(c);
                 break;
         case CLIENT_EXCHANGE:
-                if (!x->is_api || x->has_answer || process_link_is_live(&c->edge->routes.link))
+                if (!x->is_api || exchange_is_answered(x) || process_link_is_live(&c->edge->routes.link))
                         break;
                 upstream_close(x->visit.upstream);
                 x->visit.upstream = NULL;

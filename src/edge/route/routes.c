@@ -7,9 +7,9 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "edge/route/owner.h"
+#include "edge/route/resume.h"
 #include "edge/route/token.h"
 #include "edge/route/upstream.h"
-#include "edge/route/resume.h"
 #include "model/conf.h"
 
 /* Of a form we make, and nobody's: asking for it shows whether control is there. */

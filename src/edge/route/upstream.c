@@ -185,7 +185,7 @@ void upstream_park(struct upstream *u)
         u->is_parked = true;
 }
 
-ssize_t upstream_fill(struct upstream *u)
+static ssize_t upstream_read(struct upstream *u)
 {
         uint8_t *at;
         size_t room;
@@ -197,6 +197,15 @@ ssize_t upstream_fill(struct upstream *u)
         n = stream_read(&u->stream, at, room);
         if (n > 0)
                 u->in.len += (size_t)n;
+        return n;
+}
+
+ssize_t upstream_fill(struct upstream *u)
+{
+        ssize_t n = upstream_read(u);
+
+        if (n <= 0 && n != -EAGAIN)
+                u->input = n == 0 ? UPSTREAM_ENDED : UPSTREAM_FAILED;
         return n;
 }
 

@@ -29,18 +29,19 @@ struct upstream_pool {     /* what all connections share, and those that are kep
         uint64_t sweep_ms; /* when the timer fires */
 };
 
+enum upstream_input { UPSTREAM_OPEN, UPSTREAM_ENDED, UPSTREAM_FAILED }; /* no way back from the last two */
+
 struct upstream {
         struct stream stream;
         struct upstream_pool *pool;     /* borrowed */
         struct visit *visit;            /* whose request the connection serves; NULL: idle */
         struct routed_sandbox *sandbox; /* borrowed; NULL: control */
         uint16_t port;
-        uint64_t made_us; /* in the sandbox, on the machine's monotonic clock; 0: not known */
-        bool is_reused;   /* has served a request before */
-        bool is_ended;    /* no more bytes will come */
-        bool is_broken;   /* ... because the connection failed */
-        bool is_parked;   /* the server hung up while nobody wants its bytes: out of the loop until somebody does */
-        struct block in;  /* owned: bytes not dealt with */
+        uint64_t made_us;          /* in the sandbox, on the machine's monotonic clock; 0: not known */
+        bool is_reused;            /* has served a request before */
+        enum upstream_input input; /* upstream_fill() is the only writer */
+        bool is_parked;  /* the server hung up while nobody wants its bytes: out of the loop until somebody does */
+        struct block in; /* owned: bytes not dealt with */
         struct head_scan scan; /* of the head in `in` */
         uint64_t idle_until_ms;
         struct list idle, lru;
@@ -67,6 +68,10 @@ struct upstream *upstream_reuse(struct upstream_pool *p, struct routed_sandbox *
 void upstream_keep(struct upstream *u);            /* the request is done: keep the connection for the next one */
 void upstream_drop_idle(struct routed_sandbox *s); /* close all that are kept for this sandbox */
 void upstream_want(struct upstream *u, uint32_t want);
-void upstream_park(struct upstream *u); /* the server hung up while nobody wants its bytes */
-/* One read.  > 0 bytes; 0 ended; -EAGAIN; other negative errno. */
+void upstream_park(struct upstream *u);                       /* the server hung up while nobody wants its bytes */
+static inline bool upstream_is_over(const struct upstream *u) /* no more bytes will come */
+{
+        return u->input != UPSTREAM_OPEN;
+}
+/* One read, noted in u->input.  > 0 bytes; 0 ended; -EAGAIN; other negative errno. */
 ssize_t upstream_fill(struct upstream *u);

@@ -19,8 +19,8 @@
 #include "edge/route/upstream.h"
 #include "io/tls.h"
 
-#define OUT_MAX (56u << 10) /* a head we write: what came in, and a few lines more */
-#define FDS_SPARE 256u      /* for everything that is no client */
+#define OUT_MAX (56u << 10) /* a head to be written: the one that came in, and a few lines more */
+#define FDS_SPARE 256u      /* for everything but clients */
 
 static void edge_accept(struct edge *e, int fd, struct tls_context *tls)
 {
@@ -42,7 +42,8 @@ static void edge_accept_https(struct listener *ln, int fd)
         edge_accept(e, fd, e->tls);
 }
 
-/* A client whose machine vanished is noticed, though nothing has a time limit; accepted sockets inherit it. */
+/* Keepalive probes find clients whose machine vanished, since exchanges have no time limit; accepted sockets inherit the
+ * options. */
 static void watch_peers(int fd)
 {
         const int on = 1, idle_s = 60, every_s = 15, probes = 4;
@@ -113,7 +114,7 @@ static void edge_on_signal(int signo, void *arg)
         edge_check_stopped(e);
 }
 
-/* As many fds as we may have; two for each client. */
+/* As many fds as the process may have; two for each client. */
 static size_t raise_fd_limit(size_t wanted)
 {
         struct rlimit lim;
@@ -185,7 +186,7 @@ static void edge_end(struct edge *e)
                 upstream_pool_done(&e->upstreams);
         timer_clear(&e->stop_timer);
         e->last.run = edge_on_last;
-        loop_post(e->loop, &e->last); /* behind those that free what was just ended */
+        loop_post(e->loop, &e->last); /* behind the tasks that free what was just ended */
         (void)loop_run(e->loop);
         block_pool_done(&e->blocks);
         splice_pool_done(&e->splices);

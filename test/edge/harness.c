@@ -299,28 +299,29 @@ bool tell_stopped(struct world *w, const char *id, long at_us)
                            -1);
 }
 
-static json_t *sleeper(const char *id, const char *state, const char *token, bool wakes)
+static json_t *paused_route(const char *id, const char *state, const char *token, bool wakes)
 {
         return json_pack("{s:s, s:s, s:s*, s:b}", "id", id, "state", state, "traffic_token", token, "wakes", wakes);
 }
 
-bool give_sleeper(struct world *w, const char *id, const char *token, bool wakes)
+bool give_paused(struct world *w, const char *id, const char *token, bool wakes)
 {
         json_int_t req = hear_op(w->routes_ch, "route", id, 0);
 
         return req >= 0 && say_message(w->routes_ch,
                                        json_pack("{s:I, s:b, s:o}", "req", req, "ok", 1, "route",
-                                                 sleeper(id, "paused", token, wakes)),
+                                                 paused_route(id, "paused", token, wakes)),
                                        -1);
 }
 
 bool tell_state(struct world *w, const char *id, const char *state, bool wakes)
 {
         return say_message(w->routes_ch,
-                           json_pack("{s:s, s:o}", "event", "route", "route", sleeper(id, state, NULL, wakes)), -1);
+                           json_pack("{s:s, s:o}", "event", "route", "route", paused_route(id, state, NULL, wakes)),
+                           -1);
 }
 
-long hear_wake(struct world *w, const char *id, int port, const char *token)
+long hear_resume(struct world *w, const char *id, int port, const char *token)
 {
         json_t *msg = hear_message(w->routes_ch);
         const char *op = json_string_value(json_object_get(msg, "op"));
@@ -377,15 +378,15 @@ bool answer_signed(struct world *w, long req, const char *id)
         return req >= 0 && say_message(w->routes_ch, msg, -1);
 }
 
-bool grant_wake(struct world *w, long req, const char *id)
+bool grant_resume(struct world *w, long req, const char *id)
 {
         return req >= 0 && say_message(w->routes_ch,
                                        json_pack("{s:I, s:b, s:o}", "req", (json_int_t)req, "ok", 1, "route",
-                                                 sleeper(id, "running", NULL, false)),
+                                                 paused_route(id, "running", NULL, false)),
                                        -1);
 }
 
-bool refuse_wake(struct world *w, long req, const char *kind, const char *message)
+bool refuse_resume(struct world *w, long req, const char *kind, const char *message)
 {
         return req >= 0 && say_message(w->routes_ch,
                                        json_pack("{s:I, s:{s:s, s:s}}", "req", (json_int_t)req, "error", "kind", kind,

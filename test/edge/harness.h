@@ -75,14 +75,14 @@ int hear_answer(int fd, char *out, size_t size, const char **ret_body);
 bool give_route(struct world *w, const char *id, const char *token, const char *mask);
 bool give_no_route(struct world *w, const char *id);
 bool tell_gone(struct world *w, const char *id);
-/* The next question must be for id's route: it is at rest. */
-bool give_sleeper(struct world *w, const char *id, const char *token, bool wakes);
+/* The next question must be for the route of id: the sandbox is paused. */
+bool give_paused(struct world *w, const char *id, const char *token, bool wakes);
 bool tell_state(struct world *w, const char *id, const char *state, bool wakes); /* unasked */
-bool tell_stopped(struct world *w, const char *id, long at_us);                  /* unasked; it rests, and wakes */
-/* The next message must ask to wake id for that port, with this access token (NULL: none).  Its number; -1. */
-long hear_wake(struct world *w, const char *id, int port, const char *token);
-bool grant_wake(struct world *w, long req, const char *id);
-bool refuse_wake(struct world *w, long req, const char *kind, const char *message);
+bool tell_stopped(struct world *w, const char *id, long at_us); /* unasked; paused, and requests may resume it */
+/* The next message must ask to resume id for that port, with this access token (NULL: none).  Its number; -1. */
+long hear_resume(struct world *w, const char *id, int port, const char *token);
+bool grant_resume(struct world *w, long req, const char *id);
+bool refuse_resume(struct world *w, long req, const char *kind, const char *message);
 /* The next message must ask whose URL with this query it is.  Its number; -1. */
 long hear_signed(struct world *w, const char *query, const char *operation);
 /* The same for whose access token it is. */

@@ -114,7 +114,7 @@ static void late_news_of_a_pause_cuts_nobody_who_came_after_it(void)
         CHECK_INT(hear_answer(dialling, answer, sizeof(answer), &body), ==, 200);
 
         up_late = give_socket_made(&w, BOX_A, 3003, 1500); /* made before the pause: of no use */
-        CHECK(grant_wake(&w, hear_wake(&w, BOX_A, 3003, NULL), BOX_A));
+        CHECK(grant_resume(&w, hear_resume(&w, BOX_A, 3003, NULL), BOX_A));
         CHECK_INT(hear_end(up_late), !=, END_NONE);
         close_fd(&up_late);
         up_late = give_socket_made(&w, BOX_A, 3003, 4000);
@@ -143,7 +143,7 @@ static void what_may_be_repeated_is_not_cut_by_a_pause(void)
         CHECK_INT(hear_head(kept, head, sizeof(head)), >, 0);
         CHECK(tell_stopped(&w, BOX_A, 2000));
         CHECK_INT(hear_end(kept), !=, END_NONE);
-        CHECK(grant_wake(&w, hear_wake(&w, BOX_A, 49983, NULL), BOX_A));
+        CHECK(grant_resume(&w, hear_resume(&w, BOX_A, 49983, NULL), BOX_A));
         fresh = give_socket_made(&w, BOX_A, 49983, 3000);
         CHECK(hears(fresh, "GET /again "));
         CHECK_INT(say(fresh, OK_EMPTY), ==, 0);
@@ -164,7 +164,7 @@ static void what_stops_while_it_is_dialled_is_looked_at_again(void)
         CHECK(!is_silent(w.dial_ch, 5000));
         CHECK(tell_stopped(&w, BOX_A, 2000));
         CHECK(give_error(&w, "unavailable"));
-        CHECK_INT(hear_wake(&w, BOX_A, 3000, NULL), >=, 0);
+        CHECK_INT(hear_resume(&w, BOX_A, 3000, NULL), >=, 0);
         CHECK(tell_gone(&w, BOX_A));
         CHECK_INT(hear_answer(c, answer, sizeof(answer), &body), ==, 502);
         CHECK_STR(body, NOT_FOUND_A);

@@ -1,4 +1,4 @@
-/* Sandboxes at rest: what runs on them is cut, requests wait for one wake, and what they hear when it is refused. */
+/* Paused sandboxes: exchanges with them are cut, requests wait for one resume, and are told when it is refused. */
 #include "h2client.h"
 
 #include <sys/socket.h>
@@ -34,7 +34,7 @@ static bool serve_one(struct world *w, int port, const char *request)
         return up >= 0 && hears(up, request) && say(up, OK_EMPTY) == 0;
 }
 
-/* ---- going to rest ---- */
+/* ---- pausing ---- */
 
 static void going_to_rest_cuts_what_runs_and_drops_what_is_kept(void)
 {
@@ -67,7 +67,7 @@ static void going_to_rest_cuts_what_runs_and_drops_what_is_kept(void)
         CHECK_INT(hear_end(up), !=, END_NONE);
         CHECK_INT(hear_end(ws), !=, END_NONE);
         CHECK_INT(hear_end(kept), !=, END_NONE);
-        /* It may not be woken by traffic: not found, and nobody is asked. */
+        /* Traffic may not resume the sandbox: not found, and control is not asked. */
         CHECK_INT(say(idle, REQUEST("GET", "/health", HOST_A("49983"), "")), ==, 0);
         CHECK_INT(hear_status(idle, &body), ==, 502);
         CHECK_STR(body, NOT_FOUND_A);
@@ -79,7 +79,7 @@ static void going_to_rest_cuts_what_runs_and_drops_what_is_kept(void)
         CHECK_INT(hear_status(idle, &body), ==, 200);
 }
 
-static void one_that_may_not_be_woken_is_not_found(void)
+static void a_sandbox_that_may_not_be_resumed_is_not_found(void)
 {
         WORLD;
         AUTO_CLOSE int c = -1;
@@ -87,7 +87,7 @@ static void one_that_may_not_be_woken_is_not_found(void)
 
         START;
         c = client_saying(&w, GET("3000"));
-        CHECK(give_sleeper(&w, BOX_A, NULL, false));
+        CHECK(give_paused(&w, BOX_A, NULL, false));
         CHECK_INT(hear_status(c, &body), ==, 502);
         CHECK_STR(body, NOT_FOUND_A);
         CHECK(is_silent(w.routes_ch, 20));
@@ -99,9 +99,9 @@ static void one_that_may_not_be_woken_is_not_found(void)
         CHECK(is_silent(w.routes_ch, 20));
 }
 
-/* ---- waking ---- */
+/* ---- resuming ---- */
 
-static void a_storm_of_requests_wakes_once(void)
+static void a_storm_of_requests_resumes_once(void)
 {
         WORLD;
         int c[STORM];
@@ -111,12 +111,12 @@ static void a_storm_of_requests_wakes_once(void)
         START;
         for (size_t i = 0; i < STORM; i++)
                 c[i] = client_saying(&w, GET("3000"));
-        CHECK(give_sleeper(&w, BOX_A, NULL, true));
-        req = hear_wake(&w, BOX_A, 3000, NULL);
+        CHECK(give_paused(&w, BOX_A, NULL, true));
+        req = hear_resume(&w, BOX_A, 3000, NULL);
         CHECK_INT(req, >, 0);
         CHECK(is_silent(w.routes_ch, 50)); /* once for all */
         CHECK(is_silent(w.dial_ch, 0) && is_silent(c[0], 0));
-        CHECK(grant_wake(&w, req, BOX_A));
+        CHECK(grant_resume(&w, req, BOX_A));
         for (size_t i = 0; i < STORM; i++)
                 CHECK(serve_one(&w, 3000, GET("3000")));
         for (size_t i = 0; i < STORM; i++) {
@@ -137,10 +137,10 @@ static void the_engine_may_hear_of_its_rest_before_the_edge_does(void)
         c = client_saying(&w, GET("3000"));
         CHECK(give_route(&w, BOX_A, NULL, NULL));
         CHECK(give_error(&w, "gone"));
-        CHECK(give_sleeper(&w, BOX_A, NULL, true));
-        req = hear_wake(&w, BOX_A, 3000, NULL);
+        CHECK(give_paused(&w, BOX_A, NULL, true));
+        req = hear_resume(&w, BOX_A, 3000, NULL);
         CHECK_INT(req, >, 0);
-        CHECK(grant_wake(&w, req, BOX_A));
+        CHECK(grant_resume(&w, req, BOX_A));
         CHECK(serve_one(&w, 3000, GET("3000")));
         CHECK_INT(hear_status(c, &body), ==, 200);
 }
@@ -154,14 +154,14 @@ static void news_that_it_runs_is_as_good_as_the_answer(void)
 
         START;
         c = client_saying(&w, GET("3000"));
-        CHECK(give_sleeper(&w, BOX_A, NULL, true));
-        req = hear_wake(&w, BOX_A, 3000, NULL);
+        CHECK(give_paused(&w, BOX_A, NULL, true));
+        req = hear_resume(&w, BOX_A, 3000, NULL);
         CHECK(tell_state(&w, BOX_A, "paused", true)); /* once more: nothing new */
         CHECK(is_silent(c, 20));
         CHECK(tell_state(&w, BOX_A, "running", false));
         CHECK(serve_one(&w, 3000, GET("3000")));
         CHECK_INT(hear_status(c, &body), ==, 200);
-        CHECK(grant_wake(&w, req, BOX_A)); /* nobody waits for it any more */
+        CHECK(grant_resume(&w, req, BOX_A)); /* nobody waits for it any more */
         CHECK_INT(say(c, GET("3001")), ==, 0);
         CHECK(serve_one(&w, 3001, GET("3001")));
         CHECK_INT(hear_status(c, &body), ==, 200);
@@ -181,8 +181,8 @@ static void bodies_wait_unread_and_arrive_whole(void)
         for (size_t i = 0; i < sizeof(sent); i++)
                 sent[i] = (char)(i * 31 + i / 256);
         c = client_saying(&w, REQUEST("POST", "/up", HOST_A("3000"), "Content-Length: 1048576\r\n"));
-        CHECK(give_sleeper(&w, BOX_A, NULL, true));
-        req = hear_wake(&w, BOX_A, 3000, NULL);
+        CHECK(give_paused(&w, BOX_A, NULL, true));
+        req = hear_resume(&w, BOX_A, 3000, NULL);
         before = world_rss_kb(&w);
         for (ssize_t n; said < sizeof(sent); said += (size_t)n) { /* until nobody takes more */
                 n = send(c, sent + said, sizeof(sent) - said, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -191,7 +191,7 @@ static void bodies_wait_unread_and_arrive_whole(void)
         }
         CHECK(is_silent(c, 50));
         CHECK_INT(world_rss_kb(&w) - before, <, 512);
-        CHECK(grant_wake(&w, req, BOX_A));
+        CHECK(grant_resume(&w, req, BOX_A));
         up = give_socket(&w, BOX_A, 3000);
         CHECK_INT(hear_head(up, head, sizeof(head)), >, 0);
         for (size_t have = 0; have < sizeof(got);) {
@@ -214,8 +214,8 @@ static void a_websocket_is_held_and_then_opened(void)
 
         START;
         c = client_saying(&w, REQUEST("GET", "/ws", HOST_A("6080"), WEBSOCKET) "early");
-        CHECK(give_sleeper(&w, BOX_A, NULL, true));
-        CHECK(grant_wake(&w, hear_wake(&w, BOX_A, 6080, NULL), BOX_A));
+        CHECK(give_paused(&w, BOX_A, NULL, true));
+        CHECK(grant_resume(&w, hear_resume(&w, BOX_A, 6080, NULL), BOX_A));
         up = give_socket(&w, BOX_A, 6080);
         CHECK_INT(hear_head(up, head, sizeof(head)), >, 0);
         CHECK_INT(say(up, SWITCH), ==, 0);
@@ -243,13 +243,13 @@ static void streams_are_held_like_connections(void)
         left = h2c_ask(c, "GET", HOST_A("3000"), "/left", NULL, NULL);
         chat = h2c_ask_raw(c, websocket, H2_OPEN);
         CHECK(h2c_push(c));
-        CHECK(give_sleeper(&w, BOX_A, NULL, true));
-        req = hear_wake(&w, BOX_A, 3000, NULL);
+        CHECK(give_paused(&w, BOX_A, NULL, true));
+        req = hear_resume(&w, BOX_A, 3000, NULL);
         h2c_reset(c, left); /* it does not wait for it */
         CHECK(h2c_push(c));
         h2c_idle(c, 20);
         CHECK(is_silent(w.routes_ch, 0));
-        CHECK(grant_wake(&w, req, BOX_A));
+        CHECK(grant_resume(&w, req, BOX_A));
         CHECK(serve_one(&w, 3000, "GET /plain "));
         up = give_socket(&w, BOX_A, 3000);
         CHECK(hears(up, "POST /post "));
@@ -263,7 +263,7 @@ static void streams_are_held_like_connections(void)
         CHECK_INT(h2c_of(c, post)->status, ==, 200);
         CHECK_STR(h2c_of(c, chat)->body, "hello");
         CHECK(is_silent(w.dial_ch, 0));
-        /* At the next rest they are cut. */
+        /* At the next pause they are cut. */
         CHECK(tell_state(&w, BOX_A, "paused", true));
         CHECK(h2c_wait_end(c, chat));
         CHECK_INT(h2c_of(c, chat)->error, ==, NGHTTP2_INTERNAL_ERROR);
@@ -278,18 +278,18 @@ static void one_who_leaves_is_not_served(void)
 
         START;
         c = client_saying(&w, GET("3000"));
-        CHECK(give_sleeper(&w, BOX_A, NULL, true));
-        req = hear_wake(&w, BOX_A, 3000, NULL);
+        CHECK(give_paused(&w, BOX_A, NULL, true));
+        req = hear_resume(&w, BOX_A, 3000, NULL);
         other = client_saying(&w, GET("3001"));
         close_fd(&c);
         CHECK(is_silent(w.routes_ch, 20));
-        CHECK(grant_wake(&w, req, BOX_A));
+        CHECK(grant_resume(&w, req, BOX_A));
         CHECK(serve_one(&w, 3001, GET("3001")));
         CHECK_INT(hear_status(other, &body), ==, 200);
         CHECK(is_silent(w.dial_ch, 0));
 }
 
-static void a_wake_takes_longer_than_a_head_or_an_answer_may(void)
+static void a_resume_takes_longer_than_a_head_or_an_answer_may(void)
 {
         WORLD;
         AUTO_CLOSE int c = -1;
@@ -299,17 +299,17 @@ static void a_wake_takes_longer_than_a_head_or_an_answer_may(void)
         w.limits.head_timeout_ms = w.limits.wait_timeout_ms = SHORT_MS;
         START;
         c = client_saying(&w, GET("3000"));
-        CHECK(give_sleeper(&w, BOX_A, NULL, true));
-        req = hear_wake(&w, BOX_A, 3000, NULL);
+        CHECK(give_paused(&w, BOX_A, NULL, true));
+        req = hear_resume(&w, BOX_A, 3000, NULL);
         CHECK(is_silent(c, 2 * SHORT_MS));
-        CHECK(grant_wake(&w, req, BOX_A));
+        CHECK(grant_resume(&w, req, BOX_A));
         CHECK(serve_one(&w, 3000, GET("3000")));
         CHECK_INT(hear_status(c, &body), ==, 200);
 }
 
 /* ---- who may ---- */
 
-static void private_traffic_is_checked_before_anyone_is_woken(void)
+static void private_traffic_is_checked_before_a_resume(void)
 {
         WORLD;
         AUTO_CLOSE int c = -1;
@@ -317,7 +317,7 @@ static void private_traffic_is_checked_before_anyone_is_woken(void)
 
         START;
         c = client_saying(&w, GET("3000"));
-        CHECK(give_sleeper(&w, BOX_A, "secret", true));
+        CHECK(give_paused(&w, BOX_A, "secret", true));
         CHECK_INT(hear_status(c, &body), ==, 403);
         CHECK(strstr(body, "is missing"));
         CHECK_INT(say(c, REQUEST("GET", "/", HOST_A("3000"), "E2B-Traffic-Access-Token: other\r\n")), ==, 0);
@@ -325,7 +325,7 @@ static void private_traffic_is_checked_before_anyone_is_woken(void)
         CHECK(strstr(body, "is invalid"));
         CHECK(is_silent(w.routes_ch, 20));
         CHECK_INT(say(c, REQUEST("GET", "/", HOST_A("3000"), "E2B-Traffic-Access-Token: secret\r\n")), ==, 0);
-        CHECK(grant_wake(&w, hear_wake(&w, BOX_A, 3000, NULL), BOX_A));
+        CHECK(grant_resume(&w, hear_resume(&w, BOX_A, 3000, NULL), BOX_A));
         CHECK(serve_one(&w, 3000, "GET / "));
         CHECK_INT(hear_status(c, &body), ==, 200);
 }
@@ -339,8 +339,8 @@ static void a_denial_concerns_only_who_has_the_same_credential(void)
 
         START;
         wrong = client_saying(&w, GET_WITH("49983", "wrong"));
-        CHECK(give_sleeper(&w, BOX_A, NULL, true));
-        req = hear_wake(&w, BOX_A, 49983, "wrong");
+        CHECK(give_paused(&w, BOX_A, NULL, true));
+        req = hear_resume(&w, BOX_A, 49983, "wrong");
         wrong_too = client_saying(&w, GET_WITH("49983", "wrong"));
         CHECK(is_silent(w.routes_ch, 20));
         none = client_saying(&w, GET("49983"));
@@ -349,17 +349,17 @@ static void a_denial_concerns_only_who_has_the_same_credential(void)
         CHECK(is_silent(w.routes_ch, 20));
         user = client_saying(&w, GET_WITH("3000", "wrong")); /* a server's own header, perhaps */
         CHECK(is_silent(w.routes_ch, 50));
-        CHECK(refuse_wake(&w, req, "denied", "no"));
+        CHECK(refuse_resume(&w, req, "denied", "no"));
         CHECK_INT(hear_status(wrong, &body), ==, 403);
         CHECK_STR(body, "{\"sandboxId\":\"" BOX_A "\",\"message\":\"This sandbox can't be resumed with the credentials "
                         "provided. Check your access token and try again.\",\"code\":403}");
         CHECK_INT(hear_status(wrong_too, &body), ==, 403);
-        req = hear_wake(&w, BOX_A, 49983, NULL);
-        CHECK(refuse_wake(&w, req, "denied", "no"));
+        req = hear_resume(&w, BOX_A, 49983, NULL);
+        CHECK(refuse_resume(&w, req, "denied", "no"));
         CHECK_INT(hear_status(none, &body), ==, 403);
-        req = hear_wake(&w, BOX_A, 49983, "right");
+        req = hear_resume(&w, BOX_A, 49983, "right");
         CHECK(is_silent(user, 20) && is_silent(w.routes_ch, 0));
-        CHECK(grant_wake(&w, req, BOX_A));
+        CHECK(grant_resume(&w, req, BOX_A));
         CHECK(serve_one(&w, 49983, GET_WITH("49983", "right")));
         CHECK(serve_one(&w, 3000, "GET / "));
         CHECK_INT(hear_status(right, &body), ==, 200);
@@ -375,15 +375,15 @@ static void odd_tokens_are_none(void)
 
         START;
         c = client_saying(&w, GET_WITH("49983", "\xff\xfe"));
-        CHECK(give_sleeper(&w, BOX_A, NULL, true));
-        CHECK(refuse_wake(&w, hear_wake(&w, BOX_A, 49983, NULL), "denied", "no"));
+        CHECK(give_paused(&w, BOX_A, NULL, true));
+        CHECK(refuse_resume(&w, hear_resume(&w, BOX_A, 49983, NULL), "denied", "no"));
         CHECK_INT(hear_status(c, &body), ==, 403);
         memset(token, 'a', sizeof(token) - 1);
         token[sizeof(token) - 1] = 0;
         (void)snprintf(request, sizeof(request),
                        "GET / HTTP/1.1\r\nHost: " HOST_A("49983") "\r\nX-Access-Token: %s\r\n\r\n", token);
         CHECK_INT(say(c, request), ==, 0);
-        CHECK(refuse_wake(&w, hear_wake(&w, BOX_A, 49983, NULL), "denied", "no"));
+        CHECK(refuse_resume(&w, hear_resume(&w, BOX_A, 49983, NULL), "denied", "no"));
         CHECK_INT(hear_status(c, &body), ==, 403);
 }
 
@@ -423,19 +423,19 @@ static void each_refusal_has_its_answer(void)
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
                 CHECK_INT(say(c, GET("3000")), ==, 0);
                 if (i == 0)
-                        CHECK(give_sleeper(&w, BOX_A, NULL, true));
-                CHECK(refuse_wake(&w, hear_wake(&w, BOX_A, 3000, NULL), cases[i].kind, cases[i].message));
+                        CHECK(give_paused(&w, BOX_A, NULL, true));
+                CHECK(refuse_resume(&w, hear_resume(&w, BOX_A, 3000, NULL), cases[i].kind, cases[i].message));
                 CHECK_INT(hear_status(c, &body), ==, cases[i].status);
                 (void)snprintf(want, sizeof(want), "{\"sandboxId\":\"" BOX_A "\",\"message\":\"%s\",\"code\":%d}",
                                cases[i].said, cases[i].status);
                 CHECK_STR(body, want);
                 CHECK_INT(say(page, REQUEST("GET", "/", HOST_A("3000"), "User-Agent: Mozilla/5.0\r\n")), ==, 0);
-                CHECK(refuse_wake(&w, hear_wake(&w, BOX_A, 3000, NULL), cases[i].kind, cases[i].message));
+                CHECK(refuse_resume(&w, hear_resume(&w, BOX_A, 3000, NULL), cases[i].kind, cases[i].message));
                 CHECK_INT(hear_status(page, &body), ==, cases[i].status);
                 CHECK(strstr(body, cases[i].title) && strstr(body, BOX_A));
         }
         CHECK_INT(say(c, GET("3000")), ==, 0);
-        CHECK(refuse_wake(&w, hear_wake(&w, BOX_A, 3000, NULL), "not_found", "x"));
+        CHECK(refuse_resume(&w, hear_resume(&w, BOX_A, 3000, NULL), "not_found", "x"));
         CHECK_INT(hear_status(c, &body), ==, 502);
         CHECK_STR(body, NOT_FOUND_A);
         CHECK_INT(say(c, GET("3000")), ==, 0); /* nothing is remembered of it */
@@ -452,11 +452,11 @@ static void limits_are_said_to_everybody_who_waits(void)
 
         START;
         a = client_saying(&w, GET("3000"));
-        CHECK(give_sleeper(&w, BOX_A, NULL, true));
-        req = hear_wake(&w, BOX_A, 3000, NULL);
+        CHECK(give_paused(&w, BOX_A, NULL, true));
+        req = hear_resume(&w, BOX_A, 3000, NULL);
         b = client_saying(&w, GET("3001"));
         CHECK(is_silent(w.routes_ch, 50));
-        CHECK(refuse_wake(&w, req, "limit", "that is <all>"));
+        CHECK(refuse_resume(&w, req, "limit", "that is <all>"));
         CHECK_INT(hear_status(a, &body), ==, 429);
         CHECK_INT(hear_status(b, &body), ==, 429);
         CHECK(strstr(body, "that is <all>"));
@@ -470,8 +470,8 @@ static void a_full_disk_is_told_as_such(void)
 
         START;
         c = client_saying(&w, GET("3000"));
-        CHECK(give_sleeper(&w, BOX_A, NULL, true));
-        CHECK(refuse_wake(&w, hear_wake(&w, BOX_A, 3000, NULL), "no_space", "write running.json"));
+        CHECK(give_paused(&w, BOX_A, NULL, true));
+        CHECK(refuse_resume(&w, hear_resume(&w, BOX_A, 3000, NULL), "no_space", "write running.json"));
         CHECK_INT(hear_status(c, &body), ==, 507);
         CHECK(strstr(body, "disk of the server is full"));
 }
@@ -484,8 +484,8 @@ static void an_answer_that_makes_no_sense_is_a_refusal(void)
 
         START;
         c = client_saying(&w, GET("3000"));
-        CHECK(give_sleeper(&w, BOX_A, NULL, true));
-        CHECK(grant_wake(&w, hear_wake(&w, BOX_A, 3000, NULL), BOX_B)); /* another's route */
+        CHECK(give_paused(&w, BOX_A, NULL, true));
+        CHECK(grant_resume(&w, hear_resume(&w, BOX_A, 3000, NULL), BOX_B)); /* another's route */
         CHECK_INT(hear_status(c, &body), ==, 502);
 }
 
@@ -497,14 +497,14 @@ static void one_that_is_gone_meanwhile_is_not_found(void)
 
         START;
         c = client_saying(&w, GET("3000"));
-        CHECK(give_sleeper(&w, BOX_A, NULL, true));
-        CHECK_INT(hear_wake(&w, BOX_A, 3000, NULL), >, 0);
+        CHECK(give_paused(&w, BOX_A, NULL, true));
+        CHECK_INT(hear_resume(&w, BOX_A, 3000, NULL), >, 0);
         CHECK(tell_gone(&w, BOX_A));
         CHECK_INT(hear_status(c, &body), ==, 502);
         CHECK_STR(body, NOT_FOUND_A);
         d = client_saying(&w, GET("3000"));
-        CHECK(give_sleeper(&w, BOX_A, NULL, true));
-        CHECK_INT(hear_wake(&w, BOX_A, 3000, NULL), >, 0);
+        CHECK(give_paused(&w, BOX_A, NULL, true));
+        CHECK_INT(hear_resume(&w, BOX_A, 3000, NULL), >, 0);
         CHECK(tell_state(&w, BOX_A, "paused", false)); /* its memory is lost */
         CHECK_INT(hear_status(d, &body), ==, 502);
 }
@@ -522,21 +522,21 @@ static void too_many_who_wait_are_refused(void)
         w.limits.resumes_max = 1;
         START;
         a = client_saying(&w, GET("3000"));
-        CHECK(give_sleeper(&w, BOX_A, NULL, true));
-        req = hear_wake(&w, BOX_A, 3000, NULL);
+        CHECK(give_paused(&w, BOX_A, NULL, true));
+        req = hear_resume(&w, BOX_A, 3000, NULL);
         b = client_saying(&w, GET("3000"));
         CHECK(is_silent(b, 20));
         c = client_saying(&w, GET("3000"));
         CHECK_INT(hear_status(c, &body), ==, 429);
         CHECK(strstr(body, "\"connectionLimit\":2"));
         d = client_saying(&w, REQUEST("GET", "/", HOST_B("3000"), ""));
-        CHECK(give_sleeper(&w, BOX_B, NULL, true));
+        CHECK(give_paused(&w, BOX_B, NULL, true));
         CHECK_INT(hear_status(d, &body), ==, 503); /* one at a time */
-        CHECK(grant_wake(&w, req, BOX_A));
+        CHECK(grant_resume(&w, req, BOX_A));
         CHECK(serve_one(&w, 3000, GET("3000")));
         CHECK(serve_one(&w, 3000, GET("3000")));
         CHECK_INT(say(d, REQUEST("GET", "/", HOST_B("3000"), "")), ==, 0);
-        CHECK_INT(hear_wake(&w, BOX_B, 3000, NULL), >, 0);
+        CHECK_INT(hear_resume(&w, BOX_B, 3000, NULL), >, 0);
 }
 
 static void too_many_who_wait_for_anything_are_refused(void)
@@ -548,14 +548,14 @@ static void too_many_who_wait_for_anything_are_refused(void)
         w.limits.waiters_max = 1;
         START;
         a = client_saying(&w, GET("3000"));
-        CHECK(give_sleeper(&w, BOX_A, NULL, true));
-        CHECK_INT(hear_wake(&w, BOX_A, 3000, NULL), >, 0);
+        CHECK(give_paused(&w, BOX_A, NULL, true));
+        CHECK_INT(hear_resume(&w, BOX_A, 3000, NULL), >, 0);
         b = client_saying(&w, REQUEST("GET", "/", HOST_B("3000"), ""));
-        CHECK(give_sleeper(&w, BOX_B, NULL, true));
+        CHECK(give_paused(&w, BOX_B, NULL, true));
         CHECK_INT(hear_status(b, &body), ==, 503);
 }
 
-static void a_wake_without_an_end_is_given_up(void)
+static void a_resume_without_an_end_is_given_up(void)
 {
         WORLD;
         AUTO_CLOSE int c = -1;
@@ -564,8 +564,8 @@ static void a_wake_without_an_end_is_given_up(void)
         w.limits.resume_timeout_ms = 100;
         START;
         c = client_saying(&w, GET("3000"));
-        CHECK(give_sleeper(&w, BOX_A, NULL, true));
-        CHECK_INT(hear_wake(&w, BOX_A, 3000, NULL), >, 0);
+        CHECK(give_paused(&w, BOX_A, NULL, true));
+        CHECK_INT(hear_resume(&w, BOX_A, 3000, NULL), >, 0);
         CHECK_INT(hear_status(c, &body), ==, 409);
         CHECK(strstr(body, "still transitioning"));
 }
@@ -580,13 +580,13 @@ static void control_lost_while_waiting_is_asked_again(void)
 
         START;
         c = client_saying(&w, GET("3000"));
-        CHECK(give_sleeper(&w, BOX_A, NULL, true));
-        CHECK_INT(hear_wake(&w, BOX_A, 3000, NULL), >, 0);
+        CHECK(give_paused(&w, BOX_A, NULL, true));
+        CHECK_INT(hear_resume(&w, BOX_A, 3000, NULL), >, 0);
         world_lose_control(&w);
         d = client_saying(&w, GET("3001"));
         CHECK(accept_routes(&w));
-        CHECK(give_sleeper(&w, BOX_A, NULL, true)); /* control knows nothing of the question */
-        CHECK(grant_wake(&w, hear_wake(&w, BOX_A, 3000, NULL), BOX_A));
+        CHECK(give_paused(&w, BOX_A, NULL, true)); /* control knows nothing of the question */
+        CHECK(grant_resume(&w, hear_resume(&w, BOX_A, 3000, NULL), BOX_A));
         CHECK(serve_one(&w, 3000, GET("3000")));
         CHECK(serve_one(&w, 3001, GET("3001")));
         CHECK_INT(hear_status(c, &body), ==, 200);
@@ -601,8 +601,8 @@ static void control_lost_may_come_back_with_it_running(void)
 
         START;
         c = client_saying(&w, GET("3000"));
-        CHECK(give_sleeper(&w, BOX_A, NULL, true));
-        CHECK_INT(hear_wake(&w, BOX_A, 3000, NULL), >, 0);
+        CHECK(give_paused(&w, BOX_A, NULL, true));
+        CHECK_INT(hear_resume(&w, BOX_A, 3000, NULL), >, 0);
         world_lose_control(&w);
         CHECK(accept_routes(&w));
         CHECK(give_route(&w, BOX_A, NULL, NULL));
@@ -619,8 +619,8 @@ static void control_lost_for_good_is_said(void)
         w.limits.wait_timeout_ms = 50;
         START;
         c = client_saying(&w, GET("3000"));
-        CHECK(give_sleeper(&w, BOX_A, NULL, true));
-        CHECK_INT(hear_wake(&w, BOX_A, 3000, NULL), >, 0);
+        CHECK(give_paused(&w, BOX_A, NULL, true));
+        CHECK_INT(hear_resume(&w, BOX_A, 3000, NULL), >, 0);
         world_lose_control(&w);
         w.routes_ch = -1;
         CHECK_INT(hear_status(c, &body), ==, 503);
@@ -630,16 +630,16 @@ static void control_lost_for_good_is_said(void)
 int main(void)
 {
         RUN(going_to_rest_cuts_what_runs_and_drops_what_is_kept);
-        RUN(one_that_may_not_be_woken_is_not_found);
-        RUN(a_storm_of_requests_wakes_once);
+        RUN(a_sandbox_that_may_not_be_resumed_is_not_found);
+        RUN(a_storm_of_requests_resumes_once);
         RUN(the_engine_may_hear_of_its_rest_before_the_edge_does);
         RUN(news_that_it_runs_is_as_good_as_the_answer);
         RUN(bodies_wait_unread_and_arrive_whole);
         RUN(a_websocket_is_held_and_then_opened);
         RUN(streams_are_held_like_connections);
         RUN(one_who_leaves_is_not_served);
-        RUN(a_wake_takes_longer_than_a_head_or_an_answer_may);
-        RUN(private_traffic_is_checked_before_anyone_is_woken);
+        RUN(a_resume_takes_longer_than_a_head_or_an_answer_may);
+        RUN(private_traffic_is_checked_before_a_resume);
         RUN(a_denial_concerns_only_who_has_the_same_credential);
         RUN(odd_tokens_are_none);
         RUN(each_refusal_has_its_answer);
@@ -649,7 +649,7 @@ int main(void)
         RUN(one_that_is_gone_meanwhile_is_not_found);
         RUN(too_many_who_wait_are_refused);
         RUN(too_many_who_wait_for_anything_are_refused);
-        RUN(a_wake_without_an_end_is_given_up);
+        RUN(a_resume_without_an_end_is_given_up);
         RUN(control_lost_while_waiting_is_asked_again);
         RUN(control_lost_may_come_back_with_it_running);
         RUN(control_lost_for_good_is_said);

@@ -166,7 +166,7 @@ static void control_lost_in_between_is_asked_again(void)
         CHECK_INT(hear_answer(b, answer, sizeof(answer), &body), ==, 502);
 }
 
-static void a_sleeper_is_woken_with_the_token(void)
+static void a_paused_sandbox_is_resumed_with_the_token(void)
 {
         WORLD;
         AUTO_CLOSE int c = -1, up = -1;
@@ -175,8 +175,8 @@ static void a_sleeper_is_woken_with_the_token(void)
         START;
         c = client_saying(&w, FILES);
         CHECK(answer_signed(&w, hear_token(&w, TOKEN_1), BOX_A));
-        CHECK(give_sleeper(&w, BOX_A, NULL, true));
-        CHECK(grant_wake(&w, hear_wake(&w, BOX_A, 49983, TOKEN_1), BOX_A));
+        CHECK(give_paused(&w, BOX_A, NULL, true));
+        CHECK(grant_resume(&w, hear_resume(&w, BOX_A, 49983, TOKEN_1), BOX_A));
         up = give_socket(&w, BOX_A, 49983);
         CHECK(hears(up, FILES));
         CHECK_INT(say(up, OK_EMPTY), ==, 0);
@@ -298,7 +298,7 @@ int main(void)
         RUN(those_who_guess_are_told_to_wait_and_others_are_served);
         RUN(only_so_many_wait);
         RUN(control_lost_in_between_is_asked_again);
-        RUN(a_sleeper_is_woken_with_the_token);
+        RUN(a_paused_sandbox_is_resumed_with_the_token);
         RUN(reserved_paths_stop_at_the_edge);
         RUN(what_has_a_key_is_the_apis);
         RUN(what_is_a_sandboxs_stays_there);

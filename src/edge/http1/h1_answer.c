@@ -15,7 +15,7 @@ enum flow_step h1_answer_interim(struct edge_client *c, const struct http1_head 
 {
         struct edge *e = c->edge;
 
-        if (c->x.client_minor == 0) /* 1.0 knows none */
+        if (c->x.client_minor == 0) /* HTTP/1.0 has no interim answers */
                 return FLOW_DONE;
         buf_reset(&e->out);
         if (rewrite_response(&(struct rewrite_response){.head = head}, &e->out) < 0)
@@ -57,7 +57,7 @@ enum flow_step h1_answer_begin(struct edge_client *c, const struct http1_head *h
         return flow_pump(&x->down, &e->blocks, &x->visit.upstream->in, &none, &e->out, &h1_of(c)->conn.stream);
 }
 
-/* Upstream says no more and the body is not complete: that is its end, or a break. */
+/* Upstream sends no more and the body is not complete: either that is the end of the body, or the answer is broken. */
 static enum flow_step h1_answer_end_body(struct edge_client *c)
 {
         struct proxy_exchange *x = &c->x;

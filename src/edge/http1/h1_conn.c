@@ -9,7 +9,7 @@
 #include "edge/proxy/request.h"
 #include "edge/route/upstream.h"
 
-/* ---- timers: armed late and left armed; when one fires early the rest is waited for ---- */
+/* ---- timers: armed late and left armed; one that fires early is armed again for the rest of the time ---- */
 
 static void h1_conn_arm_timer(struct h1_conn *h, int what, unsigned ms)
 {
@@ -62,7 +62,7 @@ void h1_conn_watch_half(struct h1_conn *h)
         h1_conn_arm_timer(h, TIMER_HALF, h->c.edge->limits->half_timeout_ms);
 }
 
-/* An end of a client looks the same whether it still listens or is gone. */
+/* When a client has closed its half, the edge cannot see whether the client still reads or is gone. */
 static void h1_conn_on_half_timer(struct h1_conn *h)
 {
         if (h1_conn_passed_bytes(h) == h->half_bytes)
@@ -119,7 +119,7 @@ static void h1_conn_read_head(struct edge_client *c)
                 if (h->timer_for != TIMER_HEAD && h->timer_for != TIMER_FIRST)
                         h1_conn_arm_timer(h, TIMER_HEAD, e->limits->head_timeout_ms);
                 else
-                        h->timer_for = TIMER_HEAD; /* the first head's time runs from the connection on */
+                        h->timer_for = TIMER_HEAD; /* the time for the first head runs since the connection was made */
                 return;
         }
         h->timer_for = TIMER_NONE;
@@ -132,7 +132,7 @@ static void h1_conn_read_head(struct edge_client *c)
         request_begin(c, &e->head);
 }
 
-/* The answer is out: what follows on this connection? */
+/* The answer is sent: what follows on this connection? */
 static void h1_conn_after_answer(struct edge_client *c)
 {
         struct h1_conn *h = h1_of(c);
@@ -231,7 +231,7 @@ void h1_conn_want(struct h1_conn *h, uint32_t want)
 {
         if (h->is_parked && want) {
                 if (loop_add(h->c.edge->loop, &h->conn.stream.io, 0) < 0)
-                        return; /* out of memory: it stays parked until its upstream ends */
+                        return; /* out of memory: the connection stays parked until its upstream ends */
                 h->is_parked = false;
         }
         stream_want(&h->conn.stream, want);
@@ -267,7 +267,7 @@ static bool h1_conn_fill_or_close(struct h1_conn *h)
 
         if (n > 0 || n == -EAGAIN)
                 return true;
-        /* A client that leaves does not wait for its answer; one that has it, or is being told, may hang up first. */
+        /* A client that leaves does not wait for its answer; a client that has its answer, or is being sent it, may hang up first. */
         h->c.is_ended = true;
         if (n < 0 || h->c.state < CLIENT_REPLY) {
                 edge_client_close(&h->c);
@@ -276,8 +276,8 @@ static bool h1_conn_fill_or_close(struct h1_conn *h)
         return true;
 }
 
-/* Which protocol: TLS has settled it, without TLS the first line does.  That is no request of HTTP/1.1, and until it is
- * whole it is left to wait as if it were one. */
+/* Which protocol does the client speak?  TLS has negotiated it; without TLS the first line tells.  The first line of HTTP/2 is no
+ * HTTP/1.1 request; until the line is complete the connection waits as if it were one. */
 static bool h1_conn_speaks_h2(struct h1_conn *h)
 {
         static const char preface[] = "PRI * HTTP/2.0\r\n";
@@ -292,7 +292,7 @@ static bool h1_conn_speaks_h2(struct h1_conn *h)
         return have == n;
 }
 
-/* true: it is another's connection now. */
+/* true: the connection belongs to an h2_session now. */
 static bool h1_conn_hand_over(struct h1_conn *h)
 {
         struct edge_client *c = &h->c;

@@ -1,4 +1,4 @@
-/* h1_conn.h - an HTTP/1.1 connection: reads heads, runs one exchange at a time, and ends properly.  Its states: client.h. */
+/* h1_conn.h - an HTTP/1.1 connection: reads heads, runs one exchange at a time, and ends properly.  Its states: edge_client.h. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,9 +19,9 @@ struct h1_conn {
         struct head_scan scan; /* of an incomplete head */
         uint64_t drained_bytes;
         enum tunnel_state tunnel; /* CLIENT_TUNNEL; tunnel.c is the only writer */
-        uint64_t half_bytes;      /* what had passed through a half-closed tunnel when it was last looked at */
-        bool is_settled;          /* it is known which protocol it speaks */
-        bool is_parked;           /* hung up while nobody wants its bytes (tunnel) */
+        uint64_t half_bytes;      /* bytes that had passed through a half-closed tunnel when the timer last fired */
+        bool is_settled;          /* the protocol is known */
+        bool is_parked;           /* the client hung up while nobody wants its bytes (tunnel) */
 };
 
 static inline struct h1_conn *h1_of(struct edge_client *c)
@@ -32,12 +32,13 @@ static inline struct h1_conn *h1_of(struct edge_client *c)
 void h1_conn_create(struct edge *e, int fd, struct tls_context *tls); /* takes the fd */
 ssize_t h1_conn_fill(struct h1_conn *h); /* one read: > 0 bytes; 0 ended; -EAGAIN; other negative errno */
 void h1_conn_want(struct h1_conn *h, uint32_t want);
-void h1_conn_park(struct h1_conn *h); /* hung up while nobody wants its bytes: out of the loop until h1_conn_want() */
+void h1_conn_park(
+        struct h1_conn *h); /* the client hung up while nobody wants its bytes: out of the loop until h1_conn_want() */
 
 void h1_conn_watch_half(
-        struct h1_conn *h); /* one end of the tunnel is closed: it lives as long as bytes come from the other */
+        struct h1_conn *h); /* one end of the tunnel is closed: the tunnel stays while bytes come from the other end */
 
-/* h1_answer.c: the parts of edge_client_kind that say things. */
+/* h1_answer.c: the parts of edge_client_kind that write answers. */
 enum flow_step h1_answer_interim(struct edge_client *c, const struct http1_head *head);
 void h1_answer_switch_over(struct edge_client *c, const struct http1_head *head);
 enum flow_step h1_answer_begin(struct edge_client *c, const struct http1_head *head);

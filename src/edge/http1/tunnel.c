@@ -11,7 +11,7 @@
 
 enum pass { PASS_FINE, PASS_FAILED };
 
-/* Write what waits; the answer's head, if some of it is left, goes before it. */
+/* Write the bytes that wait. */
 static enum pass tunnel_pass_bytes(struct block *from, struct stream *to, uint64_t *sent)
 {
         while (from->len) {
@@ -60,7 +60,7 @@ static void tunnel_go(struct h1_conn *h, enum tunnel_state next)
         h->tunnel = next;
 }
 
-/* The client sends no more, and all it sent is passed on: so is its end. */
+/* The client sends no more, and all its bytes are passed on: pass its end on as well. */
 static void tunnel_end_upward(struct h1_conn *h)
 {
         if (h->tunnel != TUNNEL_OPEN && h->tunnel != TUNNEL_UP_ONLY)

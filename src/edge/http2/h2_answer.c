@@ -8,7 +8,7 @@
 
 #define FIELDS_MAX (HTTP1_HEADERS_MAX + 4)
 
-struct h2_fields { /* of one answer; the library copies them, and turns names into lower case */
+struct h2_fields { /* of one answer; the library copies the fields, and turns names into lower case */
         nghttp2_nv nv[FIELDS_MAX];
         size_t count;
         char status[4], length[24];
@@ -47,7 +47,7 @@ static void h2_fields_collect(struct h2_fields *f, const struct http1_head *head
         }
 }
 
-/* The answer's head, and where its body comes from.  FLOW_FULL: it goes out by and by. */
+/* Give the library the answer's head, and tell it where the body comes from.  FLOW_FULL: the answer is sent by and by. */
 static enum flow_step h2_answer_submit(struct edge_client *c, const struct h2_fields *f, bool has_body)
 {
         struct h2_stream *st = h2_stream_of(c);
@@ -75,7 +75,7 @@ enum flow_step h2_answer_interim(struct edge_client *c, const struct http1_head 
         return FLOW_DONE;
 }
 
-/* RFC 8441: what 101 is there is a 200 here, and the stream is the tunnel. */
+/* RFC 8441: the 101 of HTTP/1.1 is a 200 in HTTP/2, and the stream is the tunnel. */
 void h2_answer_switch_over(struct edge_client *c, const struct http1_head *head)
 {
         struct h2_stream *st = h2_stream_of(c);
@@ -94,7 +94,7 @@ void h2_answer_switch_over(struct edge_client *c, const struct http1_head *head)
         if (h2_answer_submit(c, &f, true) == FLOW_DEAD)
                 edge_client_cut(c);
         else
-                h2_stream_touch(st); /* the client may have said something already */
+                h2_stream_touch(st); /* the client may have sent bytes already */
 }
 
 enum flow_step h2_answer_begin(struct edge_client *c, const struct http1_head *head)

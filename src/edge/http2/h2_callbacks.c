@@ -7,7 +7,7 @@
 #include "edge/http2/h2_stream.h"
 #include "edge/proxy/edge.h"
 
-#define ACKS_MAX 256u         /* that wait to be sent */
+#define ACKS_MAX 256u         /* acknowledgements that wait to be sent */
 #define SETTINGS_MAX 32u      /* entries of one frame */
 #define CONTINUATIONS_MAX 16u /* frames of one head */
 #define HEAD_FACTOR 16u       /* a head this many times over the limit ends the connection */
@@ -19,7 +19,7 @@ struct h2_setup {
 
 /* ---- what is too much ---- */
 
-/* Opening and resetting streams costs us more than the client. */
+/* Opening and resetting streams costs the edge more than the client. */
 static void h2_count_reset(struct h2_session *h)
 {
         const struct edge_limits *l = h->conn.edge->limits;
@@ -73,7 +73,7 @@ static int h2_on_header(nghttp2_session *session, const nghttp2_frame *f, const 
         return 0;
 }
 
-/* The library would leave such a header out; a request nobody meant is worse than none. */
+/* The library would leave such a header out; a request without it is not what the client meant, so the request is refused. */
 static int h2_on_invalid_header(nghttp2_session *session, const nghttp2_frame *f, const uint8_t *name, size_t name_len,
                                 const uint8_t *value, size_t value_len, uint8_t flags, void *arg)
 {
@@ -177,7 +177,7 @@ static int h2_on_frame(nghttp2_session *session, const nghttp2_frame *f, void *a
         return 0;
 }
 
-/* What makes us reset a stream is as good a way to wear us out as resetting it. */
+/* A frame that makes the edge reset a stream costs as much as a reset by the client, so it is counted like one. */
 static int h2_on_invalid_frame(nghttp2_session *session, const nghttp2_frame *f, int error, void *arg)
 {
         struct h2_session *h = arg;
@@ -198,7 +198,9 @@ static int h2_on_data(nghttp2_session *session, uint8_t flags, int32_t id, const
         size_t before;
 
         (void)flags;
-        if (!st || st->c.state >= CLIENT_REPLY) { /* nobody wants it, but others share the connection's window */
+        if (!st ||
+            st->c.state >=
+                    CLIENT_REPLY) { /* nobody wants these bytes, but other streams share the connection's window */
                 (void)nghttp2_session_consume_connection(session, n);
                 h2_session_changed(h);
                 return 0;
@@ -206,7 +208,7 @@ static int h2_on_data(nghttp2_session *session, uint8_t flags, int32_t id, const
         before = st->waiting;
         if (e->h2_waiting + n > e->limits->h2_waiting_max || h2_stream_data(st, p, n) < 0) {
                 (void)nghttp2_session_consume_connection(session, n - (st->waiting - before));
-                edge_client_cut(&st->c); /* gives back the rest */
+                edge_client_cut(&st->c); /* gives the rest of the window back */
         } else {
                 h2_stream_touch(st);
         }
@@ -252,7 +254,7 @@ static int h2_on_stream_close(nghttp2_session *session, int32_t id, uint32_t err
                 return 0;
         st->is_open = false;
         if (st->answer == H2_ANSWER_SAID)
-                h2_stream_touch(st); /* it ends by itself, properly */
+                h2_stream_touch(st); /* the stream ends by itself, properly */
         else
                 edge_client_close(&st->c);
         return 0;
@@ -280,7 +282,7 @@ struct h2_setup *h2_setup_create(const struct edge *e)
         nghttp2_option_set_max_outbound_ack(s->option, ACKS_MAX);
         nghttp2_option_set_max_settings(s->option, SETTINGS_MAX);
         nghttp2_option_set_max_continuations(s->option, CONTINUATIONS_MAX);
-        /* The library has a limit of its own, which says less to the client; ours comes first. */
+        /* The library has a limit of its own, which tells the client less; the limit of the edge comes first. */
         nghttp2_option_set_stream_reset_rate_limit(s->option, 2ull * e->limits->h2_resets_burst,
                                                    2ull * e->limits->h2_resets_per_s);
         nghttp2_option_set_peer_max_concurrent_streams(s->option, e->limits->h2_streams_max);

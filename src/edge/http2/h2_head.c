@@ -6,7 +6,7 @@
 #include "wire/http1.h"
 
 #define KEPT_MAX (4u << 10)                     /* memory that is not given back between requests */
-#define COUNT_MAX (HTTP1_HEADERS_MAX - 5)       /* those we add ourselves have room */
+#define COUNT_MAX (HTTP1_HEADERS_MAX - 5)       /* so that the fields the edge adds have room */
 #define BYTES_MAX (HTTP1_HEAD_MAX - (1u << 10)) /* likewise */
 #define KEY_BYTES 16u                           /* RFC 6455, 4.1 */
 
@@ -53,7 +53,7 @@ void h2_head_reset(struct h2_head *h)
         h->why = NULL;
 }
 
-/* The first fault is the one that is told. */
+/* The client is told the first fault. */
 static int h2_head_refuse(struct h2_head *h, unsigned status, const char *why)
 {
         if (!h->refused_with) {
@@ -154,7 +154,7 @@ int h2_head_add(struct h2_head *h, struct str name, struct str value)
         if (str_iis(name, "content-length"))
                 h->has_length = true;
         if (str_iis(name, "sec-websocket-key") && h->at[H2_PROTOCOL].is_there)
-                return 0; /* belongs to the handshake of HTTP/1.1, which is ours here */
+                return 0; /* belongs to the HTTP/1.1 handshake, which the edge makes itself */
         return h2_head_add_line(&h->lines, name, value, h);
 }
 

@@ -11,8 +11,8 @@
 #include "edge/proxy/edge.h"
 
 #define FRAME_ROOM (20u << 10) /* the library's largest piece: a frame of 16 KiB and its head */
-#define READ_LARGE (8u << 10)  /* after a smaller one there is hardly more: the loop would tell */
-#define READS_MAX 4            /* of one readiness, so that one connection does not hold up the others */
+#define READ_LARGE (8u << 10)  /* after a smaller read there is hardly more, and the loop would tell */
+#define READS_MAX 4            /* reads per event, so that one connection does not hold up the others */
 
 #define TO(s) (1u << (s))
 
@@ -44,7 +44,7 @@ static void h2_session_end(struct h2_session *h)
 {
         nghttp2_session *session = h->session;
 
-        h->session = NULL; /* the streams have nobody to tell of their end */
+        h->session = NULL; /* from here on the streams cannot use the session */
         LIST_EACH (node, &h->streams)
                 edge_client_close(&LIST_ENTRY(node, struct h2_stream, node)->c);
         nghttp2_session_del(session);
@@ -64,8 +64,8 @@ static void h2_session_close(struct h2_session *h)
         client_conn_leave(&h->conn);
 }
 
-/* Everything is said.  What the client still sends is read and dropped, or closing would be a reset that may overtake
- * our last words. */
+/* Everything is sent.  Bytes that the client still sends are read and dropped; otherwise closing would be a reset, which may
+ * overtake the last frames. */
 static void h2_session_linger(struct h2_session *h)
 {
         h2_session_end(h);
@@ -84,7 +84,7 @@ void h2_session_changed(struct h2_session *h)
                 loop_post(h->conn.edge->loop, &h->flush);
 }
 
-/* As many frames as there are and fit. */
+/* Collect as many frames as there are and fit. */
 static int h2_session_collect_frames(struct h2_session *h)
 {
         while (block_room(&h->out) >= FRAME_ROOM) {
@@ -132,7 +132,7 @@ static void h2_session_advance_touched(struct h2_session *h)
 {
         struct list now, *node;
 
-        list_init(&now); /* those touched meanwhile have their turn after the frames they wait for */
+        list_init(&now); /* streams touched meanwhile have their turn after the frames they wait for */
         while ((node = list_pop_front(&h->touched)))
                 list_push_back(&now, node);
         while ((node = list_pop_front(&now)))
@@ -191,7 +191,7 @@ static bool h2_session_feed(struct h2_session *h, const void *p, size_t n)
         return true;
 }
 
-/* false: no use in reading on now. */
+/* false: do not read again now. */
 static bool h2_session_read(struct h2_session *h)
 {
         struct edge *e = h->conn.edge;
@@ -265,10 +265,10 @@ static void h2_session_stop(struct client_conn *n)
         struct h2_session *h = CONTAINER_OF(n, struct h2_session, conn);
 
         if (!h->session)
-                return; /* it ends already */
+                return; /* the connection ends already */
         if (h->stream_count == 0) {
                 h2_session_goodbye(h);
-        } else { /* requests on their way are still taken: the last word follows when the client has read this one */
+        } else { /* requests on their way are still taken: GOAWAY follows when the client has answered the ping */
                 h2_session_go(h, H2_STOPPING);
                 (void)nghttp2_submit_shutdown_notice(h->session);
                 (void)nghttp2_submit_ping(h->session, NGHTTP2_FLAG_NONE, NULL);

@@ -1,6 +1,6 @@
 /* h2_session.h - an HTTP/2 connection: frames in and out, by nghttp2; each of its streams is a client (h2_stream.h).
  *
- * Frames leave in one go at the end of a loop iteration (`flush`), so what many streams say shares packets and records.
+ * Frames leave in one go at the end of a loop iteration (`flush`), so frames of many streams share packets and TLS records.
  * The library's callbacks only note what happened and put the stream into `touched`; the streams advance afterwards.
  *
  *   GREETING ──→ OPEN      the client's first SETTINGS came
@@ -27,23 +27,23 @@ enum h2_session_state { H2_GREETING, H2_OPEN, H2_STOPPING, H2_LINGER, H2_CLOSED 
 struct h2_session {
         struct client_conn conn;
         enum h2_session_state state;
-        nghttp2_session *session; /* NULL: ending or ended; nobody may ask it any more */
+        nghttp2_session *session; /* owned; NULL: the connection lingers or is closed */
         struct list streams;      /* struct h2_stream */
         size_t stream_count;
-        struct list touched; /* those to advance */
+        struct list touched; /* streams to advance */
         struct block out;    /* owned: frames on their way out */
         struct h2_head head; /* of the request that comes in */
         bool is_collecting;  /* ... and is not complete */
-        bool is_sending;     /* frames are being collected: what changes now is seen */
+        bool is_sending;     /* frames are being collected: a change now needs no other flush */
         struct budget resets, chatter;
-        struct timer timer; /* until greeted; then idle; then lingering */
+        struct timer timer; /* GREETING; then idle; then LINGER */
         struct timer head_timer;
         struct task flush, gone;
 };
 
 struct h2_setup *h2_setup_create(const struct edge *e); /* NULL: out of memory */
 struct h2_setup *h2_setup_free(struct h2_setup *s);
-/* Take a connection over whose first bytes were read already.  *from is empty afterwards in any case. */
+/* Take over a connection whose first bytes (p) were read already.  *from is empty afterwards in any case. */
 void h2_session_take_over(struct edge *e, struct stream *from, const void *p, size_t n);
 /* For streams: something was submitted, or a stream left. */
 void h2_session_changed(struct h2_session *h);

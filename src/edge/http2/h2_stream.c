@@ -97,7 +97,7 @@ static bool h2_stream_next_piece(struct h2_stream *st)
         return true;
 }
 
-/* Upstream has taken so much: the client may send that much more. */
+/* Upstream has taken n bytes: the client may send as many more. */
 static void h2_stream_give_window_back(struct h2_stream *st, size_t n)
 {
         st->waiting -= n;
@@ -110,7 +110,7 @@ static void h2_stream_give_window_back(struct h2_stream *st, size_t n)
         h2_session_changed(st->h2);
 }
 
-/* The client said END_STREAM and all before it is passed on. */
+/* The client sent END_STREAM, and all bytes before it are passed on. */
 static enum flow_step h2_stream_end_request(struct edge_client *c)
 {
         struct proxy_exchange *x = &c->x;
@@ -184,7 +184,7 @@ static ssize_t h2_stream_read_reply(struct h2_stream *st, uint8_t *to, size_t ro
         return (ssize_t)n;
 }
 
-/* Decode what upstream said; negative: it broke its framing. */
+/* Decode bytes of the answer; negative: upstream broke its framing. */
 static ssize_t h2_stream_decode(struct http1_body *body, struct block *in, uint8_t *to, size_t room)
 {
         size_t got = 0;
@@ -205,7 +205,7 @@ static ssize_t h2_stream_decode(struct http1_body *body, struct block *in, uint8
         return (ssize_t)got;
 }
 
-/* All that is there is taken: is that the end? */
+/* All bytes that are there are taken: is that the end?  1: yes; 0: no; negative: the answer is broken. */
 static int h2_stream_check_end(struct proxy_exchange *x)
 {
         const struct upstream *u = x->visit.upstream;
@@ -283,7 +283,7 @@ static void h2_stream_watch(struct edge_client *c)
 
 static enum flow_step h2_stream_flush(struct edge_client *c)
 {
-        (void)c; /* interim answers are never left half said */
+        (void)c; /* interim answers are never sent in parts */
         return FLOW_DONE;
 }
 
@@ -358,7 +358,7 @@ static const struct edge_client_kind h2_client_kind = {
         .release = h2_stream_release,
 };
 
-/* The collected head, written down at the front of the stream's bytes. */
+/* Write the collected head to the front of the stream's bytes. */
 static int h2_stream_take_head(struct h2_stream *st)
 {
         struct h2_head *head = &st->h2->head;

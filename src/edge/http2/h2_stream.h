@@ -1,6 +1,6 @@
 /* h2_stream.h - one HTTP/2 request: a client whose bytes come and go as frames.
  *
- * Up: DATA waits in client.in and `more`; the window is given back only as upstream takes it, so that at most a window's
+ * Up: DATA waits in client.in and `more`; the window is given back only as upstream takes the bytes, so that at most a window's
  * worth waits.  Down: the library asks for bytes when they can be sent and takes them out of the upstream's block. */
 #pragma once
 #include <nghttp2/nghttp2.h>
@@ -12,10 +12,11 @@
 
 struct h2_session;
 
-enum h2_answer_state {                     /* MOVING ←→ DEFERRED, MOVING → SAID */
-                       H2_ANSWER_MOVING,   /* not begun, or the library asks for the next bytes when it can send them */
-                       H2_ANSWER_DEFERRED, /* the library waits to be told that there are bytes */
-                       H2_ANSWER_SAID,     /* the end of the answer was sent */
+/* The answer of a stream: MOVING ←→ DEFERRED, MOVING ──→ SAID. */
+enum h2_answer_state {
+        H2_ANSWER_MOVING,   /* not begun, or the library asks for the next bytes when it can send them */
+        H2_ANSWER_DEFERRED, /* the library waits to be told that there are bytes */
+        H2_ANSWER_SAID,     /* the end of the answer was sent */
 };
 
 struct h2_stream {
@@ -29,7 +30,7 @@ struct h2_stream {
         bool is_open;        /* the library knows the stream */
         enum h2_answer_state answer;
         bool is_tunnel;
-        unsigned refused_with; /* its head cannot be used: the answer's status */
+        unsigned refused_with; /* the head cannot be used: the status of the answer */
         const char *why;
         struct task gone;
 };
@@ -43,7 +44,7 @@ void h2_stream_answer_go(struct h2_stream *st, enum h2_answer_state next); /* th
 ssize_t h2_stream_read(nghttp2_session *session, int32_t id, uint8_t *to, size_t room, uint32_t *flags,
                        nghttp2_data_source *source, void *arg);
 
-/* h2_answer.c: the parts of edge_client_kind that say things. */
+/* h2_answer.c: the parts of edge_client_kind that write answers. */
 enum flow_step h2_answer_interim(struct edge_client *c, const struct http1_head *head);
 void h2_answer_switch_over(struct edge_client *c, const struct http1_head *head);
 enum flow_step h2_answer_begin(struct edge_client *c, const struct http1_head *head);

@@ -10,7 +10,7 @@
 
 static const struct {
         unsigned status;
-        const char *message; /* NULL: the answer's own */
+        const char *message; /* NULL: the answer has its own */
         const char *title;   /* NULL: no page */
 } kinds[ANSWER_KIND_COUNT] = {
         [ANSWER_TEXT] = {0, NULL, NULL},
@@ -80,7 +80,7 @@ unsigned answer_status(const struct answer *a)
         return kinds[a->kind].status ? kinds[a->kind].status : a->status;
 }
 
-/* What the kind says, or this answer of it. */
+/* The message of the kind, or of this answer. */
 static const char *answer_message(const struct answer *a, char out[MESSAGE_MAX])
 {
         if (a->kind == ANSWER_RESUME_LIMIT)
@@ -137,7 +137,7 @@ static int page_add_escaped(struct buf *out, int r, struct str s)
         return r;
 }
 
-/* What the visitor can do about it; NULL: the message says it all. */
+/* What the visitor can do; NULL: the message is enough. */
 static const char *page_hint(enum answer_kind kind)
 {
         switch (kind) {
@@ -153,11 +153,11 @@ static const char *page_hint(enum answer_kind kind)
         }
 }
 
-/* What a visitor is told in other words than a program; NULL: the same. */
+/* The text for a visitor where it differs from the message for a program; NULL: the same. */
 static const char *page_text(enum answer_kind kind)
 {
         switch (kind) {
-        case ANSWER_PAUSED: return "The sandbox is paused. It is kept, but a visit does not wake it.";
+        case ANSWER_PAUSED: return "The sandbox is paused. It is kept, but a visit does not resume it.";
         case ANSWER_RESUME_FAILED: return "The sandbox is paused, and resuming it for this visit did not work.";
         default: return NULL;
         }

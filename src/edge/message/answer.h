@@ -1,4 +1,4 @@
-/* answer.h - what the edge itself says: errors of routing and of sandboxes, as text, JSON or a page for a browser. */
+/* answer.h - answers of the edge itself: errors of routing and of sandboxes, as text, JSON or a page for a browser. */
 #pragma once
 #include <stdbool.h>
 
@@ -7,21 +7,21 @@
 #include "wire/http1.h"
 
 enum answer_kind {
-        ANSWER_TEXT,          /* status and message as they are: routing errors */
-        ANSWER_API,           /* {"code","message"}: malformed requests, API not there */
-        ANSWER_RESERVED,      /* a path of envd's that only the control plane may call */
-        ANSWER_NOT_FOUND,     /* no such sandbox */
-        ANSWER_PAUSED,        /* it is at rest, and a request does not wake it; to programs the same as NOT_FOUND */
-        ANSWER_RESUME_FAILED, /* ... a request does, but it could not be done; likewise */
-        ANSWER_PORT_CLOSED,   /* it runs, but nothing answers on that port */
+        ANSWER_TEXT,      /* status and message as they are: routing errors */
+        ANSWER_API,       /* {"code","message"}: malformed requests, API not there */
+        ANSWER_RESERVED,  /* a path of envd's that only the control plane may call */
+        ANSWER_NOT_FOUND, /* no such sandbox */
+        ANSWER_PAUSED,    /* the sandbox is paused, and requests do not resume it; to programs the same as NOT_FOUND */
+        ANSWER_RESUME_FAILED, /* ... requests resume it, but that failed; to programs the same as NOT_FOUND */
+        ANSWER_PORT_CLOSED,   /* the sandbox runs, but nothing answers on that port */
         ANSWER_TOKEN_MISSING,
         ANSWER_TOKEN_WRONG,
-        ANSWER_TOO_MANY, /* into this sandbox at a time */
+        ANSWER_TOO_MANY, /* too many requests into this sandbox at a time */
         ANSWER_MAY_NOT_RESUME,
-        ANSWER_RESUME_LIMIT, /* as many as may run do; message: which limit (NULL: just that) */
-        ANSWER_DISK_FULL,    /* to wake it needs room on the server's disk */
-        ANSWER_BUSY,         /* on its way to rest or back, and not there in time */
-        ANSWER_UNAVAILABLE,  /* a part of ours is not there just now */
+        ANSWER_RESUME_LIMIT, /* as many sandboxes as may run do; message: which limit (may be NULL) */
+        ANSWER_DISK_FULL,    /* to resume the sandbox needs room on the server's disk */
+        ANSWER_BUSY,         /* the sandbox is being paused or resumed, and that did not end in time */
+        ANSWER_UNAVAILABLE,  /* control or the engine is not there just now */
         ANSWER_KIND_COUNT,
 };
 
@@ -37,7 +37,7 @@ struct answer {
         bool says_close; /* Connection: close */
 };
 
-/* Is it a browser showing a page (true), or a program (false)? */
+/* Was the request sent by a browser that shows a page (true), or by a program (false)? */
 bool answer_wants_html(const struct http1_head *h);
 unsigned answer_status(const struct answer *a);
 #define ANSWER_BODY_MAX (16u << 10)

@@ -9,7 +9,7 @@
 #define PIECES_MAX 20u
 #define FRAMING_MAX (HTTP1_CHUNK_HEAD_MAX + 2 + 5) /* around a chunk, and the end behind it */
 
-struct gathered { /* what one writev will say */
+struct gathered { /* what one writev will write */
         struct iovec iov[PIECES_MAX * 3 + 2];
         int count;
         size_t total;
@@ -47,7 +47,7 @@ static void gather_piece(struct gathered *g, bool is_chunked, unsigned index, st
                 gather_add(g, "\r\n", 2);
 }
 
-/* Collect pieces of the body for one write, never more than fits into `out` should the sink take nothing. */
+/* Collect pieces of the body for one write, never more than fits into `out` if the sink takes nothing. */
 static enum flow_step flow_gather_body(struct flow *f, const uint8_t *p, size_t n, struct gathered *g)
 {
         for (unsigned i = 0; i < PIECES_MAX; i++) {

@@ -1,7 +1,7 @@
 /* flow.h - one message body on its way from one connection to another: decoded, framed anew, written.
  *
- * What the sink does not take waits in `out` (at most a block) or a pipe (shortcut.h), and nothing more is taken from the source until it is
- * gone: that is the backpressure.  On the fast path one read becomes one writev and nothing is copied. */
+ * Bytes that the sink does not take wait in `out` (at most a block) or in a pipe (splice.h), and nothing more is taken from the
+ * source until they are gone: that is the backpressure.  On the fast path one read becomes one writev and nothing is copied. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,7 +12,7 @@
 #include "wire/http1.h"
 
 enum flow_step {
-        FLOW_MORE, /* all the source had is passed on; the message goes on */
+        FLOW_MORE, /* all bytes of the source are passed on; the message goes on */
         FLOW_FULL, /* the sink takes no more now */
         FLOW_DONE, /* the message is complete and written */
         FLOW_BAD,  /* the source breaks its framing; nothing was taken from it in this call */
@@ -21,10 +21,10 @@ enum flow_step {
 
 struct flow {
         struct http1_body body;   /* decodes the source */
-        bool is_chunked;          /* how it is framed for the sink; otherwise the bytes as they are */
+        bool is_chunked;          /* the sink gets chunks; otherwise the bytes as they are */
         bool is_ended;            /* the message's last byte is written or in `out` */
         struct block out;         /* owned: bytes the sink did not take yet */
-        struct splice_pipe *pipe; /* owned: such bytes of a body that takes the shortcut; NULL: none */
+        struct splice_pipe *pipe; /* owned: such bytes of a body that is spliced; NULL: none */
         uint64_t sent_bytes;      /* handed to the sink's socket */
 };
 
@@ -40,9 +40,9 @@ static inline bool flow_waits(const struct flow *f)
 {
         return f->out.len || f->pipe;
 }
-/* Write what waits: FLOW_FULL, FLOW_DEAD, or nothing waits any more (FLOW_DONE, FLOW_MORE). */
+/* Write the bytes that wait: FLOW_FULL, FLOW_DEAD, or nothing waits any more (FLOW_DONE, FLOW_MORE). */
 enum flow_step flow_flush(struct flow *f, struct block_pool *pool, struct stream *sink);
-/* The source ended where its framing lets the end of the connection end the message. */
+/* The source closed its connection, and by its framing that is the end of the message. */
 enum flow_step flow_finish(struct flow *f, struct block_pool *pool, struct stream *sink);
-/* Bytes of our own, not part of a body: FLOW_DONE, FLOW_FULL, FLOW_DEAD. */
+/* Write bytes that are no part of a body, such as a head: FLOW_DONE, FLOW_FULL, FLOW_DEAD. */
 enum flow_step flow_say(struct flow *f, struct block_pool *pool, struct buf *bytes, struct stream *sink);

@@ -8,7 +8,7 @@ static const struct str never_passed[] = {
         {"connection", 10}, {"content-length", 14},    {"keep-alive", 10}, {"te", 2}, {"trailer", 7}, {"upgrade", 7},
         {"host", 4},        {"transfer-encoding", 17}, {"forwarded", 9}};
 
-/* Only these first letters begin a name we might drop; most headers end here. */
+/* Only names with these first letters may be dropped; most headers need no further look. */
 static bool header_is_suspect(struct str name)
 {
         switch (name.p[0] | 0x20) {
@@ -29,7 +29,7 @@ static bool starts_without_case(struct str s, struct str prefix)
         return s.n >= prefix.n && str_ieq((struct str){s.p, prefix.n}, prefix);
 }
 
-/* An answer may well have a header named Host or Forwarded: what it means is between upstream and the client. */
+/* An answer may well have a header named Host or Forwarded: its meaning is known to upstream and the client alone. */
 static bool header_is_dropped(struct str name, enum direction to)
 {
         if (!header_is_suspect(name))
@@ -41,7 +41,7 @@ static bool header_is_dropped(struct str name, enum direction to)
                (to == TO_UPSTREAM && starts_without_case(name, STR("x-forwarded-")));
 }
 
-/* Does Connection name other headers?  "keep-alive", "close" and "upgrade" alone are what nearly everyone sends. */
+/* Does Connection name other headers?  Nearly all clients send only "keep-alive", "close" and "upgrade". */
 static bool connection_names_headers(const struct http1_head *h)
 {
         for (size_t i = 0; i < h->header_count; i++) {
@@ -64,7 +64,8 @@ static bool connection_names_headers(const struct http1_head *h)
 static int copy_headers(const struct http1_head *h, enum direction to, struct buf *out)
 {
         bool names = connection_names_headers(h);
-        bool ignores_expect = to == TO_UPSTREAM && h->minor == 0; /* but upstream is asked as 1.1 */
+        bool ignores_expect = to == TO_UPSTREAM &&
+                              h->minor == 0; /* HTTP/1.0 has no Expect, but upstream gets the request as HTTP/1.1 */
         size_t i = 0;
         int r = 0;
 
@@ -184,7 +185,7 @@ bool rewrite_target(struct str method, struct str target, struct str host, struc
                         authority.n = i;
                         break;
                 }
-        /* Two names for one request would let the two ends see different ones. */
+        /* With two different names the edge and the upstream could each take another one. */
         if (!str_ieq(authority, host))
                 return false;
         *ret = (struct str){rest.p + authority.n, rest.n - authority.n};

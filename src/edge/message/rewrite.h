@@ -1,4 +1,5 @@
-/* rewrite.h - heads as they leave us: hop-by-hop and forwarding headers removed, framing and Connection our own.  Pure.
+/* rewrite.h - heads as they leave the edge: hop-by-hop and forwarding headers removed, framing and Connection written anew.
+ * Pure.
  *
  * Headers that stay are copied as they came, in runs; the strict parser has already refused what could break a head. */
 #pragma once
@@ -27,10 +28,10 @@ struct rewrite_response {
 };
 int rewrite_response(const struct rewrite_response *rs, struct buf *out);
 
-/* Is this header of an answer one that is between upstream and us, or about framing? */
+/* Is this header of an answer about the connection to upstream or about framing, and so not passed on? */
 bool rewrite_is_dropped(const struct http1_head *h, struct str name);
 
-/* "http://host/path" becomes "/path" when the authority is `host`.  false: no target we could forward. */
+/* "http://host/path" becomes "/path" when the authority is `host`.  false: the target cannot be forwarded. */
 bool rewrite_target(struct str method, struct str target, struct str host, struct str *ret);
 /* `text` with every ${PORT} replaced. */
 int rewrite_mask(struct str text, unsigned port, struct buf *out);

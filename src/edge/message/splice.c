@@ -8,7 +8,7 @@
 
 #include "edge/message/flow.h"
 
-#define TURN_BYTES (1u << 20)     /* then others have their turn */
+#define TURN_BYTES (1u << 20)     /* then other connections have their turn */
 #define LEFT_MIN (4 * BLOCK_SIZE) /* shorter bodies are not worth it */
 
 /* ---- pipes ---- */
@@ -33,7 +33,7 @@ static struct splice_pipe *splice_pipe_create(struct splice_pool *s)
                 return NULL;
         }
         size = fcntl(p->fd[1], F_SETPIPE_SZ, PIPE_BYTES);
-        if (size < 0) /* over what the user may have */
+        if (size < 0) /* the user has too many pipes for that */
                 size = fcntl(p->fd[1], F_GETPIPE_SZ);
         p->size = size > 0 ? (size_t)size : BLOCK_SIZE;
         return p;
@@ -111,7 +111,7 @@ bool splice_take(struct splice_pool *s, struct flow *f, int source, int sink)
                 size_t most = f->body.left < p->size ? (size_t)f->body.left - 1 : p->size;
                 ssize_t n = splice_move(source, p->fd[1], most);
 
-                if (n <= 0) /* the ordinary way finds out why */
+                if (n <= 0) /* flow_pump() finds out why */
                         break;
                 turn += (size_t)n;
                 p->held = (size_t)n;

@@ -9,7 +9,8 @@ void client_conn_refuse(int fd, bool is_tls)
                                    "{\"code\":503,\"message\":\"too many connections\"}";
 
         if (!is_tls)
-                (void)!write(fd, full, sizeof(full) - 1); /* best effort: it is new, so it fits or is gone */
+                (void)!write(fd, full,
+                             sizeof(full) - 1); /* best effort: a new connection has room for the text, or is gone */
         close_fd(&fd);
 }
 

@@ -1,5 +1,5 @@
-/* client_conn.h - a client's connection: accepted, counted, ended.  It starts as HTTP/1.1 (h1.h); when TLS settled on HTTP/2,
- * h2.h takes it over. */
+/* client_conn.h - a client's connection: counted and ended.  Each starts as HTTP/1.1 (http1/h1_conn.h); one that speaks HTTP/2
+ * is taken over by http2/h2_session.h. */
 #pragma once
 #include <stdbool.h>
 
@@ -10,8 +10,8 @@ struct client_conn;
 struct edge;
 
 struct client_conn_ops {
-        void (*stop)(struct client_conn *n); /* the role ends: close what idles, let the others finish */
-        void (*cut)(struct client_conn *n);  /* end now, and not as if it were a proper end */
+        void (*stop)(struct client_conn *n); /* the role ends: close an idle connection, let a busy one finish */
+        void (*cut)(struct client_conn *n);  /* end now, so that the client does not take it for a proper end */
 };
 
 struct client_conn {
@@ -23,5 +23,5 @@ struct client_conn {
 
 void client_conn_refuse(int fd, bool is_tls); /* too many connections: say so if that is possible, and close */
 void client_conn_join(struct client_conn *n, struct edge *e,
-                      const struct client_conn_ops *ops); /* its stream is there: it counts */
-void client_conn_leave(struct client_conn *n);            /* closed at once; no longer counted */
+                      const struct client_conn_ops *ops); /* the stream is there: count the connection */
+void client_conn_leave(struct client_conn *n);            /* close at once, and count it no longer */

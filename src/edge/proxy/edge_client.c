@@ -103,7 +103,7 @@ static void edge_client_take_upstream(struct edge_client *c, int fd, uint64_t ma
 
 static void edge_client_dialled(struct edge_client *c, enum wait_result result, int fd, uint64_t made_us)
 {
-        if (result == WAIT_OVER && made_us < c->x.visit.sandbox->stopped_us) { /* it is of what ran before */
+        if (result == WAIT_OVER && made_us < c->x.visit.sandbox->stopped_us) { /* made before the sandbox stopped */
                 close_fd(&fd);
                 result = WAIT_NOT_FOUND;
         }

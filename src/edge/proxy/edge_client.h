@@ -1,15 +1,17 @@
-/* edge_client.h - who asks: an HTTP/1.1 connection, one request after the other (h1.h), or one HTTP/2 stream (h2_stream.h).
+/* edge_client.h - the sender of a request: an HTTP/1.1 connection with one request after the other (http1/h1_conn.h), or one
+ * HTTP/2 stream (http2/h2_stream.h).
  *
- *   HEAD ──→ ROUTE (asks control) ─┐        every wait leads back to HEAD: the head is still in `in` and is looked at
- *    ↑ ←──────────────────────────┤        again, now with the answer.  So nothing of a head needs to be copied.
- *    ├────→ WAKE (asks control) ─────┘
- *    ├────→ DIAL (asks engine) ──→ HEAD
- *    ├────→ EXCHANGE ──→ HEAD (next request, or once more on a fresh connection) | TUNNEL
- *    └────→ REPLY (our own answer)
- *   EXCHANGE, REPLY ──→ DRAIN (the rest of a body nobody wants) ──→ HEAD | LINGER (wait for the client's end)
+ *   HEAD ──→ ROUTE   asks control for the sandbox's route or owner ─┐  Every wait leads back to HEAD: the head is still in
+ *    ↑ ├───→ RESUME  asks control to resume the sandbox ────────────┤  `in` and is looked at again, now with the answer.  So
+ *    │ ├───→ DIAL    asks the engine for a socket ──────────────────┤  nothing of a head needs to be copied.
+ *    ├─│────────────────────────────────────────────────────────────┘
+ *    │ ├───→ EXCHANGE ──→ HEAD (the next request, or the same once more on a new connection) | TUNNEL
+ *    │ └───→ REPLY   the edge's own answer
+ *    └── DRAIN (the rest of a body that nobody wants) ←── EXCHANGE, REPLY
+ *   EXCHANGE, REPLY, DRAIN ──→ LINGER (wait for the client's end) ──→ CLOSED; CLOSED also from every other state
  *
- * What becomes of a request is the same for both kinds (request.c, exchange.c); how its bytes come and how an answer is
- * said is in the kind's table.  TUNNEL, DRAIN and LINGER are HTTP/1.1's only. */
+ * A request takes the same way for both kinds (request.h, proxy_exchange.h).  How its bytes come and how an answer is written
+ * is in the table of the kind.  Only HTTP/1.1 has TUNNEL, DRAIN and LINGER. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,11 +38,11 @@ enum edge_client_state {
         CLIENT_CLOSED,
 };
 
-struct edge_client_kind {                     /* how the two differ */
+struct edge_client_kind {                     /* how HTTP/1.1 and HTTP/2 differ */
         const char *name;                     /* for the log */
         void (*step)(struct edge_client *c);  /* HEAD, TUNNEL, REPLY, DRAIN, LINGER: do what can be done now */
-        void (*watch)(struct edge_client *c); /* after the steps: say what it waits for */
-        /* Pass on what is there of the request's body, after `prefix` (may be NULL; emptied), as flow_pump(). */
+        void (*watch)(struct edge_client *c); /* after the steps: watch the connection for what the client waits for */
+        /* Pass on the bytes of the request's body that are there, after `prefix` (may be NULL; emptied), as flow_pump(). */
         enum flow_step (*push)(struct edge_client *c, struct buf *prefix);
         /* The answer: interim heads, or the one that switches protocols, or the final one and what is there of its body;
          * then more of the body.  `flush` is for interim heads that did not go out whole. */
@@ -49,12 +51,13 @@ struct edge_client_kind {                     /* how the two differ */
         enum flow_step (*begin)(struct edge_client *c, const struct http1_head *h);
         enum flow_step (*pull)(struct edge_client *c);
         enum flow_step (*flush)(struct edge_client *c);
-        bool (*splice)(struct edge_client *c); /* bytes of the answer went past `in`; NULL: it has none */
-        int (*say)(struct edge_client *c, const struct answer *a); /* one of our own, whole; negative: cannot */
+        bool (*splice)(struct edge_client *c); /* bytes of the answer went past `in`; NULL: never */
+        int (*say)(struct edge_client *c,
+                   const struct answer *a); /* the edge's own answer, whole; negative: impossible */
         void (*tunnel_upstream)(struct edge_client *c,
                                 uint32_t events); /* TUNNEL: the upstream is ready; NULL: no such state */
-        void (*after)(struct edge_client *c);     /* the answer is out */
-        void (*cut)(struct edge_client *c);       /* edge_client_close() follows: nobody may take it for a proper end */
+        void (*after)(struct edge_client *c);     /* the answer is sent */
+        void (*cut)(struct edge_client *c);       /* edge_client_close() follows: not to be taken for a proper end */
         void (*release)(struct edge_client *c); /* from edge_client_close(): let go of the connection, or the stream */
 };
 
@@ -63,23 +66,23 @@ struct edge_client {
         struct edge *edge;
         enum edge_client_state state;
         struct timer wait;
-        bool is_waiting; /* the timer matters: it is left armed when a wait ends early */
+        bool is_waiting; /* the timer matters; the timer is left armed when a wait ends early */
         struct block in; /* owned: bytes not dealt with; begins with the current request's head while head_len > 0 */
         size_t head_len;
         bool is_ended;    /* the client sends no more */
-        bool must_switch; /* the request is one for a tunnel, and nothing else will do */
+        bool must_switch; /* the request asks for a tunnel, and no other answer will do */
         struct proxy_exchange x;
 };
 
 void edge_client_setup(struct edge_client *c, struct edge *e, const struct edge_client_kind *kind);
 void edge_client_go(struct edge_client *c, enum edge_client_state next); /* the only writer of c->state */
 void edge_client_advance(struct edge_client *c); /* run steps until nothing more can be done now */
-void edge_client_go_on(struct edge_client *c);   /* what it waited for (ROUTE, WAKE, DIAL) is there */
-/* Answer by ourselves.  The request's head, if any, is done with. */
+void edge_client_go_on(struct edge_client *c);   /* what the client waited for (ROUTE, RESUME, DIAL) is there */
+/* Send the edge's own answer.  The request's head, if any, is not needed any more. */
 void edge_client_answer(struct edge_client *c, const struct answer *a);
-void edge_client_finish(struct edge_client *c); /* the answer is out: go on, or end */
+void edge_client_finish(struct edge_client *c); /* the answer is sent: go on with the next request, or end */
 void edge_client_arm_wait(struct edge_client *c, unsigned ms);
 /* End without ceremony: the client left. */
 void edge_client_close(struct edge_client *c);
-/* End so that nobody can take it for a proper end. */
+/* End so that the client cannot take it for a proper end. */
 void edge_client_cut(struct edge_client *c);

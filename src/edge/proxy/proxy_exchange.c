@@ -63,8 +63,8 @@ void proxy_exchange_done(struct edge_client *c)
         x->up.sent_bytes = x->down.sent_bytes = 0;
 }
 
-/* Upstream broke before there was an answer: say so in its stead.  If the sandbox is being stopped, that is why, and nobody
- * knows whether it acted on the request. */
+/* Upstream broke before there was an answer: answer in its place.  When the sandbox is being stopped, that is the reason, and
+ * whether the sandbox acted on the request is not known: then the client is cut. */
 static void exchange_answer_for_upstream(struct edge_client *c)
 {
         struct proxy_exchange *x = &c->x;
@@ -84,8 +84,8 @@ static void exchange_answer_for_upstream(struct edge_client *c)
 
 /* ---- the request ---- */
 
-/* Before the first byte of an answer a request may be said again, on a new connection, if upstream cannot have acted on
- * it or acting twice does no harm. */
+/* Before the first byte of an answer a request may be sent again, on a new connection, if upstream cannot have acted on the
+ * request, or if acting twice does no harm. */
 static bool exchange_may_repeat(const struct edge_client *c)
 {
         const struct proxy_exchange *x = &c->x;
@@ -123,7 +123,7 @@ static void exchange_push_request(struct edge_client *c)
         case FLOW_MORE:
         case FLOW_FULL: break;
         case FLOW_DONE: exchange_request_ended(x); break;
-        case FLOW_DEAD: exchange_request_refused(x); break; /* it may have answered before it hung up */
+        case FLOW_DEAD: exchange_request_refused(x); break; /* upstream may have answered before it hung up */
         case FLOW_BAD:
                 x->persists = false;
                 if (exchange_is_answered(x)) {
@@ -141,7 +141,7 @@ static void exchange_push_request(struct edge_client *c)
 
 /* ---- the answer ---- */
 
-/* From here on the request cannot be repeated: its head has served. */
+/* From here on the request cannot be repeated: its head is dropped. */
 static void exchange_drop_request_head(struct edge_client *c)
 {
         block_consume(&c->in, c->head_len);
@@ -151,11 +151,12 @@ static void exchange_drop_request_head(struct edge_client *c)
 static enum flow_step exchange_pass_interim(struct edge_client *c, const struct http1_head *h)
 {
         if (h->status == 100 && !c->x.expects_continue)
-                return FLOW_DONE; /* a 100 nobody waits for upsets clients */
+                return FLOW_DONE; /* clients do not expect a 100 that they did not ask for */
         return c->kind->interim(c, h);
 }
 
-/* While nothing of the answer is out it can still be another: does what came of its body hold to its framing? */
+/* While nothing of the answer is sent, the edge can still give another one.  Does the part of the body that is there keep to
+ * its framing? */
 static bool body_begins_well(const struct http1_head *h, const struct block *in)
 {
         struct http1_body trial;
@@ -205,21 +206,21 @@ static enum head_step exchange_read_answer_head(struct edge_client *c, size_t *r
         default: return HEAD_BAD;
         }
         u->scan = (struct head_scan){0};
-        if (h->status == 101) /* only for who asked, and has said all of it */
+        if (h->status == 101) /* only for a client that asked for it, and has sent all of its request */
                 return x->is_upgrade && exchange_is_sent(x) && h->is_upgrade ? HEAD_SWITCH : HEAD_BAD;
-        if (h->status >= 200) /* 2xx would say there is a tunnel */
+        if (h->status >= 200) /* 2xx would tell the client that there is a tunnel */
                 return c->must_switch && h->status < 300 ? HEAD_BAD : HEAD_FINAL;
         return ++x->interim_count > c->edge->limits->interim_max ? HEAD_BAD : HEAD_INTERIM;
 }
 
-/* Take what upstream said about the answer's head; true: go on with the body. */
+/* Take the heads of the answer that upstream has sent; true: go on with the body. */
 static bool exchange_pull_head(struct edge_client *c, enum flow_step *ret_step)
 {
         struct proxy_exchange *x = &c->x;
         struct upstream *u = x->visit.upstream;
         size_t len;
 
-        if (x->down.out.len && c->kind->flush(c) == FLOW_DEAD) { /* an interim answer on its way out goes first */
+        if (x->down.out.len && c->kind->flush(c) == FLOW_DEAD) { /* an interim answer that is not yet sent goes first */
                 edge_client_close(c);
                 return false;
         }
@@ -238,7 +239,7 @@ static bool exchange_pull_head(struct edge_client *c, enum flow_step *ret_step)
                         return false;
                 }
                 exchange_drop_request_head(c);
-                /* The head's bytes stay where they are while it is in use: consuming only moves a mark. */
+                /* The head's bytes stay in place while the head is in use: consuming only moves a mark. */
                 block_consume(&u->in, len);
                 if (step == HEAD_SWITCH) {
                         c->kind->switch_over(c, &c->edge->head);

@@ -35,12 +35,12 @@ static void request_send_to_api(struct edge_client *c, const struct http1_head *
         if (now >= x->wait_until_ms || error == -ENOMEM)
                 request_answer_api(c, 503, "the API is not available, try again");
         else
-                request_wait(c, CLIENT_DIAL, API_RETRY_MS); /* the backlog is full: nothing tells when it is not */
+                request_wait(c, CLIENT_DIAL, API_RETRY_MS); /* the backlog is full, and there is no event for its end */
 }
 
 /* ---- where to ---- */
 
-/* Control was, or was not, asked whose the request is. */
+/* Control was asked which sandbox the request belongs to, or could not be asked. */
 static void request_await_owner(struct edge_client *c, enum routes_result asked, const char *too_many)
 {
         switch (asked) {
@@ -50,7 +50,7 @@ static void request_await_owner(struct edge_client *c, enum routes_result asked,
         }
 }
 
-/* A signed URL that names no sandbox.  true: x->visit.id is whose it is.  Otherwise it waits or is answered. */
+/* A signed URL that names no sandbox.  true: visit.id is the sandbox.  Otherwise the request waits or is answered. */
 static bool request_find_signer(struct edge_client *c, struct str method, struct str query)
 {
         struct proxy_exchange *x = &c->x;
@@ -68,7 +68,7 @@ static bool request_find_signer(struct edge_client *c, struct str method, struct
         return false;
 }
 
-/* The same for a request with nothing but an access token.  One that is nobody's may have been a sandbox's that ended. */
+/* The same for a request with nothing but an access token.  A token that no sandbox has may be one of a sandbox that ended. */
 static bool request_find_token_owner(struct edge_client *c, struct str token)
 {
         struct proxy_exchange *x = &c->x;
@@ -117,7 +117,7 @@ static void request_note(struct edge_client *c, const struct http1_head *h)
                 if (!x->started_us)
                         x->started_us = clock_mono_us();
         }
-        flow_init(&x->up, h, false); /* so that the body can be skipped when we answer by ourselves */
+        flow_init(&x->up, h, false); /* so that the body can be skipped when the edge itself answers */
 }
 
 static bool request_has_api_key(const struct http1_head *h)
@@ -127,7 +127,7 @@ static bool request_has_api_key(const struct http1_head *h)
         return http1_value(h, "x-api-key").n || (bearer.n > 7 && str_ieq((struct str){bearer.p, 7}, STR("Bearer ")));
 }
 
-/* Where the request goes, as far as its head tells.  false: nowhere, and it is answered. */
+/* Where the request goes, as far as its head tells.  false: nowhere, and the request is answered. */
 static bool request_decide(struct edge_client *c, const struct http1_head *h, struct route_target *to,
                            struct str *ret_target)
 {

@@ -9,7 +9,7 @@
 
 struct route_target;
 
-/* Answers without a body of their own kind, and those in the API's form. */
+/* Answer with a kind that has its own status and message; or in the form of the API. */
 void request_answer_kind(struct edge_client *c, enum answer_kind kind);
 void request_answer_api(struct edge_client *c, unsigned status, const char *message);
 void request_wait(struct edge_client *c, enum edge_client_state state,

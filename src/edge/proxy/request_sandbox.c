@@ -6,7 +6,7 @@
 
 #define PORT_RETRY_MS 10u /* and twice as long each time */
 
-/* What a wait ended with, when that was the end of it. */
+/* true: the wait ended with a refusal, and the request is answered. */
 static bool request_answer_wait(struct edge_client *c, enum wait_result result, struct str id)
 {
         static const enum answer_kind kinds[] = {
@@ -23,7 +23,8 @@ static bool request_answer_wait(struct edge_client *c, enum wait_result result, 
         return true;
 }
 
-/* One that is not there is waited for a moment, one that is there longer: in pieces, between which we look. */
+/* The wait is made of pieces.  After each one request_may_wait_on() looks whether control is there: if so the request waits
+ * longer. */
 void request_wait_for_control(struct edge_client *c)
 {
         c->x.route_until_ms = clock_mono_ms() + c->edge->limits->route_timeout_ms;
@@ -35,17 +36,17 @@ bool request_may_wait_on(const struct edge_client *c)
         const struct routed_sandbox *s = c->x.visit.waits_for;
 
         if (s && s->asks == ASKS_NOTHING)
-                return false; /* there was no memory to ask */
+                return false; /* there was no memory to ask control */
         return process_link_is_live(&c->edge->routes.link) && clock_mono_ms() < c->x.route_until_ms;
 }
 
-/* true: *ret is where it goes, though it may be at rest.  Otherwise it waits or is answered. */
+/* true: *ret is the sandbox, running or paused.  Otherwise the request waits or is answered. */
 static bool request_find_sandbox(struct edge_client *c, struct str id, struct routed_sandbox **ret)
 {
         struct proxy_exchange *x = &c->x;
         enum answer_kind kind = ANSWER_UNAVAILABLE;
 
-        if (x->visit.sandbox) { /* hooked already, before a wait for its socket */
+        if (x->visit.sandbox) { /* hooked already, before a wait for a socket */
                 *ret = x->visit.sandbox;
                 return true;
         }
@@ -64,8 +65,8 @@ static bool request_find_sandbox(struct edge_client *c, struct str id, struct ro
         return false;
 }
 
-/* It is going to rest, and the engine heard of it before we did: on the way that tells of routes, word of it comes before
- * an answer. */
+/* The sandbox is being paused, and the engine knew before this edge did.  Control is asked once more: on that channel the news
+ * of the pause comes before the answer. */
 static bool request_ask_again(struct edge_client *c, struct str id, struct routed_sandbox **s)
 {
         struct proxy_exchange *x = &c->x;
@@ -99,13 +100,13 @@ static bool request_check_count(struct edge_client *c, const struct routed_sandb
 {
         uint32_t most = c->edge->conf->sandbox_connections_max;
 
-        if (most == 0 || c->x.visit.sandbox || s->live_count < most) /* those that are hooked are counted */
+        if (most == 0 || c->x.visit.sandbox || s->live_count < most) /* hooked visits are counted already */
                 return true;
         request_answer(c, &(struct answer){.kind = ANSWER_TOO_MANY, .limit = most});
         return false;
 }
 
-/* How long the next piece of the wait for a wake may be: between them we look whether control is there at all. */
+/* How long the next piece of the wait for a resume may be: after each one the edge looks whether control is there. */
 static unsigned resume_piece_ms(const struct edge_client *c, uint64_t now)
 {
         uint64_t left = c->x.wait_until_ms - now, most = c->edge->limits->wait_timeout_ms;
@@ -113,7 +114,7 @@ static unsigned resume_piece_ms(const struct edge_client *c, uint64_t now)
         return (unsigned)(left < most ? left : most);
 }
 
-/* It is at rest: the request waits until it runs, its body unread. */
+/* The sandbox is paused: the request waits until it runs, with its body unread. */
 static void request_resume_sandbox(struct edge_client *c, const struct http1_head *h, struct routed_sandbox *s)
 {
         const struct edge_limits *limits = c->edge->limits;
@@ -121,7 +122,7 @@ static void request_resume_sandbox(struct edge_client *c, const struct http1_hea
 
         if (!c->x.wait_until_ms)
                 c->x.wait_until_ms = now + limits->resume_timeout_ms;
-        if (now >= c->x.wait_until_ms) { /* it woke and went to rest again, and so on */
+        if (now >= c->x.wait_until_ms) { /* the sandbox was resumed and paused again, and so on */
                 request_answer_kind(c, ANSWER_BUSY);
                 return;
         }
@@ -135,7 +136,7 @@ static void request_resume_sandbox(struct edge_client *c, const struct http1_hea
         }
 }
 
-/* A piece of the wait for a wake is over. */
+/* A piece of the wait for a resume is over. */
 void request_wait_on_for_resume(struct edge_client *c)
 {
         bool is_live = process_link_is_live(&c->edge->routes.link);
@@ -153,7 +154,7 @@ void request_wait_on_for_resume(struct edge_client *c)
         edge_client_go_on(c);
 }
 
-/* A user's server hangs up on idle connections when it likes; only what may be repeated takes that risk. */
+/* A user's server may close an idle connection at any time; only a request that may be repeated takes that risk. */
 static bool request_may_reuse(const struct proxy_exchange *x)
 {
         return !x->needs_new_connection && (x->visit.port == ENVD_PORT || x->is_idempotent);
@@ -172,8 +173,8 @@ static void request_dial(struct edge_client *c)
                 request_wait(c, CLIENT_DIAL, is_live ? e->limits->dial_timeout_ms : c->edge->limits->wait_timeout_ms);
 }
 
-/* The port is closed.  A server that is being started opens it in a moment, and nothing tells when: true, it is tried
- * again a little later. */
+/* The port is closed.  A server that is being started opens its port in a moment, and there is no event for that.  true: the
+ * port is dialled again a little later. */
 static bool request_wait_for_port(struct edge_client *c)
 {
         uint64_t passed = clock_mono_ms() - c->x.dial_since_ms, most = c->edge->limits->port_timeout_ms;
@@ -187,7 +188,7 @@ static bool request_wait_for_port(struct edge_client *c)
         return true;
 }
 
-/* It stopped while it was being dialled: as if it had not been looked at yet. */
+/* The sandbox stopped while it was being dialled: begin again as if it had not been looked at yet. */
 static void request_unhook_stopped(struct edge_client *c)
 {
         if (!c->x.visit.sandbox || c->x.visit.upstream || c->x.visit.sandbox->route.is_running)
@@ -207,7 +208,8 @@ void request_send_to_sandbox(struct edge_client *c, const struct http1_head *h, 
                 return;
         if (!request_check_token(c, h, s) || !request_check_count(c, s))
                 return;
-        if (!s->route.is_running && !x->visit.upstream) { /* one that was dialled runs, whatever the news say */
+        if (!s->route.is_running &&
+            !x->visit.upstream) { /* a sandbox with a socket runs, even if the route says otherwise */
                 request_resume_sandbox(c, h, s);
                 return;
         }

@@ -18,11 +18,11 @@ void request_answer(struct edge_client *c, const struct answer *a)
         full.is_html = x->is_html;
         full.to_head = x->to_head;
         if (x->expects_continue && !exchange_is_sent(x))
-                x->persists = false; /* whether its body follows now is anyone's guess */
+                x->persists = false; /* the client may send the body now, or not */
         if (c->edge->is_stopping)
                 x->persists = false;
         full.says_close = !x->persists;
-        routes_unhook(&c->x.visit); /* what happens to it from here on does not change the answer */
+        routes_unhook(&c->x.visit); /* what happens to the sandbox from here on does not change the answer */
         edge_client_answer(c, &full);
 }
 
@@ -44,7 +44,7 @@ void request_wait(struct edge_client *c, enum edge_client_state state, unsigned 
 
 /* ---- sending ---- */
 
-/* Tunnels lead past our checks, so only ports that are the user's get them, and never as another HTTP. */
+/* Requests in a tunnel are not checked, so only the user's own ports get tunnels, and never for HTTP/2. */
 static bool request_may_upgrade(const struct edge_client *c, const struct http1_head *h)
 {
         return h->is_upgrade && !c->x.is_api && c->x.visit.port != ENVD_PORT && !http1_has_token(h, "upgrade", "h2c");
@@ -68,7 +68,6 @@ static int request_write_head(struct edge_client *c, const struct http1_head *h,
         return rewrite_request(&rq, out);
 }
 
-/* There is a connection: say the head, and what is already there of the body. */
 void request_send(struct edge_client *c, const struct http1_head *h, struct str target)
 {
         struct proxy_exchange *x = &c->x;
@@ -91,7 +90,7 @@ void request_send(struct edge_client *c, const struct http1_head *h, struct str 
         case FLOW_MORE:
         case FLOW_FULL: break;
         case FLOW_DONE: exchange_request_ended(x); break;
-        case FLOW_DEAD: exchange_request_refused(x); break; /* reading from it tells why */
+        case FLOW_DEAD: exchange_request_refused(x); break; /* reading from upstream tells why */
         case FLOW_BAD:
                 x->persists = false;
                 exchange_request_ended(x);

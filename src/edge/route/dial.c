@@ -25,7 +25,7 @@ bool dial_ask(struct visit *v)
         d->count++;
         r = dial_send(d, v);
         if (r == 0 || r == -ENOTCONN || r == -EPIPE)
-                return true; /* if not now it is sent once the link is up again */
+                return true; /* without a link the question is sent once the link is up again */
         dial_forget(v);
         return false;
 }
@@ -42,7 +42,7 @@ static enum wait_result dial_result_of(const json_t *msg, size_t nfds)
         switch (process_link_answer_kind(msg)) {
         case ERR_NONE: return nfds == 1 ? WAIT_OVER : WAIT_UNAVAILABLE;
         case ERR_GONE:
-        case ERR_CONFLICT: return WAIT_NOT_FOUND; /* there is no such sandbox, or it does not run */
+        case ERR_CONFLICT: return WAIT_NOT_FOUND; /* there is no such sandbox, or the sandbox does not run */
         default: return WAIT_REFUSED;
         }
 }

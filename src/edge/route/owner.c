@@ -36,7 +36,7 @@ enum routes_result owner_ask(struct visit *v, struct owner_lookup *lookup, json_
         lookup->count++;
         r = process_link_send(&t->link, owner_question_with_number(question, v->req));
         if (r == 0 || r == -ENOTCONN || r == -EPIPE)
-                return ROUTES_WAIT; /* if not now it is asked once the link is up again */
+                return ROUTES_WAIT; /* without a link the question is sent once the link is up again */
         owner_forget(v);
         return ROUTES_FULL;
 }
@@ -67,7 +67,7 @@ static void owner_take_answer(struct visit *v, struct owner_lookup *lookup, cons
 
 static struct visit *owner_find_question(const struct owner_lookup *lookup, uint64_t req)
 {
-        LIST_EACH (node, &lookup->waiting) { /* told in order: nearly always the first */
+        LIST_EACH (node, &lookup->waiting) { /* control answers in order: nearly always the first */
                 struct visit *v = LIST_ENTRY(node, struct visit, wait);
 
                 if (v->req == req)
@@ -84,14 +84,14 @@ void owner_answered(struct route_table *t, uint64_t req, const json_t *msg)
         if (!v)
                 v = owner_find_question(&t->by_token, req);
         if (!v)
-                return; /* it left */
+                return; /* the request left */
         lookup = v->owner_lookup;
         owner_forget(v);
         owner_take_answer(v, lookup, msg);
         v->ops->go_on(v);
 }
 
-/* Their heads are still there: each is looked at once more, and asks. */
+/* The heads of the waiting requests are still there: each is looked at once more, and asks again. */
 static void owner_lookup_ask_again(struct owner_lookup *lookup)
 {
         for (size_t n = lookup->count; n > 0 && !list_is_empty(&lookup->waiting); n--) {

@@ -1,7 +1,7 @@
-/* process_link.h - a channel to one of our own processes that comes back by itself.
+/* process_link.h - a channel to control or the engine that is connected again by itself when it is lost.
  *
- * The listening socket outlives its process, so connecting nearly always works at once; whether somebody is there shows
- * only when a message arrives (process_link_is_live). */
+ * The listening socket outlives the process behind it, so connecting nearly always works at once.  Whether the process is there
+ * shows only when a message arrives (process_link_is_live). */
 #pragma once
 #include <jansson.h>
 #include <stdbool.h>
@@ -22,11 +22,11 @@ struct process_link {
         void (*on_message)(struct process_link *k, json_t *msg, int *fds, size_t nfds);
 };
 
-/* Set loop, name, path, on_up and on_message first.  on_up comes at each connection made, also before this returns. */
+/* Set loop, name, path, on_up and on_message first.  on_up is called for each new connection, also before this returns. */
 void process_link_start(struct process_link *k);
 void process_link_done(struct process_link *k);
 bool process_link_is_live(const struct process_link *k);
-/* Steals msg (NULL: out of memory).  0; -ENOTCONN: on_up gives another chance; other negative errno: it is lost. */
+/* Steals msg (NULL: out of memory).  0; -ENOTCONN: send again from on_up; other negative errno: the message is lost. */
 int process_link_send(struct process_link *k, json_t *msg);
-/* ERR_NONE, or what an answer says is wrong. */
+/* ERR_NONE, or the kind of error in an answer. */
 enum err_kind process_link_answer_kind(const json_t *msg);

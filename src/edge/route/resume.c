@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "wire/sha256.h"
 
-/* Tells credentials apart without keeping them.  What goes to a user's port was checked here and needs none. */
+/* Tells credentials apart without keeping them.  A request to a user's port needs none: the edge has checked its token. */
 static uint64_t resume_key_of(const struct visit *v, struct str token)
 {
         uint8_t hash[SHA256_LEN];
@@ -24,7 +24,7 @@ static json_t *resume_question(const struct routed_sandbox *s, const struct visi
 {
         json_t *msg = json_pack("{s:s, s:I, s:s, s:i}", "op", "wake", "req", (json_int_t)s->req, "id", s->id, "port",
                                 (int)v->port);
-        /* What is no text, or longer than any token, is none. */
+        /* Bytes that are no text, or longer than any token, are no token. */
         json_t *text = token.n && token.n <= ROUTE_TEXT_MAX ? json_stringn(token.p, token.n) : NULL;
 
         if (text && json_object_set_new(msg, "access_token", text) < 0) {
@@ -49,7 +49,8 @@ enum routes_result resume_ask(struct route_table *t, struct routed_sandbox *s, s
                 routes_asking(t, s, ASKS_RESUME);
                 s->resume_key = key;
                 r = process_link_send(&t->link, resume_question(s, v, token));
-                if (r < 0 && r != -ENOTCONN && r != -EPIPE) { /* for these it is asked for once the link is up again */
+                if (r < 0 && r != -ENOTCONN &&
+                    r != -EPIPE) { /* without a link the question is sent once the link is up again */
                         routes_asking(t, s, ASKS_NOTHING);
                         return ROUTES_FULL;
                 }
@@ -69,7 +70,7 @@ static enum wait_result resume_result_of(enum err_kind kind)
         case ERR_TIMEOUT:
         case ERR_INTERRUPTED:
         case ERR_UNAVAILABLE: return WAIT_UNAVAILABLE;
-        default: return WAIT_FAILED; /* it cannot be resumed: the same to whoever asks */
+        default: return WAIT_FAILED; /* the sandbox cannot be resumed: the same answer for every request */
         }
 }
 

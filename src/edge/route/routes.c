@@ -12,7 +12,7 @@
 #include "edge/route/upstream.h"
 #include "model/conf.h"
 
-/* Of a form we make, and nobody's: asking for it shows whether control is there. */
+/* A valid id that no sandbox has: the answer to a question about it shows that control is there. */
 #define NOBODY "i00000000000000000000"
 
 static struct str sandbox_key(const struct routed_sandbox *s)
@@ -43,7 +43,9 @@ static void route_ask(struct route_table *t, struct routed_sandbox *s)
         r = process_link_send(&t->link,
                               json_pack("{s:s, s:I, s:s}", "op", "route", "req", (json_int_t)s->req, "id", s->id));
         if (r < 0 && r != -ENOTCONN && r != -EPIPE)
-                routes_asking(t, s, ASKS_NOTHING); /* the next to need it asks; otherwise once the link is up again */
+                routes_asking(
+                        t, s,
+                        ASKS_NOTHING); /* the next request asks again; without a link the question is sent once it is up */
 }
 
 static void visit_stop_waiting(struct visit *v)
@@ -54,8 +56,8 @@ static void visit_stop_waiting(struct visit *v)
         visit_go(v, VISIT_FREE);
 }
 
-/* They are taken over first: resuming one may ask for other routes, and s may be forgotten to make room for them.  A
- * denial concerns those with the same credential; the others ask again. */
+/* The waiters are moved to a list of their own first: a visit that goes on may ask for other routes, and s may be forgotten to
+ * make room for them.  A denial concerns the visits with the same credential; the others ask again. */
 void routes_release_waiters(struct routed_sandbox *s, enum wait_result result)
 {
         uint64_t denied = s->resume_key;
@@ -76,7 +78,7 @@ void routes_release_waiters(struct routed_sandbox *s, enum wait_result result)
         }
 }
 
-/* One that is being dialled hears from the engine, which knows best. */
+/* A visit whose connection is older than that, or which has none and does not wait for the engine's answer. */
 static struct visit *sandbox_find_older(const struct routed_sandbox *s, uint64_t us)
 {
         LIST_EACH (node, &s->live) {
@@ -88,9 +90,9 @@ static struct visit *sandbox_find_older(const struct routed_sandbox *s, uint64_t
         return NULL;
 }
 
-/* It stopped then.  What runs on connections of before ends now, so that nobody can take it for a proper end; what was only
- * asked on them, and may be asked again, waits for what is.  News may be late: whoever has come since is with what runs
- * again. */
+/* The sandbox stopped at that time.  Exchanges on older connections are cut, so that nobody takes it for a proper end.  Requests
+ * that were only sent on them, and may be repeated, wait for the next route.  The news may be late: connections that were made
+ * since then lead to the sandbox as it runs now, and stay. */
 static void sandbox_cut_older(struct routed_sandbox *s, uint64_t us)
 {
         struct visit *v;
@@ -115,7 +117,7 @@ static void sandbox_cut_all(struct routed_sandbox *s)
         upstream_drop_idle(s);
 }
 
-/* Out of the table first, so that whoever asks from now on hears "not found"; then its connections. */
+/* The sandbox leaves the table first, so that requests from now on are answered "not found"; then its connections are cut. */
 void routes_gone(struct route_table *t, struct routed_sandbox *s)
 {
         (void)map_remove(&t->sandboxes, sandbox_key(s));
@@ -132,7 +134,7 @@ static bool sandbox_is_unused(const struct routed_sandbox *s)
         return list_is_empty(&s->live) && list_is_empty(&s->waiters);
 }
 
-/* Room for one more: the one not used for longest goes, if nothing runs on it. */
+/* Make room for one more: of the sandboxes without requests, forget the one not used for longest. */
 static void routes_forget_oldest(struct route_table *t)
 {
         LIST_EACH (node, &t->lru) {
@@ -275,12 +277,12 @@ void routes_learn(struct route_table *t, struct routed_sandbox *s, const json_t 
         else if (!r.is_running)
                 sandbox_cut_all(s);
         if (s->asks == ASKS_RESUME && r.wakes)
-                return; /* it still sleeps: the answer is to come */
+                return; /* the sandbox is still paused: the answer to the resume is to come */
         routes_asking(t, s, ASKS_NOTHING);
         routes_release_waiters(s, WAIT_OVER);
 }
 
-/* Control cannot say.  Whoever waits hears that; what runs goes on, and the next to need the route asks again. */
+/* Control cannot tell the route.  The waiting requests are told so; running ones go on, and the next request asks again. */
 static void route_failed(struct route_table *t, struct routed_sandbox *s, enum err_kind kind)
 {
         log_warn("route.failed", "sandbox=%s kind=%s", s->id, err_kind_name(kind));
@@ -302,7 +304,7 @@ static void route_answered(struct route_table *t, struct routed_sandbox *s, cons
 
 static struct routed_sandbox *routes_find_question(const struct list *questions, uint64_t req)
 {
-        LIST_EACH (node, questions) { /* routes are told in order, so it is nearly always the first */
+        LIST_EACH (node, questions) { /* control answers in order: nearly always the first */
                 struct routed_sandbox *s = LIST_ENTRY(node, struct routed_sandbox, asking);
 
                 if (s->req == req)
@@ -330,7 +332,7 @@ static void routes_on_event(struct route_table *t, const char *event, const json
         struct routed_sandbox *s = id ? map_get(&t->sandboxes, str_of(id)) : NULL;
 
         if (!s)
-                return; /* never asked for, so nothing to correct */
+                return; /* this edge never asked for it, so there is nothing to correct */
         if (strcmp(event, "gone") == 0)
                 routes_gone(t, s);
         else if (strcmp(event, "route") == 0)
@@ -343,14 +345,14 @@ static void routes_on_message(struct process_link *k, json_t *msg, int *fds, siz
         const char *event = json_string_value(json_object_get(msg, "event"));
 
         (void)fds;
-        (void)nfds; /* none belong here: the channel closes them */
+        (void)nfds; /* none are expected: the channel closes them */
         if (event)
                 routes_on_event(t, event, msg);
         else
                 routes_on_answer(t, (uint64_t)json_integer_value(json_object_get(msg, "req")), msg);
 }
 
-/* What happened while we were not connected is not known: forget what is not in use, ask again for the rest. */
+/* What happened while the link was down is not known: forget the sandboxes that are not in use, ask again for the others. */
 static void routes_on_up(struct process_link *k)
 {
         struct route_table *t = CONTAINER_OF(k, struct route_table, link);

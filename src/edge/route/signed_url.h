@@ -1,4 +1,4 @@
-/* signed_url.h - signed file URLs that name no sandbox: control is asked whose token such a URL was signed with (owner.h). */
+/* signed_url.h - signed file URLs that name no sandbox: control is asked with which sandbox's token the URL was signed (owner.h). */
 #pragma once
 #include <stdbool.h>
 
@@ -7,6 +7,6 @@
 
 struct visit;
 
-/* A request of ours that is such a URL?  *ret_query is a slice of target. */
+/* Is this request such a URL?  *ret_query is a slice of target. */
 bool signed_url_is(struct str method, struct str target, struct str *ret_query);
 enum routes_result signed_url_ask(struct visit *v, struct str method, struct str query); /* as owner_ask() */

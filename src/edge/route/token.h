@@ -1,7 +1,7 @@
-/* token.h - requests that carry an access token and nothing else that names a sandbox: whose token it is.
+/* token.h - requests that carry an access token and nothing else that names a sandbox: which sandbox the token belongs to.
  *
- * Control is asked once (owner.h) and the answer kept.  An answer never gets wrong: a token is derived from the id, so no
- * other sandbox can ever have it, and whether the sandbox still lives is for its route to say. */
+ * Control is asked once (owner.h) and the answer is kept.  An answer stays right: a token is derived from the sandbox's id, so
+ * no other sandbox can ever have it; whether the sandbox still runs is in its route. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,14 +14,14 @@
 struct visit;
 struct route_table;
 
-#define TOKENS_KEPT 1024u /* two that want the same place take turns */
+#define TOKENS_KEPT 1024u /* of two tokens with the same place the later one stays */
 
 struct known_token {
         uint8_t hash[SHA256_LEN]; /* of the token, which is not kept */
         char id[SANDBOX_ID_MAX];  /* "": free */
 };
 
-/* false: it is none of ours, and nobody needs to be asked. */
+/* false: this server makes no such tokens, and control need not be asked. */
 bool token_is_wellformed(struct str token);
 bool token_find(const struct route_table *t, struct str token, char ret_id[SANDBOX_ID_MAX]);
 void token_keep(struct route_table *t, struct str token, const char *id);

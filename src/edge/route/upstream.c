@@ -98,7 +98,8 @@ struct upstream *upstream_reuse(struct upstream_pool *p, struct routed_sandbox *
 {
         struct list *idle = s ? &s->idle : &p->api_idle;
 
-        LIST_EACH (node, idle) { /* the one used last comes first: the least likely to be hung up on */
+        LIST_EACH (node,
+                   idle) { /* the connection used last comes first: the server is least likely to have closed it */
                 struct upstream *u = LIST_ENTRY(node, struct upstream, idle);
 
                 if (u->port == port) {
@@ -116,7 +117,7 @@ static void upstream_plan_sweep(struct upstream_pool *p, uint64_t now, uint64_t 
         timer_set(p->loop, &p->sweep_timer, p->sweep_ms - now);
 }
 
-/* Those with different waits are in one list, so the sweep looks at all of it; it runs once a second at most. */
+/* Connections with different waits are in one list, so the sweep looks at all of them, once a second at most. */
 static void upstream_on_sweep(struct timer *t)
 {
         struct upstream_pool *p = CONTAINER_OF(t, struct upstream_pool, sweep_timer);
@@ -172,7 +173,7 @@ void upstream_want(struct upstream *u, uint32_t want)
 {
         if (u->is_parked && want) {
                 if (loop_add(u->pool->loop, &u->stream.io, 0) < 0)
-                        return; /* out of memory: it stays parked, and the client's own end will end it */
+                        return; /* out of memory: the connection stays parked until the client's end closes it */
                 u->is_parked = false;
         }
         stream_want(&u->stream, want);

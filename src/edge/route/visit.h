@@ -21,36 +21,39 @@ struct visit;
 
 enum visit_state { VISIT_FREE, VISIT_ROUTE, VISIT_OWNER, VISIT_SOCKET };
 
-enum wait_result { /* how the last wait ended */
-                   WAIT_NOTHING,
-                   WAIT_OVER,
-                   WAIT_NOT_FOUND,
-                   WAIT_REFUSED,
-                   WAIT_DENIED, /* this one and the next four: the sandbox is paused and was not resumed */
-                   WAIT_LIMIT,
-                   WAIT_NO_SPACE,
-                   WAIT_BUSY,
-                   WAIT_FAILED,
-                   WAIT_UNAVAILABLE,
+/* How the last wait ended. */
+enum wait_result {
+        WAIT_NOTHING,
+        WAIT_OVER,
+        WAIT_NOT_FOUND,
+        WAIT_REFUSED,
+        WAIT_DENIED, /* this one and the next four: the sandbox is paused and was not resumed */
+        WAIT_LIMIT,
+        WAIT_NO_SPACE,
+        WAIT_BUSY,
+        WAIT_FAILED,
+        WAIT_UNAVAILABLE,
 };
 
-enum routes_result { /* what a question about a sandbox leads to */
-                     ROUTES_FOUND,
-                     ROUTES_RESUMABLE,
-                     ROUTES_PAUSED,
-                     ROUTES_WAIT,
-                     ROUTES_NOT_FOUND,
-                     ROUTES_CROWDED, /* too many ask the same */
-                     ROUTES_FULL,    /* too many ask at all, or out of memory */
+/* What a question about a sandbox leads to. */
+enum routes_result {
+        ROUTES_FOUND,
+        ROUTES_RESUMABLE,
+        ROUTES_PAUSED,
+        ROUTES_WAIT,
+        ROUTES_NOT_FOUND,
+        ROUTES_CROWDED, /* too many ask the same */
+        ROUTES_FULL,    /* too many ask at all, or out of memory */
 };
 
 struct visit_ops {
         void (*go_on)(struct visit *v); /* the answer that the visit waited for is there */
         /* The engine's answer: WAIT_OVER with a socket (taken) and when it was made in the sandbox, or why not. */
         void (*dialled)(struct visit *v, enum wait_result result, int fd, uint64_t made_us);
-        /* The sandbox stopped.  true: nothing of the request reached it, and it is about to wait for the route again. */
+        /* The sandbox stopped.  true: the request may be repeated, and is ready to wait for the next route. */
         bool (*repeat)(struct visit *v);
-        void (*cut)(struct visit *v); /* the sandbox is gone: end so that nobody takes it for a proper end */
+        void (*cut)(
+                struct visit *v); /* the sandbox is gone: end, so that the client does not take it for a proper end */
         void (*on_upstream)(struct visit *v, uint32_t events); /* v->upstream can be read or written, or failed */
 };
 
@@ -67,10 +70,10 @@ struct visit {
         enum wait_result route_result, dial_result;
         char id[SANDBOX_ID_MAX];
         uint16_t port;
-        bool id_is_news;                /* control just said whose the request is (owner.h): `id` */
+        bool id_is_news;                /* `id` is control's answer, not yet remembered (owner.h, token.h) */
         struct routed_sandbox *sandbox; /* borrowed; set while hooked into its `live` */
         struct list in_sandbox;         /* in sandbox->live */
-        bool awaits_port;               /* counted in its sandbox's port_waiter_count */
+        bool awaits_port;               /* counted in sandbox->port_waiter_count */
         struct upstream *upstream;      /* owned; NULL: none yet */
 };
 

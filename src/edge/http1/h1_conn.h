@@ -32,11 +32,11 @@ static inline struct h1_conn *h1_of(struct edge_client *c)
 void h1_conn_create(struct edge *e, int fd, struct tls_context *tls); /* takes the fd */
 ssize_t h1_conn_fill(struct h1_conn *h); /* one read: > 0 bytes; 0 ended; -EAGAIN; other negative errno */
 void h1_conn_want(struct h1_conn *h, uint32_t want);
-void h1_conn_park(
-        struct h1_conn *h); /* the client hung up while nobody wants its bytes: out of the loop until h1_conn_want() */
+/* The client hung up while nobody wants its bytes: out of the loop until h1_conn_want(). */
+void h1_conn_park(struct h1_conn *h);
 
-void h1_conn_watch_half(
-        struct h1_conn *h); /* one end of the tunnel is closed: the tunnel stays while bytes come from the other end */
+/* One end of the tunnel is closed: the tunnel stays while bytes come from the other end. */
+void h1_conn_watch_half(struct h1_conn *h);
 
 /* h1_answer.c: the parts of edge_client_kind that write answers. */
 enum flow_step h1_answer_interim(struct edge_client *c, const struct http1_head *head);

@@ -1,16 +1,15 @@
 /* proxy_exchange.h - a request that was sent on its way (request.h) and its answer: both bodies at once, until both end.
  *
- *                                    no answer yet         the answer has begun
- *   no head is complete    ┌──────→  NONE  ←────────────────────┐  (the next request, or the same once more)
- *                          │          ↓                         │
- *   the request goes up    ├────── SENDING ──────────→ ANSWERED_SENDING
- *                          │       ↓     ↓             ↓        │    ↓
- *   upstream takes no more ├─ REFUSED ───│────→ ANSWERED_REFUSED│    │
- *                          │       ↓     ↓             ↓        │    ↓
- *   nothing more to send   └──────  SENT  ───────────→  ANSWERED_SENT
+ *                   the request        upstream takes      nothing more
+ *                   goes up            no more of it       to send
+ *   no answer yet   SENDING ────────→  REFUSED ─────────→  SENT                 SENDING also ──→ SENT
+ *                     ↓                  ↓                   ↓
+ *   answer begun    ANSWERED_SENDING → ANSWERED_REFUSED →  ANSWERED_SENT        ANSWERED_SENDING also ──→ ANSWERED_SENT
  *
- * A head that cannot be used leads from NONE to SENT: nothing behind it is read as a request.  An HTTP/2 stream that becomes
- * a tunnel goes from SENT to ANSWERED_SENDING: its upward half opens again. */
+ *   NONE ──→ SENDING  a head is complete
+ *   NONE ──→ SENT     a head cannot be used: nothing behind it is read as a request
+ *   SENT ──→ ANSWERED_SENDING  an HTTP/2 stream becomes a tunnel: its upward half opens again
+ *   SENT, ANSWERED_SENT ──→ NONE  the next request; SENDING, REFUSED, SENT ──→ NONE  the same request once more */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -47,13 +46,12 @@ struct proxy_exchange { /* one request and its answer */
 };
 
 /* What happens to x->state; these are its only writers. */
-void exchange_reset(struct proxy_exchange *x);         /* wait for a head */
-void exchange_begin(struct proxy_exchange *x);         /* a head is complete (once more, after each wait) */
-void exchange_request_ended(struct proxy_exchange *x); /* nothing more of the request is to be read */
-void exchange_request_refused(
-        struct proxy_exchange *x); /* upstream takes no more; without effect after the request's end */
-void exchange_answer_began(struct proxy_exchange *x); /* the head of the final answer is there */
-void exchange_tunnel_began(struct proxy_exchange *x); /* HTTP/2: the stream is a tunnel, both halves are open */
+void exchange_reset(struct proxy_exchange *x);           /* wait for a head */
+void exchange_begin(struct proxy_exchange *x);           /* a head is complete (once more, after each wait) */
+void exchange_request_ended(struct proxy_exchange *x);   /* nothing more of the request is to be read */
+void exchange_request_refused(struct proxy_exchange *x); /* upstream takes no more, if there was more */
+void exchange_answer_began(struct proxy_exchange *x);    /* the head of the final answer is there */
+void exchange_tunnel_began(struct proxy_exchange *x);    /* HTTP/2: the stream is a tunnel, both halves are open */
 
 static inline bool exchange_is_sending(const struct proxy_exchange *x)
 {

@@ -21,6 +21,6 @@ void request_send(struct edge_client *c, const struct http1_head *h, struct str 
 void request_send_to_sandbox(struct edge_client *c, const struct http1_head *h, struct str target,
                              const struct route_target *to);
 void request_wait_for_control(struct edge_client *c); /* in CLIENT_ROUTE */
-bool request_may_wait_on(
-        const struct edge_client *c); /* CLIENT_ROUTE: the wait timer fired; is the answer still likely? */
+/* CLIENT_ROUTE, the wait timer fired: is the answer still likely? */
+bool request_may_wait_on(const struct edge_client *c);
 void request_wait_on_for_resume(struct edge_client *c); /* CLIENT_RESUME: the wait timer fired */

@@ -1,8 +1,8 @@
-/* visit.h - a request on its way into a sandbox: what routes, owners, dials and upstream connections know of it.
+/* visit.h - a request on its way into a sandbox: what routes, owners, dials and upstream connections know of the request.
  *
- *   FREE ←──→ ROUTE   waits for control: the sandbox's route (routes.h), or that the sandbox runs again (resume.h)
- *    ↑ ←────→ OWNER   waits for control: which sandbox the request belongs to (owner.h)
- *    └──────→ SOCKET  waits for the engine: a socket into the sandbox (dial.h)
+ *   FREE ←─┬─→ ROUTE   waits for control: the sandbox's route (routes.h), or that the sandbox runs again (resume.h)
+ *          ├─→ OWNER   waits for control: which sandbox the request belongs to (owner.h)
+ *          └─→ SOCKET  waits for the engine: a socket into the sandbox (dial.h)
  *
  * Each wait ends in FREE: the answer came (ops->go_on, ops->dialled), or the request left (visit_leave). */
 #pragma once
@@ -52,8 +52,7 @@ struct visit_ops {
         void (*dialled)(struct visit *v, enum wait_result result, int fd, uint64_t made_us);
         /* The sandbox stopped.  true: the request may be repeated, and is ready to wait for the next route. */
         bool (*repeat)(struct visit *v);
-        void (*cut)(
-                struct visit *v); /* the sandbox is gone: end, so that the client does not take it for a proper end */
+        void (*cut)(struct visit *v);                          /* the sandbox is gone: end, but not like a proper end */
         void (*on_upstream)(struct visit *v, uint32_t events); /* v->upstream can be read or written, or failed */
 };
 

@@ -33,7 +33,7 @@ test('a hundred at once, then none', async () => {
   assert.ok(take(server).processes >= before.processes + 100 - 64)
   await Promise.all(all.map((s) => killRaw(server, s.sandboxID)))
   assert.deepEqual((await api(server, 'GET', '/v2/sandboxes')).json, [])
-  const idle = 64 * server.roles().edge.length // idle_api_max of each edge (src/edge/limits.c)
+  const idle = 64 * server.roles().edge.length // idle_api_max of each edge (src/edge/limits/limits.c)
   await returned(server, before, { deadlineMs: 30_000, kept: { edge: idle, control: idle, engine: 4 } })
 })
 

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "io/listener.h"
+#include "model/err_json.h"
 
 #define RETRY_MS_MIN 20
 #define RETRY_MS_MAX 2000
@@ -111,18 +112,18 @@ void engine_call(struct engine_link *l, struct engine_call *c, json_t *msg, unsi
 
 static void take_answer(struct engine_link *l, const json_t *msg)
 {
-        const json_t *e = json_object_get(msg, "error");
         uint64_t req = (uint64_t)json_integer_value(json_object_get(msg, "req"));
         struct engine_call *c = map_get(&l->by_req, req_key(&req));
-        const char *text = json_string_value(json_object_get(e, "message"));
+        struct err err;
 
         if (!c)
                 return; /* cancelled, or timed out */
-        if (json_is_true(json_object_get(msg, "ok")))
+        if (json_is_true(json_object_get(msg, "ok"))) {
                 finish(c, msg, NULL);
-        else
-                fail(c, err_kind_from_name(json_string_value(json_object_get(e, "kind"))),
-                     text ? text : "the engine gave no reason");
+                return;
+        }
+        (void)err_decode(json_object_get(msg, "error"), "the engine gave no reason", &err);
+        finish(c, NULL, &err);
 }
 
 static void on_message(struct channel *ch, json_t *msg, int *fds, size_t nfds, void *arg)

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "io/channel.h"
+#include "model/err_json.h"
 
 struct edge {
         struct list node;
@@ -47,7 +48,10 @@ static void on_close(struct channel *ch, const char *reason, void *arg)
 
 static json_t *refusal(json_t *req, enum err_kind kind, const char *why)
 {
-        return json_pack("{s:O*,s:{s:s,s:s}}", "req", req, "error", "kind", err_kind_name(kind), "message", why);
+        struct err err;
+
+        err_set(&err, kind, "%s", why);
+        return json_pack("{s:O*,s:o}", "req", req, "error", err_encode(&err));
 }
 
 static void answer(struct edge *e, json_t *msg)

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "control/life.h"
+#include "model/err_json.h"
 #include "store/store.h"
 
 #define S_NS INT64_C(1000000000)
@@ -260,12 +261,10 @@ void life_on_resumed(struct life *l, const struct err *err)
 
 void life_on_deaf(struct life *l, const json_t *deaf)
 {
-        const char *kind = json_string_value(json_object_get(deaf, "kind"));
-        const char *msg = json_string_value(json_object_get(deaf, "message"));
         int64_t started_ns = l->sandbox.started_ns;
         struct err err;
 
-        (void)err_set(&l->regret, err_kind_from_name(kind ? kind : ""), "%s", msg ? msg : "its envd does not answer");
+        (void)err_decode(deaf, "its envd does not answer", &l->regret);
         log_warn("sandbox.resume", "sandbox=%s failed=\"%s\", pausing it as it is now", l->sandbox.id, l->regret.msg);
         life_go(l, SANDBOX_RUNNING);
         l->sandbox.started_ns = l->was_started_ns;

@@ -1,47 +1,44 @@
-/* control.h - the control role put together: what a request's handler can reach. */
+/* control.h - the control role put together. */
 #pragma once
 #include <stdint.h>
 
-#include "control/chains.h"
-#include "control/durable.h"
-#include "control/ended.h"
-#include "control/engine_link.h"
-#include "control/feed.h"
-#include "control/keys.h"
-#include "control/lives.h"
-#include "control/refs.h"
-#include "control/snapshots.h"
-#include "control/templates.h"
+#include "control/access/keys.h"
+#include "control/access/tokens.h"
+#include "control/api/api.h"
+#include "control/catalogue/durable.h"
+#include "control/catalogue/refs.h"
+#include "control/catalogue/snapshots.h"
+#include "control/catalogue/templates.h"
+#include "control/engine_link/engine_link.h"
+#include "control/life/ended_files.h"
+#include "control/life/layer_chains.h"
+#include "control/life/lives.h"
+#include "control/routes/route_server.h"
 #include "store/store.h"
 
 struct conf;
 struct err;
-struct http_server;
 
 struct control {
         const struct conf *conf; /* borrowed */
         struct loop *loop;       /* borrowed */
         struct store *store;     /* owned, as all below */
-        uint8_t seed[STORE_SEED_LEN];
         struct keys keys;
+        struct tokens tokens;
         struct templates templates;
         struct engine_link engine;
-        struct feed feed;
         struct durable durable;
         struct refs refs;
-        struct ended ended;
-        json_t *image_tokens; /* checkpoint -> token, where it is not derived from the seed (store.h) */
+        struct ended_files ended;
         struct snapshots snapshots;
         struct lives lives;
-        struct chains chains;
-        struct list restores; /* handle_lost.c */
-        struct http_server *http;
-        int64_t (*now_ns)(void);  /* real time */
-        int64_t (*boot_ns)(void); /* a clock that nobody sets */
-        uint64_t answer_ms_max;   /* 0: ANSWER_MS_MAX; tests have less time */
+        struct layer_chains layer_chains;
+        struct route_server routes;
+        struct api api;
 };
 
-/* Everything but the listening: with the store open, the engine being connected to, and nothing served yet. */
+/* Everything but the listening: with the store open, the engine being connected to, and nothing served yet.
+ * now_ns: real time.  boot_ns: a clock that nobody sets. */
 int control_init(struct control *c, const struct conf *conf, struct loop *loop, int64_t (*now_ns)(void),
                  int64_t (*boot_ns)(void), struct err *err);
 int control_listen(struct control *c, struct err *err); /* on the sockets that conf names */

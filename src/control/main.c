@@ -14,29 +14,29 @@
 
 #define STOP_MS_MAX 20000 /* for running exchanges; then they are cut */
 
-struct role {
+struct control_role {
         struct control control;
         struct loop *loop; /* owned */
         struct timer stop_timer;
         bool is_stopping;
 };
 
-static void stop_now(struct timer *t)
+static void control_stop_now(struct timer *t)
 {
-        struct role *role = CONTAINER_OF(t, struct role, stop_timer);
+        struct control_role *role = CONTAINER_OF(t, struct control_role, stop_timer);
 
         log_warn("control.stop", "requests still running, ending without them");
         loop_stop(role->loop);
 }
 
-static void on_idle(void *arg)
+static void control_idle(void *arg)
 {
-        loop_stop(((struct role *)arg)->loop);
+        loop_stop(((struct control_role *)arg)->loop);
 }
 
-static void on_signal(int signo, void *arg)
+static void control_signal(int signo, void *arg)
 {
-        struct role *role = arg;
+        struct control_role *role = arg;
 
         if (signo == SIGHUP) {
                 templates_refresh(&role->control.templates);
@@ -45,20 +45,20 @@ static void on_signal(int signo, void *arg)
         if (role->is_stopping)
                 return;
         role->is_stopping = true;
-        log_info("control.stop", "connections=%zu", http_server_conn_count(role->control.http));
-        role->stop_timer.on = stop_now;
+        log_info("control.stop", "connections=%zu", http_server_conn_count(role->control.api.http));
+        role->stop_timer.on = control_stop_now;
         timer_set(role->loop, &role->stop_timer, STOP_MS_MAX);
-        http_server_stop(role->control.http, on_idle, role);
+        http_server_stop(role->control.api.http, control_idle, role);
 }
 
-static int start(struct role *role, const struct conf *conf, struct err *err)
+static int control_start(struct control_role *role, const struct conf *conf, struct err *err)
 {
         static const int signals[] = {SIGTERM, SIGINT, SIGHUP, 0};
         int r;
 
         r = loop_create(&role->loop);
         if (r == 0)
-                r = loop_signals(role->loop, signals, on_signal, role);
+                r = loop_signals(role->loop, signals, control_signal, role);
         if (r < 0)
                 return err_sys(err, r, "event loop");
         r = control_init(&role->control, conf, role->loop, clock_real_ns, clock_boot_ns, err);
@@ -67,13 +67,13 @@ static int start(struct role *role, const struct conf *conf, struct err *err)
 
 int control_main(const struct conf *conf)
 {
-        static struct role role;
+        static struct control_role role;
         struct err err = {0};
         int r;
 
         (void)signal(SIGPIPE, SIG_IGN);
         (void)mallopt(M_ARENA_MAX, 1);
-        r = start(&role, conf, &err);
+        r = control_start(&role, conf, &err);
         if (r == 0) {
                 log_info("control.ready", "domain=%s", conf->domain);
                 r = loop_run(role.loop);

@@ -51,7 +51,7 @@ const char *sandbox_mask_host(const struct sandbox *s)
         return json_string_value(json_object_get(s->network, "maskRequestHost"));
 }
 
-bool sandbox_wakes(const struct sandbox *s)
+bool sandbox_resumes_on_traffic(const struct sandbox *s)
 {
         return s->auto_resume && s->checkpoint[0];
 }

@@ -71,9 +71,9 @@ void sandbox_done(struct sandbox *s); /* releases what it owns; zeroed is fine *
 /* The only writer of s->state; asserts that the graph above has the step. */
 void sandbox_go(struct sandbox *s, enum sandbox_state next);
 
-bool sandbox_is_public(const struct sandbox *s);        /* may traffic reach it without a token? */
-const char *sandbox_mask_host(const struct sandbox *s); /* borrowed; NULL: none */
-bool sandbox_wakes(const struct sandbox *s);            /* would traffic wake it, if it were paused? */
+bool sandbox_is_public(const struct sandbox *s);          /* may traffic reach it without a token? */
+const char *sandbox_mask_host(const struct sandbox *s);   /* borrowed; NULL: none */
+bool sandbox_resumes_on_traffic(const struct sandbox *s); /* if it were paused */
 
 /* How clients see the state. */
 bool sandbox_is_visible(const struct sandbox *s);         /* in lists and by its id */

@@ -1,5 +1,5 @@
 #include "base/err.h"
-#include "control/query.h"
+#include "control/api/query.h"
 #include "fuzz.h"
 
 /* The token that leads behind a page must be taken back, in the order it was made for and in no other. */

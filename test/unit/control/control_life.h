@@ -147,7 +147,7 @@ __attribute__((unused)) static bool edge_start(void)
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, sv) < 0)
                 return false;
         return channel_create(rig.loop, sv[0], &ops, NULL, &edge.channel) == 0 &&
-               feed_accept(&rig.control.feed, sv[1]) == 0;
+               route_feed_accept(&rig.control.routes.feed, sv[1]) == 0;
 }
 
 __attribute__((unused)) static bool edge_has_heard(void *arg)

@@ -656,7 +656,7 @@ static void client_send(struct client *c, const char *method, const char *path, 
         if (write(sv[0], buf_at(&text), text.len) != (ssize_t)text.len)
                 abort();
         (void)loop_add(rig.loop, &c->io, EPOLLIN);
-        if (http_server_accept(rig.control.http, sv[1]) < 0)
+        if (http_server_accept(rig.control.api.http, sv[1]) < 0)
                 abort();
 }
 

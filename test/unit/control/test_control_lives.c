@@ -189,7 +189,7 @@ static void nonsense_from_an_edge_is_answered(void)
         run_rounds(20);
         edge.channel = channel_free(edge.channel);
         run_rounds(20);
-        CHECK_INT(rig.control.feed.edge_count, ==, 0);
+        CHECK_INT(rig.control.routes.feed.edge_count, ==, 0);
 }
 
 /* ---- deadlines ---- */

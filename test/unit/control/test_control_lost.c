@@ -116,7 +116,7 @@ static void a_paused_one_comes_back_with_its_memory(void)
         CHECK_STR(json_string_value(json_object_get(engine.plan, "token_before")), token);
         CHECK_STR(json_string_value(json_object_get(engine.plan, "upper")), "kept");
         CHECK(run_until(all_is_disposed, NULL));
-        CHECK_INT(json_object_size(rig.control.image_tokens), ==, 0);
+        CHECK_INT(json_object_size(rig.control.tokens.of_checkpoints), ==, 0);
         CHECK_INT(pause_it(id), ==, 204); /* from now on its token is this store's */
         CHECK_INT(connect_to(id, "{}"), ==, 201);
         CHECK_STR(json_string_value(json_object_get(engine.plan, "token_before")), text_at("envdAccessToken"));

@@ -121,7 +121,7 @@ static bool is_short(void *arg)
 {
         const struct life *l = lives_find(&rig.control.lives, arg);
 
-        return json_array_size(l->flat ? l->flat : l->sandbox.layers) <= 2 + LAYERS_SEALED_MAX;
+        return json_array_size(l->merged_layers ? l->merged_layers : l->sandbox.layers) <= 2 + LAYERS_SEALED_MAX;
 }
 
 static void chains_are_kept_short(void)
@@ -160,8 +160,8 @@ static void at_the_limit_a_copy_waits_for_the_merge(void)
         CHECK(strstr(text_at("message"), "being merged"));
         CHECK_STR(shown(id, "state"), "running");
         engine.fails = NULL;
-        rig.control.chains.retry.on(&rig.control.chains.retry); /* the time is not waited for */
-        timer_clear(&rig.control.chains.retry);
+        rig.control.layer_chains.retry.on(&rig.control.layer_chains.retry); /* the time is not waited for */
+        timer_clear(&rig.control.layer_chains.retry);
         CHECK(run_until(is_short, id));
         CHECK(take_snapshot(id, "{}", snapshot));
 }
@@ -193,14 +193,14 @@ static void a_chain_that_cannot_be_merged_is_not_in_the_way_of_others(void)
                        json_string_value(json_array_get(l->sandbox.layers, json_array_size(l->sandbox.layers) - 1)));
         make_long(id);
         engine.fails = NULL;
-        timer_clear(&rig.control.chains.retry); /* the time is not waited for */
-        chains_look(&rig.control.chains);
+        timer_clear(&rig.control.layer_chains.retry); /* the time is not waited for */
+        layer_chains_look(&rig.control.layer_chains);
         CHECK(run_until(is_short, other));
         CHECK(!is_short(id));
         engine.unmergeable[0] = 0;
         CHECK(run_until(engine_is_quiet, NULL));
-        timer_clear(&rig.control.chains.retry);
-        chains_look(&rig.control.chains);
+        timer_clear(&rig.control.layer_chains.retry);
+        layer_chains_look(&rig.control.layer_chains);
         CHECK(run_until(is_short, id));
 }
 

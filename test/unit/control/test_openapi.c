@@ -2,7 +2,7 @@
 #include <ctype.h>
 #include <jansson.h>
 
-#include "control/router.h"
+#include "control/api/router.h"
 #include "model/route.h"
 #include "tap.h"
 

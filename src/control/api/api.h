@@ -1,0 +1,45 @@
+/* api.h - the HTTP API: what the handlers of requests can reach, and the server that hands requests to them. */
+#pragma once
+#include <stdint.h>
+
+#include "base/list.h"
+
+struct conf;
+struct durable;
+struct engine_link;
+struct err;
+struct http_server;
+struct keys;
+struct layer_chains;
+struct lives;
+struct loop;
+struct refs;
+struct snapshots;
+struct store;
+struct templates;
+struct tokens;
+
+struct api {
+        const struct conf *conf; /* borrowed, as all up to the clock */
+        struct loop *loop;
+        struct store *store;
+        struct keys *keys;
+        struct tokens *tokens;
+        struct templates *templates;
+        struct engine_link *engine;
+        struct durable *durable;
+        struct refs *refs;
+        struct snapshots *snapshots;
+        struct lives *lives;
+        struct layer_chains *layer_chains;
+        int64_t (*now_ns)(void); /* real time */
+        /* its own: zeroed to begin with */
+        struct http_server *http;
+        struct list lost_restores; /* handle_lost.c */
+        uint64_t answer_ms_max;    /* 0: ANSWER_MS_MAX; tests have less time */
+};
+
+int api_init(struct api *api,
+             struct err *err); /* the borrowed ones are set, and there are no requests before api_listen() */
+int api_listen(struct api *api, int fd, struct err *err); /* takes the listening fd */
+void api_done(struct api *api);                           /* also half-initialised: requests are cut off */

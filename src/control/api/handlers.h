@@ -1,0 +1,38 @@
+/* handlers.h - what serves the routes of router.c, by file. */
+#pragma once
+
+struct api_exchange;
+
+void handle_health(struct api_exchange *x); /* handle_sandbox.c */
+void handle_get(struct api_exchange *x);
+void handle_kill(struct api_exchange *x);
+void handle_timeout(struct api_exchange *x);
+void handle_refresh(struct api_exchange *x);
+
+void handle_pause(struct api_exchange *x); /* handle_pause.c */
+void handle_resume(struct api_exchange *x);
+void handle_connect_v1(struct api_exchange *x);
+void handle_connect_v2(struct api_exchange *x);
+
+void handle_create_v1(struct api_exchange *x); /* handle_create.c */
+void handle_create_v2(struct api_exchange *x);
+
+void handle_list_v1(struct api_exchange *x); /* handle_list.c */
+void handle_list_v2(struct api_exchange *x);
+
+void handle_metrics(struct api_exchange *x); /* handle_metrics.c */
+
+void handle_fork(struct api_exchange *x); /* handle_fork.c */
+
+void handle_snapshot(struct api_exchange *x); /* handle_snapshot.c */
+
+void handle_rollback(struct api_exchange *x); /* handle_rollback.c */
+
+void handle_list_snapshots(struct api_exchange *x); /* handle_templates.c */
+void handle_delete_template(struct api_exchange *x);
+
+struct list;
+void handle_list_lost(struct api_exchange *x); /* handle_lost.c */
+void handle_restore_lost(struct api_exchange *x);
+void handle_remove_lost(struct api_exchange *x);
+void handle_lost_done(struct list *restores); /* those under way end without a word; also zeroed */

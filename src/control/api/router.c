@@ -1,0 +1,215 @@
+#include "control/api/router.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "control/access/keys.h"
+#include "control/api/api.h"
+#include "control/api/handlers.h"
+
+#define SMALL_MAX (64u << 10)
+#define CREATE_MAX (1u << 20) /* env variables go to the sandbox in one message of that size at most */
+#define ID_SEGMENT "{sandboxID}"
+
+#define GET(path, handler)                                                                                             \
+        {                                                                                                              \
+                "GET", path, handler, BODY_NONE, 0, false                                                              \
+        }
+#define POST(path, handler, body, max)                                                                                 \
+        {                                                                                                              \
+                "POST", path, handler, BODY_##body, max, false                                                         \
+        }
+#define DELETE(path, handler)                                                                                          \
+        {                                                                                                              \
+                "DELETE", path, handler, BODY_NONE, 0, false                                                           \
+        }
+
+static const struct endpoint table[] = {
+        {"GET", "/health", handle_health, BODY_NONE, 0, true},
+
+        POST("/sandboxes", handle_create_v1, REQUIRED, CREATE_MAX),
+        POST("/v2/sandboxes", handle_create_v2, REQUIRED, CREATE_MAX),
+        GET("/sandboxes", handle_list_v1),
+        GET("/v2/sandboxes", handle_list_v2),
+
+        GET("/sandboxes/{sandboxID}", handle_get),
+        DELETE("/sandboxes/{sandboxID}", handle_kill),
+        GET("/sandboxes/{sandboxID}/metrics", handle_metrics),
+        POST("/sandboxes/{sandboxID}/timeout", handle_timeout, REQUIRED, SMALL_MAX),
+        POST("/sandboxes/{sandboxID}/refreshes", handle_refresh, OPTIONAL, SMALL_MAX),
+        POST("/sandboxes/{sandboxID}/connect", handle_connect_v1, REQUIRED, SMALL_MAX),
+        POST("/v2/sandboxes/{sandboxID}/connect", handle_connect_v2, OPTIONAL, SMALL_MAX),
+        POST("/sandboxes/{sandboxID}/pause", handle_pause, OPTIONAL, SMALL_MAX),
+        POST("/sandboxes/{sandboxID}/resume", handle_resume, OPTIONAL, SMALL_MAX),
+        POST("/sandboxes/{sandboxID}/fork", handle_fork, OPTIONAL, SMALL_MAX),
+        POST("/sandboxes/{sandboxID}/snapshots", handle_snapshot, OPTIONAL, SMALL_MAX),
+        POST("/sandboxes/{sandboxID}/rollback", handle_rollback, REQUIRED, SMALL_MAX),
+
+        GET("/snapshots", handle_list_snapshots),
+        DELETE("/templates/{templateID}", handle_delete_template),
+
+        GET("/sandglass/lost", handle_list_lost),
+        POST("/sandglass/lost/{lostID}/restore", handle_restore_lost, OPTIONAL, SMALL_MAX),
+        DELETE("/sandglass/lost/{lostID}", handle_remove_lost),
+};
+
+const struct endpoint *router_table(size_t *ret_count)
+{
+        *ret_count = ARRAY_LEN(table);
+        return table;
+}
+
+/* ---- matching ---- */
+
+/* *ret_id is the segment in braces, empty when the pattern has none. */
+static bool endpoint_matches(const char *pattern, const struct url *url, struct str *ret_id)
+{
+        struct str rest = str_of(pattern + 1), want, id = {"", 0};
+        bool more = true;
+        size_t i = 0;
+
+        for (; more; i++) {
+                more = str_cut(&rest, '/', &want);
+                if (i >= url->segment_count)
+                        return false;
+                if (str_starts(want, "{"))
+                        id = url->segments[i];
+                else if (!str_eq(want, url->segments[i]))
+                        return false;
+        }
+        if (i != url->segment_count)
+                return false;
+        *ret_id = id;
+        return true;
+}
+
+static const struct endpoint *endpoint_find(struct str method, const struct url *url, struct str *ret_id,
+                                            char allow[64])
+{
+        allow[0] = 0;
+        for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+                size_t n = strlen(allow);
+
+                if (!endpoint_matches(table[i].pattern, url, ret_id))
+                        continue;
+                if (str_is(method, table[i].method))
+                        return &table[i];
+                (void)snprintf(allow + n, 64 - n, "%s%s", n ? ", " : "", table[i].method); /* three methods at most */
+        }
+        return NULL;
+}
+
+/* "<id>" or "<id>-<client>": the first is kept. */
+static bool take_sandbox_id(struct api_exchange *x, struct str segment)
+{
+        AUTO_FREE char *text = NULL;
+        struct str rest, id;
+
+        if (url_decode_dup(segment, false, &text) < 0)
+                return false;
+        rest = str_of(text);
+        (void)str_cut(&rest, '-', &id);
+        if (id.n == 0 || id.n >= sizeof(x->id) || memchr(rest.p, '-', rest.n))
+                return false;
+        for (size_t i = 0; i < id.n; i++)
+                if (!((id.p[i] >= 'a' && id.p[i] <= 'z') || (id.p[i] >= '0' && id.p[i] <= '9')))
+                        return false;
+        memcpy(x->id, id.p, id.n);
+        x->id[id.n] = 0;
+        return true;
+}
+
+/* ---- the body ---- */
+
+static bool body_is_blank(struct str s)
+{
+        for (size_t i = 0; i < s.n; i++)
+                if (!strchr(" \t\r\n", s.p[i]) || !s.p[i])
+                        return false;
+        return true;
+}
+
+static void request_body_read(struct http_request *rq, struct str body)
+{
+        struct api_exchange *x = rq->user;
+        json_error_t why;
+
+        if (x->endpoint->body == BODY_OPTIONAL && body_is_blank(body)) {
+                api_exchange_handle(x);
+                return;
+        }
+        x->body = json_loadb(body.p, body.n, 0, &why);
+        if (!x->body)
+                answer_error(x, 400, NULL, "Error when parsing request: line %d column %d: %s", why.line, why.column,
+                             why.text);
+        else if (!json_is_object(x->body))
+                answer_error(x, 400, NULL, "Error when parsing request: the body must be a JSON object");
+        else
+                api_exchange_handle(x);
+}
+
+/* ---- one request ---- */
+
+static void request_closed(struct http_request *rq, bool is_complete)
+{
+        struct api_exchange *x = rq->user;
+
+        api_exchange_leave(x, is_complete);
+        json_decref(x->body);
+        free(x);
+}
+
+/* Whose key is it?  false: answered. */
+static bool request_authenticate(struct api_exchange *x)
+{
+        const struct http1_header *h = http1_find(x->rq->head, "X-API-Key");
+
+        if (!h)
+                answer_error(x, 401, NULL, "authorization header is missing");
+        else if (!key_is_wellformed(h->value))
+                answer_error(x, 401, NULL, "Invalid API key.\nInvalid API key format");
+        else if (!(x->team = keys_find(x->api->keys, h->value)))
+                answer_error(x, 401, NULL, "Invalid API key.\nCannot get the team for the given API key");
+        return x->team;
+}
+
+static void request_dispatch(struct api_exchange *x)
+{
+        struct str method = x->rq->head->method, id = {"", 0};
+        char allow[64];
+
+        x->endpoint = endpoint_find(method, &x->rq->url, &id, allow);
+        if (!x->endpoint && str_is(method, "OPTIONS")) {
+                answer_preflight(x);
+        } else if (!x->endpoint && allow[0]) {
+                answer_wrong_method(x, allow);
+        } else if (!x->endpoint) {
+                answer_error(x, 404, NULL, "Unknown route: %.*s %.*s", STR_ARG(method),
+                             (int)(x->rq->url.path.n < 200 ? x->rq->url.path.n : 200), x->rq->url.path.p);
+        } else if (!x->endpoint->is_open && !request_authenticate(x)) {
+                return;
+        } else if (strstr(x->endpoint->pattern, ID_SEGMENT) && !take_sandbox_id(x, id)) {
+                answer_error(x, 400, NULL, "Invalid sandbox ID");
+        } else if (x->endpoint->body == BODY_NONE) {
+                x->segment = id;
+                api_exchange_handle(x);
+        } else {
+                x->segment = id;
+                http_read_body(x->rq, x->endpoint->body_max, request_body_read);
+        }
+}
+
+void router_on_request(struct http_request *rq, void *api)
+{
+        struct api_exchange *x = calloc(1, sizeof(*x));
+
+        if (!x) {
+                http_reply_error(rq, 503, "out of memory");
+                return;
+        }
+        x->api = api;
+        x->rq = rq;
+        rq->user = x;
+        rq->on_close = request_closed;
+        request_dispatch(x);
+}

@@ -1,0 +1,23 @@
+/* router.h - which handler serves which method and path: one table, matched on raw path segments. */
+#pragma once
+#include <stddef.h>
+
+#include "control/api/api_exchange.h"
+
+enum endpoint_body {
+        BODY_NONE,     /* whatever comes is ignored */
+        BODY_OPTIONAL, /* JSON object, or nothing */
+        BODY_REQUIRED,
+};
+
+struct endpoint {
+        const char *method;
+        const char *pattern; /* "/sandboxes/{sandboxID}/timeout": a segment in braces matches any one segment */
+        api_handler handle;
+        enum endpoint_body body;
+        size_t body_max;
+        bool is_open; /* needs no key */
+};
+
+const struct endpoint *router_table(size_t *ret_count);
+void router_on_request(struct http_request *rq, void *api); /* for http_server_options */

@@ -1,0 +1,538 @@
+#include "control/catalogue/refs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "model/ids.h"
+#include "store/store.h"
+
+#define DROP_TIMEOUT_MS 60000
+#define DROP_MAX 256     /* names in one message */
+#define DROP_AFTER_MS 50 /* whoever let go of it has more to do, most often for somebody who waits */
+#define RETRY_MS 5000    /* the store or the engine could not */
+#define LEFT_MS 1000     /* the engine is still making it */
+
+struct ref {
+        struct list node;   /* in `unused` or `dropping` */
+        size_t rows;        /* of the store that name it */
+        size_t holds;       /* of what is under way */
+        bool is_disposable; /* it is in the store's table */
+        bool is_flushed;
+        char name[SEALED_ID_MAX > CHECKPOINT_ID_MAX ? SEALED_ID_MAX : CHECKPOINT_ID_MAX];
+};
+
+static bool is_ours(const char *name)
+{
+        return name && (checkpoint_id_is_valid(str_of(name)) || sealed_id_is_valid(str_of(name)));
+}
+
+static struct ref *find(const struct refs *r, const char *name)
+{
+        return is_ours(name) ? map_get(&r->by_name, str_of(name)) : NULL;
+}
+
+/* NULL: out of memory. */
+static struct ref *find_or_add(struct refs *r, const char *name)
+{
+        struct ref *ref = find(r, name);
+
+        if (ref)
+                return ref;
+        ref = calloc(1, sizeof(*ref));
+        if (!ref)
+                return NULL;
+        memcpy(ref->name, name, strlen(name) + 1);
+        if (map_put(&r->by_name, str_of(name), ref, NULL) < 0) {
+                free(ref);
+                return NULL;
+        }
+        return ref;
+}
+
+static void forget(struct refs *r, struct ref *ref)
+{
+        list_remove(&ref->node);
+        (void)map_remove(&r->by_name, str_of(ref->name));
+        free(ref);
+}
+
+static void drop_in(struct refs *r, unsigned ms)
+{
+        if (!timer_is_armed(&r->go))
+                timer_set(r->loop, &r->go, ms);
+}
+
+/* Somebody needs it, or nobody does any more. */
+static void requeue(struct refs *r, struct ref *ref)
+{
+        list_remove(&ref->node);
+        if (ref->rows || ref->holds)
+                return;
+        list_push_back(&r->unused, &ref->node);
+        drop_in(r, DROP_AFTER_MS);
+}
+
+/* ---- what is under way ---- */
+
+static int hold_one(struct refs *r, const char *name)
+{
+        struct ref *ref;
+
+        if (!is_ours(name))
+                return 0;
+        ref = find_or_add(r, name);
+        if (!ref)
+                return -ENOMEM;
+        ref->holds++;
+        requeue(r, ref);
+        return 0;
+}
+
+static void release_one(struct refs *r, const char *name)
+{
+        struct ref *ref = find(r, name);
+
+        if (!ref || !ref->holds)
+                return;
+        ref->holds--;
+        requeue(r, ref);
+}
+
+int refs_hold(struct refs *r, const char *checkpoint, const json_t *layers)
+{
+        size_t i;
+        json_t *v;
+
+        if (hold_one(r, checkpoint) < 0)
+                return -ENOMEM;
+        json_array_foreach (layers, i, v) {
+                if (hold_one(r, json_string_value(v)) == 0)
+                        continue;
+                while (i-- > 0)
+                        release_one(r, json_string_value(json_array_get(layers, i)));
+                release_one(r, checkpoint);
+                return -ENOMEM;
+        }
+        return 0;
+}
+
+void refs_release(struct refs *r, const char *checkpoint, const json_t *layers)
+{
+        size_t i;
+        json_t *v;
+
+        release_one(r, checkpoint);
+        json_array_foreach (layers, i, v)
+                release_one(r, json_string_value(v));
+}
+
+static int write_one(struct refs *r, const char *name, struct err *err)
+{
+        struct ref *ref = find(r, name);
+        int res;
+
+        if (!ref || ref->rows || ref->is_disposable)
+                return 0;
+        res = store_disposable_add(r->store, name, err);
+        if (res == 0)
+                ref->is_disposable = true;
+        return res;
+}
+
+int refs_make(struct refs *r, const char *checkpoint, const json_t *layers, struct err *err)
+{
+        size_t i;
+        json_t *v;
+        int res;
+
+        if (refs_hold(r, checkpoint, layers) < 0)
+                return err_sys(err, -ENOMEM, "make names");
+        res = write_one(r, checkpoint, err); /* in no transaction: one without the other is named in vain, no more */
+        json_array_foreach (layers, i, v)
+                if (res == 0)
+                        res = write_one(r, json_string_value(v), err);
+        if (res < 0)
+                refs_release(r, checkpoint, layers);
+        return res;
+}
+
+bool refs_is_flushed(const struct refs *r, const char *name)
+{
+        const struct ref *ref = find(r, name);
+
+        return !is_ours(name) || (ref && ref->is_flushed);
+}
+
+void refs_set_flushed(struct refs *r, const char *name)
+{
+        struct ref *ref = find(r, name);
+
+        if (ref)
+                ref->is_flushed = true;
+}
+
+/* ---- rows ---- */
+
+static int note(json_t **list, const char *name)
+{
+        if (!*list)
+                *list = json_array();
+        return json_array_append_new(*list, json_string(name)) < 0 ? -ENOMEM : 0;
+}
+
+static int take_one(struct refs *r, struct refs_change *c, const char *name)
+{
+        struct ref *ref;
+
+        if (!is_ours(name))
+                return 0;
+        if (note(&c->taken, name) < 0)
+                return -ENOMEM;
+        ref = find_or_add(r, name);
+        if (!ref) {
+                (void)json_array_remove(c->taken, json_array_size(c->taken) - 1);
+                return -ENOMEM;
+        }
+        ref->rows++;
+        return 0;
+}
+
+static int leave_one(struct refs *r, struct refs_change *c, const char *name)
+{
+        struct ref *ref = find(r, name);
+
+        if (!ref || !ref->rows)
+                return 0;
+        if (note(&c->left, name) < 0)
+                return -ENOMEM;
+        ref->rows--;
+        return 0;
+}
+
+int refs_take(struct refs *r, struct refs_change *c, const char *checkpoint, const json_t *layers)
+{
+        int res = take_one(r, c, checkpoint);
+        size_t i;
+        json_t *v;
+
+        json_array_foreach (layers, i, v)
+                if (res == 0)
+                        res = take_one(r, c, json_string_value(v));
+        return res;
+}
+
+int refs_leave(struct refs *r, struct refs_change *c, const char *checkpoint, const json_t *layers)
+{
+        int res = leave_one(r, c, checkpoint);
+        size_t i;
+        json_t *v;
+
+        json_array_foreach (layers, i, v)
+                if (res == 0)
+                        res = leave_one(r, c, json_string_value(v));
+        return res;
+}
+
+static void free_change(struct refs_change *c)
+{
+        json_decref(c->taken);
+        json_decref(c->left);
+        *c = (struct refs_change){0};
+}
+
+/* Where both lists agree with what is in memory now. */
+static void requeue_all(struct refs *r, const struct refs_change *c)
+{
+        size_t i;
+        json_t *v;
+
+        json_array_foreach (c->taken, i, v)
+                requeue(r, find(r, json_string_value(v)));
+        json_array_foreach (c->left, i, v)
+                requeue(r, find(r, json_string_value(v)));
+}
+
+/* A name that is known through this change only is as unknown as before: it must not be taken for one that was let go. */
+void refs_cancel(struct refs *r, struct refs_change *c)
+{
+        size_t i;
+        json_t *v;
+
+        json_array_foreach (c->left, i, v)
+                find(r, json_string_value(v))->rows++;
+        json_array_foreach (c->taken, i, v) {
+                struct ref *ref = find(r, json_string_value(v));
+
+                ref->rows--;
+                if (!ref->rows && !ref->holds && !ref->is_disposable && !list_is_hooked(&ref->node))
+                        forget(r, ref);
+        }
+        free_change(c);
+}
+
+/* What the table has to say differently from now on: add those that no row names any more, or take out those that one does.
+ * do_it: write it, else only tell whether there is anything. */
+static int change_table(struct refs *r, const json_t *names, bool add, bool do_it, struct err *err)
+{
+        size_t i;
+        json_t *v;
+        int n = 0, res = 0;
+
+        json_array_foreach (names, i, v) {
+                const struct ref *ref = find(r, json_string_value(v));
+
+                if (ref->is_disposable == add || (ref->rows == 0) != add)
+                        continue;
+                n++;
+                if (do_it && res == 0)
+                        res = (add ? store_disposable_add : store_disposable_remove)(r->store, ref->name, err);
+        }
+        return res < 0 ? res : n;
+}
+
+int refs_begin(struct refs *r, struct refs_change *c, bool is_many, struct err *err)
+{
+        int res;
+
+        if (!is_many && change_table(r, c->taken, false, false, err) + change_table(r, c->left, true, false, err) == 0)
+                return 0;
+        res = store_begin(r->store, err);
+        if (res < 0)
+                return res;
+        c->has_begun = true;
+        res = change_table(r, c->taken, false, true, err);
+        if (res >= 0)
+                res = change_table(r, c->left, true, true, err);
+        return res < 0 ? res : 0;
+}
+
+static void table_is(struct refs *r, const json_t *names)
+{
+        size_t i;
+        json_t *v;
+
+        json_array_foreach (names, i, v) {
+                struct ref *ref = find(r, json_string_value(v));
+
+                ref->is_disposable = ref->rows == 0;
+        }
+}
+
+int refs_end(struct refs *r, struct refs_change *c, int result, bool is_fact, struct err *err)
+{
+        if (c->has_begun && result == 0)
+                result = store_commit(r->store, err);
+        if (c->has_begun && result < 0)
+                store_rollback(r->store);
+        if (result < 0 && !is_fact) {
+                refs_cancel(r, c);
+                return result;
+        }
+        if (result == 0) {
+                table_is(r, c->taken);
+                table_is(r, c->left);
+        }
+        requeue_all(r, c);
+        free_change(c);
+        return result;
+}
+
+int refs_load_row(struct refs *r, const char *checkpoint, const json_t *layers)
+{
+        struct refs_change c = {0};
+        int res = refs_take(r, &c, checkpoint, layers);
+
+        if (res < 0) {
+                refs_cancel(r, &c);
+                return res;
+        }
+        requeue_all(r, &c);
+        free_change(&c);
+        return 0;
+}
+
+/* ---- dropping ---- */
+
+static void put_back(struct refs *r)
+{
+        struct list *node;
+
+        while ((node = list_pop_front(&r->dropping)))
+                list_push_back(&r->unused, node);
+}
+
+/* The engine has said so: neither table names it any more. */
+static void is_gone(struct refs *r, struct ref *ref)
+{
+        struct err err;
+
+        if (store_disposable_remove(r->store, ref->name, &err) <
+            0) /* it is dropped again after the next start, in vain */
+                log_warn("refs.drop", "name=%s failed=\"%s\"", ref->name, err.msg);
+        if (r->on_dropped)
+                r->on_dropped(ref->name, r->arg);
+        forget(r, ref);
+}
+
+static void on_dropped(struct engine_call *c, const json_t *answer, const struct err *err)
+{
+        struct refs *r = CONTAINER_OF(c, struct refs, drop);
+        struct list *node;
+        bool has_begun;
+        struct err why;
+        size_t i;
+        json_t *v;
+
+        if (err) {
+                log_warn("refs.drop", "failed=\"%s\", trying again", err->msg);
+                put_back(r);
+                drop_in(r, RETRY_MS);
+                return;
+        }
+        json_array_foreach (json_object_get(answer, "left"), i, v) {
+                struct ref *ref = find(r, json_string_value(v));
+
+                if (!ref)
+                        continue;
+                list_remove(&ref->node);
+                list_push_back(&r->unused, &ref->node);
+                drop_in(r, LEFT_MS);
+        }
+        has_begun = store_begin(r->store, &why) == 0; /* one write for all of them */
+        while ((node = list_pop_front(&r->dropping)))
+                is_gone(r, LIST_ENTRY(node, struct ref, node));
+        if (has_begun && store_commit(r->store, &why) < 0)
+                store_rollback(r->store);
+        if (!list_is_empty(&r->unused))
+                drop_in(r, DROP_AFTER_MS);
+}
+
+/* The store says on disk that nobody needs them. */
+static void on_flushed(struct durable_waiter *w, int result)
+{
+        struct refs *r = CONTAINER_OF(w, struct refs, flushed);
+        json_t *checkpoints = json_array(), *layers = json_array();
+        struct list *node;
+        size_t n = 0;
+
+        while (result == 0 && n < DROP_MAX && (node = list_pop_front(&r->unused))) {
+                struct ref *ref = LIST_ENTRY(node, struct ref, node);
+
+                list_push_back(&r->dropping, node);
+                (void)json_array_append_new(ref->name[0] == 'c' ? checkpoints : layers, json_string(ref->name));
+                n++;
+        }
+        if (n == 0) {
+                json_decref(checkpoints);
+                json_decref(layers);
+                return;
+        }
+        log_info("refs.drop", "checkpoints=%zu layers=%zu", json_array_size(checkpoints), json_array_size(layers));
+        engine_call(r->engine, &r->drop,
+                    json_pack("{s:s,s:o,s:o}", "op", "drop", "checkpoints", checkpoints, "layers", layers),
+                    DROP_TIMEOUT_MS);
+}
+
+/* Those that could not be written when they were let go of. */
+static int write_down(struct refs *r, struct err *err)
+{
+        int res = 0;
+
+        LIST_EACH (node, &r->unused)
+                if (res == 0)
+                        res = write_one(r, LIST_ENTRY(node, struct ref, node)->name, err);
+        return res;
+}
+
+static void on_go(struct timer *t)
+{
+        struct refs *r = CONTAINER_OF(t, struct refs, go);
+        struct err err;
+
+        if (engine_call_is_started(&r->drop) || durable_is_waiting(&r->flushed) || list_is_empty(&r->unused))
+                return;
+        if (write_down(r, &err) < 0) {
+                log_warn("refs.drop", "failed=\"%s\", trying again", err.msg);
+                drop_in(r, RETRY_MS);
+                return;
+        }
+        durable_wait(r->durable, &r->flushed);
+}
+
+/* ---- after a reconnect ---- */
+
+void refs_drop_unused(struct refs *r)
+{
+        MAP_EACH (slot, &r->by_name) {
+                struct ref *ref = slot->value;
+
+                if (!list_is_hooked(&ref->node))
+                        requeue(r, ref);
+        }
+        if (!list_is_empty(&r->unused))
+                drop_in(r, DROP_AFTER_MS);
+}
+
+json_t *refs_unknown(const struct refs *r, const json_t *names)
+{
+        json_t *list = json_array(), *v;
+        size_t i;
+
+        json_array_foreach (names, i, v) {
+                const char *name = json_string_value(v);
+
+                if (is_ours(name) && !find(r, name))
+                        (void)json_array_append_new(list, json_string(name));
+        }
+        return list;
+}
+
+/* ---- */
+
+static int load_one(const char *name, void *arg)
+{
+        struct ref *ref;
+
+        if (!is_ours(name))
+                return 0;
+        ref = find_or_add(arg, name);
+        if (!ref)
+                return -ENOMEM;
+        ref->is_disposable = true;
+        return 0;
+}
+
+int refs_load(struct refs *r, struct err *err)
+{
+        return store_disposable_each(r->store, load_one, r, err);
+}
+
+void refs_init(struct refs *r, struct loop *loop, struct store *store, struct engine_link *engine,
+               struct durable *durable)
+{
+        *r = (struct refs){.loop = loop,
+                           .store = store,
+                           .engine = engine,
+                           .durable = durable,
+                           .go.on = on_go,
+                           .flushed.on = on_flushed,
+                           .drop.on = on_dropped};
+        list_init(&r->unused);
+        list_init(&r->dropping);
+}
+
+void refs_done(struct refs *r)
+{
+        if (!r->loop)
+                return;
+        engine_call_cancel(&r->drop);
+        durable_cancel(&r->flushed);
+        timer_clear(&r->go);
+        MAP_EACH (slot, &r->by_name)
+                free(slot->value);
+        map_done(&r->by_name);
+        r->loop = NULL;
+}

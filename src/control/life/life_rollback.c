@@ -1,0 +1,111 @@
+/* Back to one of its snapshots, in place: same id, tokens and deadline.
+ *
+ *   running  row ROLLING_BACK, with all of the snapshot → edges → engine: kill → create, from the snapshot → running
+ *   paused   SHIFTING, also in the row, which is the snapshot's → engine: kill → row PAUSED → on disk → paused
+ *
+ * Once the row is written there is no way back: after a crash it is done again from the kill on.  When the create fails,
+ * too; when it fails twice, the sandbox is left paused, as the snapshot has it. */
+#include "base/err.h"
+#include "base/log.h"
+#include "control/life/life.h"
+#include "model/snapshot.h"
+
+#define END_TIMEOUT_MS 60000
+#define END_RETRY_MS_MAX 10000
+
+void life_end_now(struct life *l)
+{
+        life_call(l, STEP_END, json_pack("{s:s,s:s}", "op", "kill", "id", l->sandbox.id), END_TIMEOUT_MS);
+}
+
+/* A power cut must not bring back a row whose files are gone. */
+void life_end_first(struct life *l)
+{
+        if (!l->was_paused) {
+                life_end_now(l);
+                return;
+        }
+        life_sync(l);
+        l->step = STEP_SYNC_FIRST;
+}
+
+static void on_retry(struct timer *t)
+{
+        life_end_now(CONTAINER_OF(t, struct life, retry));
+}
+
+bool life_ends_again(struct life *l, const struct err *err)
+{
+        if (l->step != STEP_END || !err || err->kind == ERR_GONE)
+                return false;
+        log_warn("sandbox.roll_back", "sandbox=%s could not be ended: \"%s\", trying again in %u ms", l->sandbox.id,
+                 err->msg, l->retry_ms);
+        l->retry.on = on_retry;
+        timer_set(l->lives->o.loop, &l->retry, l->retry_ms);
+        l->retry_ms = l->retry_ms * 2 < END_RETRY_MS_MAX ? l->retry_ms * 2 : END_RETRY_MS_MAX;
+        return true;
+}
+
+int life_roll_back(struct life *l, const struct snapshot *sn, struct err *err)
+{
+        bool was_running = l->sandbox.state == SANDBOX_RUNNING;
+        struct life_row row = life_row_of(l);
+        int r;
+
+        row.state = was_running ? SANDBOX_ROLLING_BACK : SANDBOX_SHIFTING;
+        row.checkpoint = sn->checkpoint;
+        row.layers = sn->layers;
+        row.image_of = sn->image_of;
+        row.image_secured = sn->image_secured;
+        row.upper_kept = false;
+        r = life_record(l, &row, err);
+        if (r < 0)
+                return r;
+        life_forget_merged_layers(l); /* it was of other layers */
+        l->sandbox.is_missing = false;
+        log_info("sandbox.roll_back", "sandbox=%s snapshot=%s", l->sandbox.id, sn->id);
+        life_go(l, was_running ? SANDBOX_ROLLING_BACK : SANDBOX_SHIFTING);
+        l->ends_first = !was_running;
+        if (was_running)
+                life_show(l);
+        life_end_first(l);
+        return 0;
+}
+
+void life_is_rolled(struct life *l)
+{
+        struct life_row row = life_row_of(l);
+        struct err err;
+
+        l->ends_first = false;
+        row.state = SANDBOX_PAUSED;
+        (void)life_record_fact(l, &row, &err);
+        life_sync(l);
+}
+
+static void begin(struct life *l)
+{
+        struct err err;
+
+        if (life_call_create(l, l->sandbox.checkpoint[0], &err) < 0)
+                life_now_paused(l, l->sandbox.started_ns, lives_now(l->lives), &err);
+}
+
+void life_on_rolled(struct life *l, const struct err *err)
+{
+        if (life_is_unknown(l, err) || life_ends_again(l, err))
+                return;
+        if (l->step == STEP_END) {
+                begin(l);
+        } else if (err && !l->is_retried) { /* what it was is gone already: another try may get it done */
+                log_warn("sandbox.roll_back", "sandbox=%s failed=\"%s\", trying once more", l->sandbox.id, err->msg);
+                l->is_retried = true;
+                life_end_first(l);
+        } else if (err) {
+                log_warn("sandbox.roll_back", "sandbox=%s failed=\"%s\", leaving it paused", l->sandbox.id, err->msg);
+                life_now_paused(l, l->sandbox.started_ns, lives_now(l->lives), err);
+        } else {
+                life_now_running(l, l->sandbox.started_ns, l->sandbox.end_ns);
+                life_transition_done(l, NULL);
+        }
+}

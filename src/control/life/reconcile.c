@@ -1,0 +1,462 @@
+/* After a reconnect: what the rows say is compared with what the engine has, and every life is put right.
+ *
+ *   row           engine: running            paused                       nothing
+ *   RUNNING       -                          it is paused                 it has ended
+ *   PAUSING       it runs on, 503            it is paused                 it has ended
+ *   PAUSED        (strange) it runs          -, or another's: moved aside -, or its files are missing: it is not shown
+ *   RESUMING      it runs                    it is paused, 503            it is paused, 503, as PAUSED
+ *   COPYING       it runs on                 it is paused                 it has ended
+ *   SNAPSHOTTING  it runs on                 it is begun again            it has ended
+ *   ROLLING_BACK  ended and begun again, whatever there is
+ *   SHIFTING      ended, if its row says so; else as PAUSED
+ *   KILLING       ended again, whatever there is: it is gone when the engine has said so
+ *   STARTING      the same at a start of control; but one that was paused was acknowledged, and is moved aside
+ *   no row        moved aside                moved aside
+ *
+ * Moved aside (engine/lost.h): this store did not make it, or has forgotten it; so it is not this store's to delete.  Likewise
+ * checkpoints and layers that nobody knows.
+ *
+ * "ended" at the engine: as "nothing", but files are left that were neither at rest nor alive when the engine or the machine
+ * started, and stay until the row is gone, on disk.  A row PAUSED is then one that the machine stopped before it could say
+ * RUNNING: the sandbox is gone, too, unless the row has all it needs (a new upper directory).
+ *
+ * "busy" at the engine: a worker of the last engine is at it; the fact "rechecked" comes, or "exited". */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "control/catalogue/refs.h"
+#include "control/life/ended_files.h"
+#include "control/life/life.h"
+
+#define LIST_TIMEOUT_MS 30000
+#define LOSE_TIMEOUT_MS 900000 /* a worker may be at it */
+
+static const struct err restarted = {
+        .kind = ERR_UNAVAILABLE, .msg = "the engine restarted in the middle of it, and nothing has changed: try again"};
+
+static const struct err restarted_without_memory = {
+        .kind = ERR_UNAVAILABLE,
+        .msg = "the engine restarted in the middle of it, and the sandbox is paused without its memory: try again"};
+
+enum found { FOUND_NOTHING, FOUND_RUNNING, FOUND_PAUSED, FOUND_ENDED, FOUND_BUSY };
+
+static enum found found_of(const json_t *entry)
+{
+        const char *state = json_string_value(json_object_get(entry, "state"));
+
+        if (!entry)
+                return FOUND_NOTHING;
+        if (!state || strcmp(state, "running") == 0)
+                return FOUND_RUNNING;
+        if (strcmp(state, "ended") == 0)
+                return FOUND_ENDED;
+        return strcmp(state, "paused") == 0 ? FOUND_PAUSED : FOUND_BUSY;
+}
+
+static void count_busy(struct life *l)
+{
+        l->is_busy = true;
+        l->lives->busy++;
+}
+
+/* ---- what the engine has and no row knows ---- */
+
+struct stranger { /* a sandbox; until it is moved aside */
+        struct list node;
+        struct lives *lives;
+        struct engine_call call;
+        char id[SANDBOX_ID_MAX];
+};
+
+static void list_again(struct lives *ls);
+
+static void stranger_free(struct stranger *s)
+{
+        engine_call_cancel(&s->call);
+        list_remove(&s->node);
+        free(s);
+}
+
+void lives_forget_strangers(struct lives *ls)
+{
+        while (ls->strangers.next && ls->strangers.next != &ls->strangers)
+                stranger_free(LIST_ENTRY(ls->strangers.next, struct stranger, node));
+}
+
+static void on_lost(struct engine_call *c, const json_t *answer, const struct err *err)
+{
+        struct stranger *s = CONTAINER_OF(c, struct stranger, call);
+        struct lives *ls = s->lives;
+
+        (void)answer;
+        if (err)
+                log_warn("sandbox.stranger", "sandbox=%s failed=\"%s\", until the next list", s->id, err->msg);
+        stranger_free(s);
+        if (list_is_empty(&ls->strangers))
+                list_again(ls); /* with what it left beside its directory */
+}
+
+void lives_lose(struct lives *ls, const char *id, const char *why)
+{
+        struct stranger *s = calloc(1, sizeof(*s));
+
+        log_warn("sandbox.stranger", "sandbox=%s %s, moving it aside", id, why);
+        ls->o.on_gone(id, ls->o.arg);
+        if (!s)
+                return;
+        s->lives = ls;
+        s->call.on = on_lost;
+        memcpy(s->id, id, sizeof(s->id));
+        list_push_back(&ls->strangers, &s->node);
+        engine_call(ls->o.engine, &s->call, json_pack("{s:s,s:s,s:s}", "op", "lose", "id", id, "why", why),
+                    LOSE_TIMEOUT_MS);
+}
+
+static void on_names_lost(struct engine_call *c, const json_t *answer, const struct err *err)
+{
+        (void)c, (void)answer;
+        if (err)
+                log_warn("refs.strangers", "failed=\"%s\", until the next list", err->msg);
+}
+
+static void lose_names(struct lives *ls, const json_t *answer)
+{
+        json_t *checkpoints = refs_unknown(ls->o.refs, json_object_get(answer, "checkpoints"));
+        json_t *layers = refs_unknown(ls->o.refs, json_object_get(answer, "layers"));
+
+        if (json_array_size(checkpoints) + json_array_size(layers) == 0 || engine_call_is_started(&ls->lose)) {
+                json_decref(checkpoints);
+                json_decref(layers);
+                return;
+        }
+        log_warn("refs.strangers", "checkpoints=%zu layers=%zu are not in the store, moving them aside",
+                 json_array_size(checkpoints), json_array_size(layers));
+        ls->lose.on = on_names_lost;
+        engine_call(ls->o.engine, &ls->lose,
+                    json_pack("{s:s,s:o,s:o,s:s}", "op", "lose", "checkpoints", checkpoints, "layers", layers, "why",
+                              "no row of the store names it"),
+                    LOSE_TIMEOUT_MS);
+}
+
+/* ---- what it has of those that are known ---- */
+
+/* The layer its upper directory became; NULL: it is what it was. */
+static const char *sealed_of(const json_t *entry)
+{
+        const char *layer = json_string_value(json_object_get(entry, "sealed"));
+
+        return layer && sealed_id_is_valid(str_of(layer)) ? layer : NULL;
+}
+
+static bool has_layer(const struct life *l, const char *layer)
+{
+        json_t *v;
+        size_t i;
+
+        json_array_foreach (l->sandbox.layers, i, v)
+                if (strcmp(json_string_value(v), layer) == 0)
+                        return true;
+        return false;
+}
+
+/* The row takes over what the engine says is at rest: checkpoint, and whether its upper directory was sealed. */
+static void take_rest(struct life *l, const json_t *entry)
+{
+        const char *checkpoint = json_string_value(json_object_get(entry, "checkpoint"));
+        const char *sealed = sealed_of(entry);
+        struct life_row row = life_row_of(l);
+        struct err err;
+
+        row.checkpoint = checkpoint && checkpoint_id_is_valid(str_of(checkpoint)) ? checkpoint : "";
+        row.image_of = row.checkpoint[0] ? l->sandbox.id : "";
+        row.image_secured = row.checkpoint[0] && l->sandbox.is_secured;
+        row.upper_kept = !(sealed && has_layer(l, sealed));
+        (void)life_record_fact(l, &row, &err);
+        if (sealed && row.upper_kept)
+                life_apply_sealed(l, sealed);
+}
+
+static bool same_checkpoint(const struct life *l, const json_t *entry)
+{
+        const char *checkpoint = json_string_value(json_object_get(entry, "checkpoint"));
+
+        return strcmp(checkpoint ? checkpoint : "", l->sandbox.checkpoint) == 0;
+}
+
+/* PAUSED, and at rest at the engine.  Without its memory: that was given up when it could not be resumed.  Sealed
+ * meanwhile: a copy of it was taken.  With an upper directory that the row knows nothing of: the row is older than that, and
+ * neither of the two is ours to delete. */
+static void compare_rest(struct life *l, const json_t *entry)
+{
+        const char *sealed = sealed_of(entry);
+
+        if (l->sandbox.upper_kept) {
+                if (!same_checkpoint(l, entry)) {
+                        take_rest(l, entry);
+                        life_show(l);
+                } else if (sealed)
+                        life_apply_sealed(l, sealed);
+        } else if (!(sealed && has_layer(l, sealed))) {
+                lives_lose(l->lives, l->sandbox.id, "its row is of other files");
+        }
+}
+
+static void on_running(struct life *l)
+{
+        const struct sandbox *s = &l->sandbox;
+        int64_t now = lives_now(l->lives);
+
+        l->sandbox.is_missing = false;
+        switch (s->state) {
+        case SANDBOX_PAUSING:
+                life_now_running(l, s->started_ns, s->end_ns);
+                life_transition_done(l, &restarted);
+                break;
+        case SANDBOX_PAUSED:
+                log_warn("sandbox.strange", "sandbox=%s runs and should be paused", s->id);
+                life_go(l, SANDBOX_RESUMING);
+                life_now_running(l, now, now + (int64_t)s->timeout_s * 1000000000);
+                life_transition_done(l, NULL);
+                break;
+        case SANDBOX_RESUMING:
+                life_now_running(l, s->started_ns, s->end_ns);
+                life_transition_done(l, NULL);
+                break;
+        case SANDBOX_COPYING: life_fail_copy(l, &restarted); break;
+        case SANDBOX_SNAPSHOTTING:
+                life_drop_sealing(l);
+                life_now_running(l, s->started_ns, s->end_ns);
+                life_give_image(l, &restarted);
+                life_transition_done(l, NULL);
+                break;
+        default: break;
+        }
+}
+
+/* RESUMING. */
+static void rests_again(struct life *l, const struct err *err)
+{
+        life_now_paused(l, l->was_started_ns ? l->was_started_ns : l->sandbox.started_ns,
+                        l->was_end_ns ? l->was_end_ns : lives_now(l->lives), err);
+}
+
+static void on_paused(struct life *l, const json_t *entry)
+{
+        l->sandbox.is_missing = false;
+        switch (l->sandbox.state) {
+        case SANDBOX_COPYING:
+                life_drop_sealing(l);
+                life_give_image(l, &restarted);
+                life_go(l, SANDBOX_RUNNING);
+                __attribute__((fallthrough));
+        case SANDBOX_RUNNING:
+                log_warn("sandbox.strange", "sandbox=%s is paused and should run", l->sandbox.id);
+                take_rest(l, entry);
+                life_now_paused(l, l->sandbox.started_ns, lives_now(l->lives), NULL);
+                break;
+        case SANDBOX_PAUSING:
+                take_rest(l, entry);
+                l->step = STEP_PAUSE;
+                life_on_paused(l, NULL);
+                break;
+        case SANDBOX_PAUSED: compare_rest(l, entry); break;
+        case SANDBOX_RESUMING:
+                if (l->sandbox.upper_kept && !same_checkpoint(l, entry)) {
+                        take_rest(l, entry); /* its memory is used up */
+                        rests_again(l, &restarted_without_memory);
+                } else
+                        rests_again(l, &restarted);
+                break;
+        case SANDBOX_SNAPSHOTTING:
+                take_rest(l, entry);
+                life_give_image(l, &restarted);
+                life_begin_again(l);
+                break;
+        default: break;
+        }
+}
+
+static void on_nothing(struct life *l)
+{
+        switch (l->sandbox.state) {
+        case SANDBOX_RUNNING:
+        case SANDBOX_PAUSING:
+        case SANDBOX_COPYING:
+        case SANDBOX_SNAPSHOTTING: life_exited(l); break;
+        case SANDBOX_RESUMING:
+                if (l->sandbox.upper_kept)
+                        life_missing(l);
+                rests_again(l, &restarted);
+                break;
+        case SANDBOX_PAUSED:
+                if (l->sandbox.upper_kept)
+                        life_missing(l);
+                break;
+        default: break;
+        }
+}
+
+static void on_ended(struct life *l, const json_t *entry)
+{
+        bool is_at_rest = l->sandbox.state == SANDBOX_PAUSED || l->sandbox.state == SANDBOX_RESUMING;
+        struct life_row row = life_row_of(l);
+        struct err err;
+
+        if (is_at_rest &&
+            !l->sandbox.upper_kept) { /* as its row says; what began on a new upper directory is in the way */
+                row.state = SANDBOX_PAUSED;
+                (void)life_record_fact(l, &row, &err);
+                if (l->sandbox.state == SANDBOX_RESUMING)
+                        life_go(l, SANDBOX_PAUSED);
+                life_go(l, SANDBOX_SHIFTING);
+                life_end_first(l);
+        } else if (json_is_true(json_object_get(entry, "rebooted")))
+                life_stopped(l);
+        else
+                life_exited(l);
+}
+
+/* A paused one that was being copied or rolled back when the link was lost. */
+static void end_shift(struct life *l, const json_t *entry)
+{
+        life_drop_sealing(l);
+        life_go(l, SANDBOX_PAUSED);
+        life_show(l); /* it may have been rolled back, to a snapshot with memory or without */
+        if (found_of(entry) == FOUND_PAUSED)
+                compare_rest(l, entry);
+        life_give_image(l, &restarted);
+        if (l->sandbox.state == SANDBOX_PAUSED)
+                life_transition_done(l, &restarted);
+}
+
+/* What the list does not have may still be on its way out: the answer to a kill is the engine's last word. */
+static void end_again(struct life *l, enum found found)
+{
+        if (l->was_starting && found == FOUND_PAUSED) {
+                lives_lose(l->lives, l->sandbox.id, "its row is from before it ran");
+                life_remove_row(l);
+                life_over(l);
+                return;
+        }
+        if (found == FOUND_BUSY)
+                count_busy(l);
+        life_ask_kill(l);
+}
+
+static void put_right(struct life *l, const json_t *entry)
+{
+        enum found found = found_of(entry);
+
+        if (l->sandbox.state == SANDBOX_KILLING) {
+                end_again(l, found);
+                return;
+        }
+        /* Waiting for the disk, or not sent yet: what leaves is sent after this. */
+        timer_clear(&l->retry);
+        if (durable_is_waiting(&l->synced) || engine_call_is_started(&l->call) || l->sandbox.state == SANDBOX_STARTING)
+                return;
+        if (l->sandbox.state == SANDBOX_ROLLING_BACK || l->ends_first)
+                life_end_first(l);
+        else if (found == FOUND_BUSY)
+                count_busy(l);
+        else if (l->sandbox.state == SANDBOX_SHIFTING)
+                end_shift(l, entry);
+        else if (found == FOUND_RUNNING)
+                on_running(l);
+        else if (found == FOUND_PAUSED)
+                on_paused(l, entry);
+        else if (found == FOUND_ENDED)
+                on_ended(l, entry);
+        else
+                on_nothing(l);
+}
+
+static void mark_listed(struct lives *ls, const json_t *sandboxes)
+{
+        json_t *v;
+        size_t i;
+
+        json_array_foreach (sandboxes, i, v) {
+                const char *id = json_string_value(json_object_get(v, "id"));
+                struct life *l = lives_find(ls, id ? id : "");
+
+                if (l && l->sandbox.state != SANDBOX_STARTING)
+                        l->listed = v;
+                else if (!l && sandbox_id_is_valid(str_of(id)) && found_of(v) == FOUND_ENDED)
+                        ended_files_drop(ls->o.ended, id);
+                else if (!l && sandbox_id_is_valid(str_of(id)))
+                        lives_lose(ls, id, "no row of the store names it");
+        }
+}
+
+static void sweep(struct lives *ls, const json_t *answer)
+{
+        refs_drop_unused(ls->o.refs);
+        lose_names(ls, answer);
+        ls->o.on_many_layers(ls->o.arg); /* there may be, of before */
+}
+
+void lives_reconcile(struct lives *ls, const json_t *answer)
+{
+        ls->busy = 0;
+        lives_forget_strangers(ls);
+        LIST_EACH (node, &ls->all)
+                LIST_ENTRY(node, struct life, node)->is_busy = false;
+        mark_listed(ls, json_object_get(answer, "sandboxes"));
+        LIST_EACH (node, &ls->all) {
+                struct life *l = LIST_ENTRY(node, struct life, node);
+                const json_t *entry = l->listed;
+
+                l->listed = NULL;
+                put_right(l, entry);
+        }
+        if (ls->busy == 0 && list_is_empty(&ls->strangers))
+                sweep(ls, answer); /* else a worker may be about to make what no row names yet */
+}
+
+static void on_list_again(struct engine_call *c, const json_t *answer, const struct err *err)
+{
+        struct lives *ls = CONTAINER_OF(c, struct lives, list);
+
+        if (!err && ls->busy == 0 && list_is_empty(&ls->strangers))
+                sweep(ls, answer);
+}
+
+static void list_again(struct lives *ls)
+{
+        if (ls->busy > 0 || !list_is_empty(&ls->strangers) || engine_call_is_started(&ls->list))
+                return;
+        ls->list.on = on_list_again;
+        engine_call(ls->o.engine, &ls->list, json_pack("{s:s}", "op", "list"), LIST_TIMEOUT_MS);
+}
+
+void life_not_busy(struct life *l)
+{
+        struct lives *ls = l->lives;
+
+        if (!l->is_busy)
+                return;
+        l->is_busy = false;
+        if (--ls->busy == 0)
+                list_again(ls);
+}
+
+void life_not_found(struct life *l)
+{
+        life_not_busy(l);
+        put_right(l, NULL);
+}
+
+void lives_rechecked(struct lives *ls, const json_t *fact)
+{
+        const char *id = json_string_value(json_object_get(fact, "id"));
+        struct life *l = lives_find(ls, id ? id : "");
+
+        if (!l)
+                return;
+        life_not_busy(l); /* the answer to what it asks comes after this */
+        if (l->sandbox.state != SANDBOX_KILLING)
+                put_right(l, fact);
+}

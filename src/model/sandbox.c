@@ -12,11 +12,12 @@ static const unsigned sandbox_may[] = {
                 TO(SANDBOX_PAUSING) | TO(SANDBOX_PAUSED) | TO(SANDBOX_COPYING) | TO(SANDBOX_ROLLING_BACK) | ENDS,
         [SANDBOX_COPYING] = TO(SANDBOX_RUNNING) | TO(SANDBOX_SNAPSHOTTING) | ENDS,
         [SANDBOX_PAUSING] = TO(SANDBOX_PAUSED) | TO(SANDBOX_RUNNING) | ENDS,
-        [SANDBOX_PAUSED] = TO(SANDBOX_RESUMING) | TO(SANDBOX_SHIFTING) | ENDS,
+        [SANDBOX_PAUSED] = TO(SANDBOX_RESUMING) | TO(SANDBOX_COPYING_PAUSED) | TO(SANDBOX_ROLLING_BACK_PAUSED) | ENDS,
         [SANDBOX_RESUMING] = TO(SANDBOX_RUNNING) | TO(SANDBOX_PAUSED) | ENDS,
         [SANDBOX_SNAPSHOTTING] = TO(SANDBOX_RUNNING) | TO(SANDBOX_PAUSED) | ENDS,
         [SANDBOX_ROLLING_BACK] = TO(SANDBOX_RUNNING) | TO(SANDBOX_PAUSED) | ENDS,
-        [SANDBOX_SHIFTING] = TO(SANDBOX_PAUSED) | ENDS,
+        [SANDBOX_COPYING_PAUSED] = TO(SANDBOX_PAUSED) | ENDS,
+        [SANDBOX_ROLLING_BACK_PAUSED] = TO(SANDBOX_PAUSED) | ENDS,
         [SANDBOX_KILLING] = TO(SANDBOX_GONE),
         [SANDBOX_GONE] = 0,
 };
@@ -56,6 +57,12 @@ bool sandbox_resumes_on_traffic(const struct sandbox *s)
         return s->auto_resume && s->checkpoint[0];
 }
 
+bool sandbox_is_paused(const struct sandbox *s)
+{
+        return s->state == SANDBOX_PAUSED || s->state == SANDBOX_COPYING_PAUSED ||
+               s->state == SANDBOX_ROLLING_BACK_PAUSED;
+}
+
 static const struct {
         bool is_visible, is_running, is_counted;
         const char *name, *deed;
@@ -68,7 +75,8 @@ static const struct {
         [SANDBOX_COPYING] = {true, true, true, "snapshotting", "is being snapshotted"},
         [SANDBOX_SNAPSHOTTING] = {true, true, true, "snapshotting", "is being snapshotted"},
         [SANDBOX_ROLLING_BACK] = {true, true, true, "rolling back", "is being rolled back"},
-        [SANDBOX_SHIFTING] = {true, false, false, "snapshotting", "is being snapshotted"},
+        [SANDBOX_COPYING_PAUSED] = {true, false, false, "snapshotting", "is being snapshotted"},
+        [SANDBOX_ROLLING_BACK_PAUSED] = {true, false, false, "rolling back", "is being rolled back"},
         [SANDBOX_KILLING] = {false, false, false, "killing", "is being killed"},
         [SANDBOX_GONE] = {false, false, false, "killed", "is gone"},
 };

@@ -1,20 +1,23 @@
 /* sandbox.h - what is known about a sandbox, and the states of its life.  Pure.
  *
- *   STARTING ──→ RUNNING ←──→ COPYING               a copy of its memory and files is taken, it goes on meanwhile
+ *   STARTING ──→ RUNNING ←──→ COPYING               a copy of its memory and files is taken, the sandbox goes on meanwhile
  *                 │  ↑ ↑ ↖       ↓
- *                 │  │ │   ─ SNAPSHOTTING           it is too large for that: put to rest, copied, and begun again
+ *                 │  │ │   ─ SNAPSHOTTING           its files are too many for that: paused, copied, and begun again
  *                 │  │ │ ↖──→ ROLLING_BACK          ended, and begun again from one of its snapshots
  *                 ↓  │ └───────────────┐
  *               PAUSING ──→ PAUSED ──→ RESUMING
- *                             ↑↓
- *                           SHIFTING                at rest; its files are being sealed or replaced
+ *                            ↑↓ ↑↓
+ *              COPYING_PAUSED ┘  └ ROLLING_BACK_PAUSED
  *
  *   any of them ──→ KILLING ──→ GONE; what dies by itself goes to GONE at once
  *
  * RESUMING, SNAPSHOTTING and ROLLING_BACK fall back to PAUSED when the sandbox could not be begun again, PAUSING to
- * RUNNING.  All but COPYING and GONE are in the store (COPYING as RUNNING; SHIFTING as PAUSED, unless it means "what the engine has
- * under this id is to be ended").  A row stays, as KILLING, until the engine has said that nothing of the sandbox is left: so
- * after a crash what is to be ended has a name, and what has none is not ended. */
+ * RUNNING.  COPYING_PAUSED: its upper directory becomes a layer.  ROLLING_BACK_PAUSED: its row is a snapshot's already, and what
+ * the engine has under its id is ended.
+ *
+ * All but COPYING, COPYING_PAUSED and GONE are in the store; a row says RUNNING and PAUSED for the first two.  A row stays, as
+ * KILLING, until the engine has said that nothing of the sandbox is left: so after a crash what is to be ended has a name,
+ * and what has none is not ended. */
 #pragma once
 #include <jansson.h>
 #include <stdbool.h>
@@ -30,10 +33,11 @@ enum sandbox_state { /* the numbers are in the store */
                      SANDBOX_RESUMING = 4,
                      SANDBOX_SNAPSHOTTING = 5,
                      SANDBOX_ROLLING_BACK = 6,
-                     SANDBOX_SHIFTING = 7,
+                     SANDBOX_ROLLING_BACK_PAUSED = 7,
                      SANDBOX_COPYING = 8,
-                     SANDBOX_KILLING = 9,
-                     SANDBOX_GONE = 10,
+                     SANDBOX_COPYING_PAUSED = 9,
+                     SANDBOX_KILLING = 10,
+                     SANDBOX_GONE = 11,
 };
 
 enum choice { CHOICE_UNSET, CHOICE_NO, CHOICE_YES };
@@ -51,14 +55,14 @@ struct sandbox {
         json_t *metadata;     /* owned; NULL: none */
         json_t *network;      /* owned; as clients see it; NULL: none */
         json_t *mcp;          /* owned; kept for clients only; NULL: none */
-        /* What it does at its end, and how it is woken. */
+        /* What happens at its end, and whether traffic resumes it. */
         bool auto_pause, auto_pause_memory, auto_resume;
         uint32_t timeout_s; /* as given at create */
         /* What it is made of: enough to start it again at any time. */
         json_t *layers; /* owned list of layer ids, lowest first; NULL: not known (a row of an older version) */
         json_t *env;    /* owned; NULL: none, or left in the store */
         char *default_user, *default_workdir; /* owned; NULL: envd's own default */
-        /* At rest, or on the way there or back. */
+        /* Paused, or on the way there or back. */
         char checkpoint[CHECKPOINT_ID_MAX]; /* its memory; "": none */
         bool upper_kept;                    /* on the upper directory it left; false: on an empty one */
         char image_of[SANDBOX_ID_MAX];      /* whose token envd has inside the checkpoint; "": no checkpoint */
@@ -74,6 +78,8 @@ void sandbox_go(struct sandbox *s, enum sandbox_state next);
 bool sandbox_is_public(const struct sandbox *s);          /* may traffic reach it without a token? */
 const char *sandbox_mask_host(const struct sandbox *s);   /* borrowed; NULL: none */
 bool sandbox_resumes_on_traffic(const struct sandbox *s); /* if it were paused */
+
+bool sandbox_is_paused(const struct sandbox *s); /* also while its files are being copied or replaced */
 
 /* How clients see the state. */
 bool sandbox_is_visible(const struct sandbox *s);         /* in lists and by its id */

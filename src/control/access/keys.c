@@ -15,7 +15,7 @@
 #define FIRST_KEY "first-key"
 #define FIRST_KEY_NEW "first-key.new" /* written, but the store may not have it yet */
 
-static int add_team(const struct store_team *row, void *arg)
+static int keys_add_team(const struct store_team *row, void *arg)
 {
         struct keys *k = arg;
         struct team *t = calloc(1, sizeof(*t));
@@ -29,7 +29,7 @@ static int add_team(const struct store_team *row, void *arg)
         return t->slug ? 0 : -ENOMEM;
 }
 
-static int add_key(const struct store_key *row, void *arg)
+static int keys_add_key(const struct store_key *row, void *arg)
 {
         struct keys *k = arg;
         struct team *t = keys_team(k, row->team);
@@ -42,8 +42,8 @@ int keys_load(struct keys *k, struct store *store, struct err *err)
         int r;
 
         list_init(&k->teams);
-        r = store_team_each(store, add_team, k, err);
-        return r < 0 ? r : store_key_each(store, add_key, k, err);
+        r = store_team_each(store, keys_add_team, k, err);
+        return r < 0 ? r : store_key_each(store, keys_add_key, k, err);
 }
 
 void keys_done(struct keys *k)
@@ -102,7 +102,7 @@ static void key_make(char out[KEY_LEN + 1])
 }
 
 /* A key file that was prepared before a crash: put it in place if the store has the key, drop it otherwise. */
-static void settle_prepared(const struct keys *k, int dir)
+static void finish_prepared_key(const struct keys *k, int dir)
 {
         AUTO_CLOSE int fd = openat(dir, FIRST_KEY_NEW, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
         char text[KEY_LEN + 1];
@@ -115,7 +115,7 @@ static void settle_prepared(const struct keys *k, int dir)
                 (void)unlinkat(dir, FIRST_KEY_NEW, 0);
 }
 
-static int prepare_file(int dir, const char *key, struct err *err)
+static int prepare_key_file(int dir, const char *key, struct err *err)
 {
         AUTO_CLOSE int fd = -1;
         char text[KEY_LEN + 1];
@@ -131,7 +131,7 @@ static int prepare_file(int dir, const char *key, struct err *err)
         return 0;
 }
 
-static int store_first(struct store *store, int64_t team, const char *key, struct err *err)
+static int store_first_key(struct store *store, int64_t team, const char *key, struct err *err)
 {
         struct store_team t = {.slug = TEAM_DEFAULT, .name = "Default"};
         struct store_key k = {.team = team, .name = "first"};
@@ -164,13 +164,13 @@ int keys_ensure_first(struct keys *k, struct store *store, const char *dir, bool
 
         if (fd < 0)
                 return err_sys(err, -errno, "open '%s'", dir);
-        settle_prepared(k, fd);
+        finish_prepared_key(k, fd);
         if (first && (!must || faccessat(fd, FIRST_KEY, F_OK, 0) == 0))
                 return 0;
         key_make(key);
-        r = prepare_file(fd, key, err);
+        r = prepare_key_file(fd, key, err);
         if (r == 0)
-                r = store_first(store, first ? first->no : 0, key, err);
+                r = store_first_key(store, first ? first->no : 0, key, err);
         if (r < 0)
                 return r;
         if (renameat(fd, FIRST_KEY_NEW, fd, FIRST_KEY) < 0)

@@ -66,7 +66,7 @@ static int create_fill_from_template(const struct create_request *want, const st
         s->default_workdir = dup_or_null(t->default_workdir, &ok);
         s->layers = template_layers(t);
         s->env = json_incref(want->env);
-        return ok && s->layers ? 0 : err_sys(err, -ENOMEM, "create_handle sandbox");
+        return ok && s->layers ? 0 : err_sys(err, -ENOMEM, "create sandbox");
 }
 
 /* Its environment and what the client adds. */
@@ -81,7 +81,7 @@ static int create_merge_env(json_t *first, json_t *second, json_t **ret, struct 
         env = json_copy(first);
         if (!env || json_object_update(env, second) < 0) {
                 json_decref(env);
-                return err_sys(err, -ENOMEM, "create_handle sandbox");
+                return err_sys(err, -ENOMEM, "create sandbox");
         }
         *ret = env;
         return 0;
@@ -103,7 +103,7 @@ static int create_fill_from_snapshot(const struct create_request *want, const st
         s->default_user = dup_or_null(sn->default_user, &ok);
         s->default_workdir = dup_or_null(sn->default_workdir, &ok);
         s->layers = json_incref(sn->layers);
-        return ok ? create_merge_env(sn->env, want->env, &s->env, err) : err_sys(err, -ENOMEM, "create_handle sandbox");
+        return ok ? create_merge_env(sn->env, want->env, &s->env, err) : err_sys(err, -ENOMEM, "create sandbox");
 }
 
 static void create_started(struct life *l, const struct err *err, void *arg)

@@ -77,7 +77,8 @@ static void pause_try(struct api_exchange *x)
                 }
                 break;
         case SANDBOX_PAUSED:
-        case SANDBOX_SHIFTING:
+        case SANDBOX_COPYING_PAUSED:
+        case SANDBOX_ROLLING_BACK_PAUSED:
                 answer_error(x, 409, NULL, "Error pausing sandbox - sandbox '%s' is already paused", x->id);
                 return;
         case SANDBOX_KILLING:
@@ -85,7 +86,7 @@ static void pause_try(struct api_exchange *x)
                 return;
         default: break;
         }
-        x->wish.is_begun = l->sandbox.state == SANDBOX_PAUSING && l->regret.kind == ERR_NONE;
+        x->wish.is_begun = l->sandbox.state == SANDBOX_PAUSING && l->pause_cause != PAUSE_ENVD_SILENT;
         wait_for_life(x, l, pause_waited);
 }
 

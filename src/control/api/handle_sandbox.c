@@ -77,14 +77,14 @@ void handle_kill(struct api_exchange *x)
         life_kill(l, "request", &x->waiter);
 }
 
-/* The find_running_or_answer sandbox of the path; NULL: answered. */
+/* The running sandbox that the path names.  NULL: there is none, and the request is answered. */
 static struct life *find_running_or_answer(struct api_exchange *x)
 {
         struct life *l = lives_find_of(x->api->lives, x->id, x->team);
 
         if (l && (l->sandbox.state == SANDBOX_RUNNING || l->sandbox.state == SANDBOX_COPYING))
                 return l;
-        if (!l || l->sandbox.state == SANDBOX_PAUSED || l->sandbox.state == SANDBOX_SHIFTING)
+        if (!l || sandbox_is_paused(&l->sandbox))
                 answer_no_sandbox(x);
         else
                 answer_in_transition(x, l);

@@ -206,7 +206,7 @@ static void snapshot_try(struct api_exchange *x)
         struct life *l = lives_find_of(x->api->lives, x->id, x->team);
         struct err err = {0};
 
-        if (!l || l->sandbox.state == SANDBOX_PAUSED || l->sandbox.state == SANDBOX_SHIFTING) {
+        if (!l || sandbox_is_paused(&l->sandbox)) {
                 answer_no_sandbox(x);
         } else if (l->sandbox.state == SANDBOX_RUNNING) {
                 x->taker.on = snapshot_image_taken;

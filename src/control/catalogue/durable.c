@@ -9,18 +9,18 @@
 #include "base/auto.h"
 #include "base/log.h"
 
-static void flush_now(struct durable *d)
+static void durable_flush(struct durable *d)
 {
         atomic_store(&d->result, fdatasync(d->fd) < 0 ? -errno : 0);
 }
 
-static void *run(void *arg)
+static void *durable_thread(void *arg)
 {
         struct durable *d = arg;
         uint64_t n;
 
         while (read(d->ask_fd, &n, sizeof(n)) == (ssize_t)sizeof(n) && !atomic_load(&d->is_over)) {
-                flush_now(d);
+                durable_flush(d);
                 n = 1;
                 (void)!write(d->done.fd, &n, sizeof(n)); /* its counter cannot overflow */
         }
@@ -28,7 +28,7 @@ static void *run(void *arg)
 }
 
 /* Signals are the loop's. */
-static bool start_thread(struct durable *d)
+static bool durable_start_thread(struct durable *d)
 {
         sigset_t all, before;
 
@@ -36,14 +36,14 @@ static bool start_thread(struct durable *d)
                 return true;
         (void)sigfillset(&all);
         (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-        d->has_thread = pthread_create(&d->thread, NULL, run, d) == 0;
+        d->has_thread = pthread_create(&d->thread, NULL, durable_thread, d) == 0;
         (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
         if (!d->has_thread)
                 log_warn("store.flush", "no thread for it, waiting for the disk in the loop");
         return d->has_thread;
 }
 
-static void go(struct durable *d)
+static void durable_begin_flush(struct durable *d)
 {
         const uint64_t one = 1;
         struct list *node;
@@ -53,20 +53,20 @@ static void go(struct durable *d)
         while ((node = list_pop_front(&d->waiting)))
                 list_push_back(&d->covered, node);
         d->is_busy = true;
-        if (start_thread(d)) {
+        if (durable_start_thread(d)) {
                 (void)!write(d->ask_fd, &one, sizeof(one));
                 return;
         }
-        flush_now(d);
+        durable_flush(d);
         (void)!write(d->done.fd, &one, sizeof(one));
 }
 
-static void on_go(struct task *t)
+static void durable_task(struct task *t)
 {
-        go(CONTAINER_OF(t, struct durable, go));
+        durable_begin_flush(CONTAINER_OF(t, struct durable, go));
 }
 
-static void on_done(struct io *io, uint32_t events)
+static void durable_flushed(struct io *io, uint32_t events)
 {
         struct durable *d = CONTAINER_OF(io, struct durable, done);
         int result = atomic_load(&d->result);
@@ -84,12 +84,16 @@ static void on_done(struct io *io, uint32_t events)
                 w->on(w, result);
         }
         d->is_busy = false;
-        go(d);
+        durable_begin_flush(d);
 }
 
 int durable_init(struct durable *d, struct loop *loop, int fd)
 {
-        *d = (struct durable){.loop = loop, .fd = fd, .ask_fd = -1, .done = {.fd = -1, .on = on_done}, .go.run = on_go};
+        *d = (struct durable){.loop = loop,
+                              .fd = fd,
+                              .ask_fd = -1,
+                              .done = {.fd = -1, .on = durable_flushed},
+                              .go.run = durable_task};
         list_init(&d->waiting);
         list_init(&d->covered);
         d->ask_fd = eventfd(0, EFD_CLOEXEC);

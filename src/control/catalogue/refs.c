@@ -24,20 +24,20 @@ struct ref {
         char name[SEALED_ID_MAX > CHECKPOINT_ID_MAX ? SEALED_ID_MAX : CHECKPOINT_ID_MAX];
 };
 
-static bool is_ours(const char *name)
+static bool ref_is_ours(const char *name)
 {
         return name && (checkpoint_id_is_valid(str_of(name)) || sealed_id_is_valid(str_of(name)));
 }
 
-static struct ref *find(const struct refs *r, const char *name)
+static struct ref *ref_find(const struct refs *r, const char *name)
 {
-        return is_ours(name) ? map_get(&r->by_name, str_of(name)) : NULL;
+        return ref_is_ours(name) ? map_get(&r->by_name, str_of(name)) : NULL;
 }
 
 /* NULL: out of memory. */
-static struct ref *find_or_add(struct refs *r, const char *name)
+static struct ref *ref_find_or_add(struct refs *r, const char *name)
 {
-        struct ref *ref = find(r, name);
+        struct ref *ref = ref_find(r, name);
 
         if (ref)
                 return ref;
@@ -52,53 +52,53 @@ static struct ref *find_or_add(struct refs *r, const char *name)
         return ref;
 }
 
-static void forget(struct refs *r, struct ref *ref)
+static void ref_forget(struct refs *r, struct ref *ref)
 {
         list_remove(&ref->node);
         (void)map_remove(&r->by_name, str_of(ref->name));
         free(ref);
 }
 
-static void drop_in(struct refs *r, unsigned ms)
+static void refs_drop_in(struct refs *r, unsigned ms)
 {
         if (!timer_is_armed(&r->go))
                 timer_set(r->loop, &r->go, ms);
 }
 
 /* Somebody needs it, or nobody does any more. */
-static void requeue(struct refs *r, struct ref *ref)
+static void ref_requeue(struct refs *r, struct ref *ref)
 {
         list_remove(&ref->node);
         if (ref->rows || ref->holds)
                 return;
         list_push_back(&r->unused, &ref->node);
-        drop_in(r, DROP_AFTER_MS);
+        refs_drop_in(r, DROP_AFTER_MS);
 }
 
 /* ---- what is under way ---- */
 
-static int hold_one(struct refs *r, const char *name)
+static int ref_hold(struct refs *r, const char *name)
 {
         struct ref *ref;
 
-        if (!is_ours(name))
+        if (!ref_is_ours(name))
                 return 0;
-        ref = find_or_add(r, name);
+        ref = ref_find_or_add(r, name);
         if (!ref)
                 return -ENOMEM;
         ref->holds++;
-        requeue(r, ref);
+        ref_requeue(r, ref);
         return 0;
 }
 
-static void release_one(struct refs *r, const char *name)
+static void ref_release(struct refs *r, const char *name)
 {
-        struct ref *ref = find(r, name);
+        struct ref *ref = ref_find(r, name);
 
         if (!ref || !ref->holds)
                 return;
         ref->holds--;
-        requeue(r, ref);
+        ref_requeue(r, ref);
 }
 
 int refs_hold(struct refs *r, const char *checkpoint, const json_t *layers)
@@ -106,14 +106,14 @@ int refs_hold(struct refs *r, const char *checkpoint, const json_t *layers)
         size_t i;
         json_t *v;
 
-        if (hold_one(r, checkpoint) < 0)
+        if (ref_hold(r, checkpoint) < 0)
                 return -ENOMEM;
         json_array_foreach (layers, i, v) {
-                if (hold_one(r, json_string_value(v)) == 0)
+                if (ref_hold(r, json_string_value(v)) == 0)
                         continue;
                 while (i-- > 0)
-                        release_one(r, json_string_value(json_array_get(layers, i)));
-                release_one(r, checkpoint);
+                        ref_release(r, json_string_value(json_array_get(layers, i)));
+                ref_release(r, checkpoint);
                 return -ENOMEM;
         }
         return 0;
@@ -124,14 +124,14 @@ void refs_release(struct refs *r, const char *checkpoint, const json_t *layers)
         size_t i;
         json_t *v;
 
-        release_one(r, checkpoint);
+        ref_release(r, checkpoint);
         json_array_foreach (layers, i, v)
-                release_one(r, json_string_value(v));
+                ref_release(r, json_string_value(v));
 }
 
-static int write_one(struct refs *r, const char *name, struct err *err)
+static int ref_write_disposable(struct refs *r, const char *name, struct err *err)
 {
-        struct ref *ref = find(r, name);
+        struct ref *ref = ref_find(r, name);
         int res;
 
         if (!ref || ref->rows || ref->is_disposable)
@@ -150,10 +150,11 @@ int refs_make(struct refs *r, const char *checkpoint, const json_t *layers, stru
 
         if (refs_hold(r, checkpoint, layers) < 0)
                 return err_sys(err, -ENOMEM, "make names");
-        res = write_one(r, checkpoint, err); /* in no transaction: one without the other is named in vain, no more */
+        res = ref_write_disposable(r, checkpoint,
+                                   err); /* in no transaction: one without the other is named in vain, no more */
         json_array_foreach (layers, i, v)
                 if (res == 0)
-                        res = write_one(r, json_string_value(v), err);
+                        res = ref_write_disposable(r, json_string_value(v), err);
         if (res < 0)
                 refs_release(r, checkpoint, layers);
         return res;
@@ -161,14 +162,14 @@ int refs_make(struct refs *r, const char *checkpoint, const json_t *layers, stru
 
 bool refs_is_flushed(const struct refs *r, const char *name)
 {
-        const struct ref *ref = find(r, name);
+        const struct ref *ref = ref_find(r, name);
 
-        return !is_ours(name) || (ref && ref->is_flushed);
+        return !ref_is_ours(name) || (ref && ref->is_flushed);
 }
 
 void refs_set_flushed(struct refs *r, const char *name)
 {
-        struct ref *ref = find(r, name);
+        struct ref *ref = ref_find(r, name);
 
         if (ref)
                 ref->is_flushed = true;
@@ -176,22 +177,22 @@ void refs_set_flushed(struct refs *r, const char *name)
 
 /* ---- rows ---- */
 
-static int note(json_t **list, const char *name)
+static int name_list_add(json_t **list, const char *name)
 {
         if (!*list)
                 *list = json_array();
         return json_array_append_new(*list, json_string(name)) < 0 ? -ENOMEM : 0;
 }
 
-static int take_one(struct refs *r, struct refs_change *c, const char *name)
+static int ref_take(struct refs *r, struct refs_change *c, const char *name)
 {
         struct ref *ref;
 
-        if (!is_ours(name))
+        if (!ref_is_ours(name))
                 return 0;
-        if (note(&c->taken, name) < 0)
+        if (name_list_add(&c->taken, name) < 0)
                 return -ENOMEM;
-        ref = find_or_add(r, name);
+        ref = ref_find_or_add(r, name);
         if (!ref) {
                 (void)json_array_remove(c->taken, json_array_size(c->taken) - 1);
                 return -ENOMEM;
@@ -200,13 +201,13 @@ static int take_one(struct refs *r, struct refs_change *c, const char *name)
         return 0;
 }
 
-static int leave_one(struct refs *r, struct refs_change *c, const char *name)
+static int ref_leave(struct refs *r, struct refs_change *c, const char *name)
 {
-        struct ref *ref = find(r, name);
+        struct ref *ref = ref_find(r, name);
 
         if (!ref || !ref->rows)
                 return 0;
-        if (note(&c->left, name) < 0)
+        if (name_list_add(&c->left, name) < 0)
                 return -ENOMEM;
         ref->rows--;
         return 0;
@@ -214,29 +215,29 @@ static int leave_one(struct refs *r, struct refs_change *c, const char *name)
 
 int refs_take(struct refs *r, struct refs_change *c, const char *checkpoint, const json_t *layers)
 {
-        int res = take_one(r, c, checkpoint);
+        int res = ref_take(r, c, checkpoint);
         size_t i;
         json_t *v;
 
         json_array_foreach (layers, i, v)
                 if (res == 0)
-                        res = take_one(r, c, json_string_value(v));
+                        res = ref_take(r, c, json_string_value(v));
         return res;
 }
 
 int refs_leave(struct refs *r, struct refs_change *c, const char *checkpoint, const json_t *layers)
 {
-        int res = leave_one(r, c, checkpoint);
+        int res = ref_leave(r, c, checkpoint);
         size_t i;
         json_t *v;
 
         json_array_foreach (layers, i, v)
                 if (res == 0)
-                        res = leave_one(r, c, json_string_value(v));
+                        res = ref_leave(r, c, json_string_value(v));
         return res;
 }
 
-static void free_change(struct refs_change *c)
+static void refs_change_free(struct refs_change *c)
 {
         json_decref(c->taken);
         json_decref(c->left);
@@ -244,15 +245,15 @@ static void free_change(struct refs_change *c)
 }
 
 /* Where both lists agree with what is in memory now. */
-static void requeue_all(struct refs *r, const struct refs_change *c)
+static void refs_change_requeue(struct refs *r, const struct refs_change *c)
 {
         size_t i;
         json_t *v;
 
         json_array_foreach (c->taken, i, v)
-                requeue(r, find(r, json_string_value(v)));
+                ref_requeue(r, ref_find(r, json_string_value(v)));
         json_array_foreach (c->left, i, v)
-                requeue(r, find(r, json_string_value(v)));
+                ref_requeue(r, ref_find(r, json_string_value(v)));
 }
 
 /* A name that is known through this change only is as unknown as before: it must not be taken for one that was let go. */
@@ -262,27 +263,27 @@ void refs_cancel(struct refs *r, struct refs_change *c)
         json_t *v;
 
         json_array_foreach (c->left, i, v)
-                find(r, json_string_value(v))->rows++;
+                ref_find(r, json_string_value(v))->rows++;
         json_array_foreach (c->taken, i, v) {
-                struct ref *ref = find(r, json_string_value(v));
+                struct ref *ref = ref_find(r, json_string_value(v));
 
                 ref->rows--;
                 if (!ref->rows && !ref->holds && !ref->is_disposable && !list_is_hooked(&ref->node))
-                        forget(r, ref);
+                        ref_forget(r, ref);
         }
-        free_change(c);
+        refs_change_free(c);
 }
 
 /* What the table has to say differently from now on: add those that no row names any more, or take out those that one does.
  * do_it: write it, else only tell whether there is anything. */
-static int change_table(struct refs *r, const json_t *names, bool add, bool do_it, struct err *err)
+static int refs_change_table(struct refs *r, const json_t *names, bool add, bool do_it, struct err *err)
 {
         size_t i;
         json_t *v;
         int n = 0, res = 0;
 
         json_array_foreach (names, i, v) {
-                const struct ref *ref = find(r, json_string_value(v));
+                const struct ref *ref = ref_find(r, json_string_value(v));
 
                 if (ref->is_disposable == add || (ref->rows == 0) != add)
                         continue;
@@ -297,25 +298,26 @@ int refs_begin(struct refs *r, struct refs_change *c, bool is_many, struct err *
 {
         int res;
 
-        if (!is_many && change_table(r, c->taken, false, false, err) + change_table(r, c->left, true, false, err) == 0)
+        if (!is_many &&
+            refs_change_table(r, c->taken, false, false, err) + refs_change_table(r, c->left, true, false, err) == 0)
                 return 0;
         res = store_begin(r->store, err);
         if (res < 0)
                 return res;
         c->has_begun = true;
-        res = change_table(r, c->taken, false, true, err);
+        res = refs_change_table(r, c->taken, false, true, err);
         if (res >= 0)
-                res = change_table(r, c->left, true, true, err);
+                res = refs_change_table(r, c->left, true, true, err);
         return res < 0 ? res : 0;
 }
 
-static void table_is(struct refs *r, const json_t *names)
+static void refs_table_written(struct refs *r, const json_t *names)
 {
         size_t i;
         json_t *v;
 
         json_array_foreach (names, i, v) {
-                struct ref *ref = find(r, json_string_value(v));
+                struct ref *ref = ref_find(r, json_string_value(v));
 
                 ref->is_disposable = ref->rows == 0;
         }
@@ -332,11 +334,11 @@ int refs_end(struct refs *r, struct refs_change *c, int result, bool is_fact, st
                 return result;
         }
         if (result == 0) {
-                table_is(r, c->taken);
-                table_is(r, c->left);
+                refs_table_written(r, c->taken);
+                refs_table_written(r, c->left);
         }
-        requeue_all(r, c);
-        free_change(c);
+        refs_change_requeue(r, c);
+        refs_change_free(c);
         return result;
 }
 
@@ -349,14 +351,14 @@ int refs_load_row(struct refs *r, const char *checkpoint, const json_t *layers)
                 refs_cancel(r, &c);
                 return res;
         }
-        requeue_all(r, &c);
-        free_change(&c);
+        refs_change_requeue(r, &c);
+        refs_change_free(&c);
         return 0;
 }
 
 /* ---- dropping ---- */
 
-static void put_back(struct refs *r)
+static void refs_put_back(struct refs *r)
 {
         struct list *node;
 
@@ -365,7 +367,7 @@ static void put_back(struct refs *r)
 }
 
 /* The engine has said so: neither table names it any more. */
-static void is_gone(struct refs *r, struct ref *ref)
+static void ref_gone(struct refs *r, struct ref *ref)
 {
         struct err err;
 
@@ -374,10 +376,10 @@ static void is_gone(struct refs *r, struct ref *ref)
                 log_warn("refs.drop", "name=%s failed=\"%s\"", ref->name, err.msg);
         if (r->on_dropped)
                 r->on_dropped(ref->name, r->arg);
-        forget(r, ref);
+        ref_forget(r, ref);
 }
 
-static void on_dropped(struct engine_call *c, const json_t *answer, const struct err *err)
+static void refs_dropped(struct engine_call *c, const json_t *answer, const struct err *err)
 {
         struct refs *r = CONTAINER_OF(c, struct refs, drop);
         struct list *node;
@@ -388,30 +390,30 @@ static void on_dropped(struct engine_call *c, const json_t *answer, const struct
 
         if (err) {
                 log_warn("refs.drop", "failed=\"%s\", trying again", err->msg);
-                put_back(r);
-                drop_in(r, RETRY_MS);
+                refs_put_back(r);
+                refs_drop_in(r, RETRY_MS);
                 return;
         }
         json_array_foreach (json_object_get(answer, "left"), i, v) {
-                struct ref *ref = find(r, json_string_value(v));
+                struct ref *ref = ref_find(r, json_string_value(v));
 
                 if (!ref)
                         continue;
                 list_remove(&ref->node);
                 list_push_back(&r->unused, &ref->node);
-                drop_in(r, LEFT_MS);
+                refs_drop_in(r, LEFT_MS);
         }
         has_begun = store_begin(r->store, &why) == 0; /* one write for all of them */
         while ((node = list_pop_front(&r->dropping)))
-                is_gone(r, LIST_ENTRY(node, struct ref, node));
+                ref_gone(r, LIST_ENTRY(node, struct ref, node));
         if (has_begun && store_commit(r->store, &why) < 0)
                 store_rollback(r->store);
         if (!list_is_empty(&r->unused))
-                drop_in(r, DROP_AFTER_MS);
+                refs_drop_in(r, DROP_AFTER_MS);
 }
 
 /* The store says on disk that nobody needs them. */
-static void on_flushed(struct durable_waiter *w, int result)
+static void refs_flushed(struct durable_waiter *w, int result)
 {
         struct refs *r = CONTAINER_OF(w, struct refs, flushed);
         json_t *checkpoints = json_array(), *layers = json_array();
@@ -437,26 +439,26 @@ static void on_flushed(struct durable_waiter *w, int result)
 }
 
 /* Those that could not be written when they were let go of. */
-static int write_down(struct refs *r, struct err *err)
+static int refs_write_disposable(struct refs *r, struct err *err)
 {
         int res = 0;
 
         LIST_EACH (node, &r->unused)
                 if (res == 0)
-                        res = write_one(r, LIST_ENTRY(node, struct ref, node)->name, err);
+                        res = ref_write_disposable(r, LIST_ENTRY(node, struct ref, node)->name, err);
         return res;
 }
 
-static void on_go(struct timer *t)
+static void refs_drop_timer(struct timer *t)
 {
         struct refs *r = CONTAINER_OF(t, struct refs, go);
         struct err err;
 
         if (engine_call_is_started(&r->drop) || durable_is_waiting(&r->flushed) || list_is_empty(&r->unused))
                 return;
-        if (write_down(r, &err) < 0) {
+        if (refs_write_disposable(r, &err) < 0) {
                 log_warn("refs.drop", "failed=\"%s\", trying again", err.msg);
-                drop_in(r, RETRY_MS);
+                refs_drop_in(r, RETRY_MS);
                 return;
         }
         durable_wait(r->durable, &r->flushed);
@@ -470,10 +472,10 @@ void refs_drop_unused(struct refs *r)
                 struct ref *ref = slot->value;
 
                 if (!list_is_hooked(&ref->node))
-                        requeue(r, ref);
+                        ref_requeue(r, ref);
         }
         if (!list_is_empty(&r->unused))
-                drop_in(r, DROP_AFTER_MS);
+                refs_drop_in(r, DROP_AFTER_MS);
 }
 
 json_t *refs_unknown(const struct refs *r, const json_t *names)
@@ -484,7 +486,7 @@ json_t *refs_unknown(const struct refs *r, const json_t *names)
         json_array_foreach (names, i, v) {
                 const char *name = json_string_value(v);
 
-                if (is_ours(name) && !find(r, name))
+                if (ref_is_ours(name) && !ref_find(r, name))
                         (void)json_array_append_new(list, json_string(name));
         }
         return list;
@@ -492,13 +494,13 @@ json_t *refs_unknown(const struct refs *r, const json_t *names)
 
 /* ---- */
 
-static int load_one(const char *name, void *arg)
+static int ref_load(const char *name, void *arg)
 {
         struct ref *ref;
 
-        if (!is_ours(name))
+        if (!ref_is_ours(name))
                 return 0;
-        ref = find_or_add(arg, name);
+        ref = ref_find_or_add(arg, name);
         if (!ref)
                 return -ENOMEM;
         ref->is_disposable = true;
@@ -507,7 +509,7 @@ static int load_one(const char *name, void *arg)
 
 int refs_load(struct refs *r, struct err *err)
 {
-        return store_disposable_each(r->store, load_one, r, err);
+        return store_disposable_each(r->store, ref_load, r, err);
 }
 
 void refs_init(struct refs *r, struct loop *loop, struct store *store, struct engine_link *engine,
@@ -517,9 +519,9 @@ void refs_init(struct refs *r, struct loop *loop, struct store *store, struct en
                            .store = store,
                            .engine = engine,
                            .durable = durable,
-                           .go.on = on_go,
-                           .flushed.on = on_flushed,
-                           .drop.on = on_dropped};
+                           .go.on = refs_drop_timer,
+                           .flushed.on = refs_flushed,
+                           .drop.on = refs_dropped};
         list_init(&r->unused);
         list_init(&r->dropping);
 }

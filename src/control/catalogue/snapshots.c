@@ -9,7 +9,7 @@
 #include "control/catalogue/refs.h"
 #include "store/store.h"
 
-static void entry_free(struct snapshots *ss, struct snapshot_entry *e)
+static void snapshot_entry_free(struct snapshots *ss, struct snapshot_entry *e)
 {
         list_remove(&e->node);
         snapshot_done(&e->snapshot);
@@ -18,7 +18,7 @@ static void entry_free(struct snapshots *ss, struct snapshot_entry *e)
 }
 
 /* Moves from sn on success. */
-static int entry_add(struct snapshots *ss, struct snapshot *sn)
+static int snapshot_entry_add(struct snapshots *ss, struct snapshot *sn)
 {
         struct snapshot_entry *e = calloc(1, sizeof(*e));
 
@@ -31,28 +31,28 @@ static int entry_add(struct snapshots *ss, struct snapshot *sn)
         return 0;
 }
 
-static int take_row(struct snapshot *row, void *arg)
+static int snapshots_take_row(struct snapshot *row, void *arg)
 {
         struct snapshots *ss = arg;
         int r = refs_load_row(ss->refs, row->checkpoint, row->layers);
 
-        return r < 0 ? r : entry_add(ss, row);
+        return r < 0 ? r : snapshot_entry_add(ss, row);
 }
 
 int snapshots_init(struct snapshots *ss, struct store *store, struct refs *refs, struct err *err)
 {
         *ss = (struct snapshots){.store = store, .refs = refs};
         list_init(&ss->all);
-        return store_snapshot_each(store, take_row, ss, err);
+        return store_snapshot_each(store, snapshots_take_row, ss, err);
 }
 
 void snapshots_done(struct snapshots *ss)
 {
         while (ss->all.next && ss->all.next != &ss->all)
-                entry_free(ss, LIST_ENTRY(ss->all.next, struct snapshot_entry, node));
+                snapshot_entry_free(ss, LIST_ENTRY(ss->all.next, struct snapshot_entry, node));
 }
 
-static struct snapshot_entry *find_same(const struct snapshots *ss, const struct snapshot *sn)
+static struct snapshot_entry *snapshots_find_same(const struct snapshots *ss, const struct snapshot *sn)
 {
         LIST_EACH (node, &ss->all) {
                 struct snapshot_entry *e = LIST_ENTRY(node, struct snapshot_entry, node);
@@ -63,7 +63,8 @@ static struct snapshot_entry *find_same(const struct snapshots *ss, const struct
         return NULL;
 }
 
-static int write_row(struct snapshots *ss, const struct snapshot *sn, const struct snapshot_entry *old, struct err *err)
+static int snapshots_write_row(struct snapshots *ss, const struct snapshot *sn, const struct snapshot_entry *old,
+                               struct err *err)
 {
         struct refs_change change = {0};
         int r;
@@ -83,29 +84,29 @@ static int write_row(struct snapshots *ss, const struct snapshot *sn, const stru
 
 int snapshots_add(struct snapshots *ss, struct snapshot *sn, struct err *err)
 {
-        struct snapshot_entry *old = find_same(ss, sn);
+        struct snapshot_entry *old = snapshots_find_same(ss, sn);
         struct snapshot_entry *added;
         int r;
 
         if (ss->count >= SNAPSHOTS_MAX)
                 return err_set(err, ERR_LIMIT, "there are %d snapshots, and no more are kept", SNAPSHOTS_MAX);
-        r = entry_add(ss, sn);
+        r = snapshot_entry_add(ss, sn);
         if (r < 0)
                 return err_sys(err, r, "snapshot");
         added = LIST_ENTRY(ss->all.next, struct snapshot_entry, node);
-        r = write_row(ss, &added->snapshot, old, err);
+        r = snapshots_write_row(ss, &added->snapshot, old, err);
         if (r < 0) {
                 *sn = added->snapshot; /* given back */
                 added->snapshot = (struct snapshot){0};
-                entry_free(ss, added);
+                snapshot_entry_free(ss, added);
                 return r;
         }
         if (old)
-                entry_free(ss, old);
+                snapshot_entry_free(ss, old);
         return 0;
 }
 
-static bool is_named(const struct snapshot *sn, const char *name)
+static bool snapshot_is_named(const struct snapshot *sn, const char *name)
 {
         return strcmp(sn->template_id, name) == 0 || (sn->name && strcmp(sn->name, name) == 0);
 }
@@ -119,7 +120,7 @@ int snapshots_find(const struct snapshots *ss, const struct template_ref *ref, c
         LIST_EACH (node, &ss->all) {
                 const struct snapshot *sn = &LIST_ENTRY(node, struct snapshot_entry, node)->snapshot;
 
-                if (is_foreign || sn->team != team->no || !is_named(sn, ref->name))
+                if (is_foreign || sn->team != team->no || !snapshot_is_named(sn, ref->name))
                         continue;
                 is_known = true;
                 if (strcmp(sn->tag, ref->tag[0] ? ref->tag : "default") == 0 ||
@@ -145,7 +146,7 @@ const char *snapshots_template_of(const struct snapshots *ss, const char *name, 
         return NULL;
 }
 
-static int remove_rows(struct snapshots *ss, const char *template_id, struct err *err)
+static int snapshots_remove_rows(struct snapshots *ss, const char *template_id, struct err *err)
 {
         struct refs_change change = {0};
         int r = 0;
@@ -176,14 +177,14 @@ int snapshots_remove(struct snapshots *ss, const char *template_id, struct err *
         int r;
 
         memcpy(id, template_id, sizeof(id));
-        r = remove_rows(ss, id, err);
+        r = snapshots_remove_rows(ss, id, err);
         if (r < 0)
                 return r;
         LIST_EACH (node, &ss->all) {
                 struct snapshot_entry *e = LIST_ENTRY(node, struct snapshot_entry, node);
 
                 if (strcmp(e->snapshot.template_id, id) == 0)
-                        entry_free(ss, e);
+                        snapshot_entry_free(ss, e);
         }
         return 0;
 }

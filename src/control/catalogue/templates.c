@@ -21,7 +21,7 @@ int templates_init(struct templates *t, const char *dir, const struct template_d
         return t->dir ? 0 : err_sys(err, -ENOMEM, "templates");
 }
 
-static void forget_all(struct templates *t)
+static void templates_forget(struct templates *t)
 {
         map_done(&t->by_name);
         for (size_t i = 0; i < t->count; i++)
@@ -31,7 +31,7 @@ static void forget_all(struct templates *t)
 
 void templates_done(struct templates *t)
 {
-        forget_all(t);
+        templates_forget(t);
         free(t->all);
         free(t->dir);
         *t = (struct templates){0};
@@ -42,7 +42,7 @@ void templates_refresh(struct templates *t)
         t->is_fresh = false;
 }
 
-static int read_manifest(int dir, const char *name, json_t **ret, struct err *err)
+static int template_read_manifest(int dir, const char *name, json_t **ret, struct err *err)
 {
         AUTO_BUF struct buf text = BUF_INIT(TEMPLATE_MANIFEST_MAX);
         AUTO_CLOSE int fd = -1;
@@ -62,7 +62,7 @@ static int read_manifest(int dir, const char *name, json_t **ret, struct err *er
         return 0;
 }
 
-static int add(struct templates *t, struct template *one) /* takes it, also on failure */
+static int templates_add(struct templates *t, struct template *one) /* takes it, also on failure */
 {
         int r;
 
@@ -82,7 +82,7 @@ static int add(struct templates *t, struct template *one) /* takes it, also on f
         return r < 0 ? r : map_put(&t->by_name, str_of(one->alias), one, NULL);
 }
 
-static void take(struct templates *t, int dir, const char *name)
+static void templates_take_file(struct templates *t, int dir, const char *name)
 {
         struct template *one = NULL;
         char shown[LOG_ESCAPED_MAX];
@@ -90,23 +90,23 @@ static void take(struct templates *t, int dir, const char *name)
         struct err err = {0};
         int r;
 
-        r = read_manifest(dir, name, &manifest, &err);
+        r = template_read_manifest(dir, name, &manifest, &err);
         if (r == 0)
                 r = template_decode(manifest, &t->defaults, &one, &err);
         json_decref(manifest);
-        if (r == 0 && add(t, one) < 0)
+        if (r == 0 && templates_add(t, one) < 0)
                 r = err_sys(&err, -ENOMEM, "template");
         if (r < 0)
                 log_warn("template.skipped", "file=%s reason=\"%s\"", log_escape(str_of(name), shown), err.msg);
 }
 
-static void scan(struct templates *t)
+static void templates_scan(struct templates *t)
 {
         DIR *d = opendir(t->dir);
         struct dirent *e;
         size_t files = 0;
 
-        forget_all(t);
+        templates_forget(t);
         if (!d) {
                 log_warn("template.scan", "failed=\"%s\"", strerror(errno));
                 return;
@@ -118,13 +118,13 @@ static void scan(struct templates *t)
                         log_warn("template.scan", "more than %d manifests, ignoring the rest", TEMPLATES_MAX);
                         break;
                 }
-                take(t, dirfd(d), e->d_name);
+                templates_take_file(t, dirfd(d), e->d_name);
         }
         (void)closedir(d);
         log_info("template.scan", "templates=%zu", t->count);
 }
 
-static void look_again_if_changed(struct templates *t)
+static void templates_scan_if_changed(struct templates *t)
 {
         struct stat st = {0};
         int64_t age;
@@ -136,7 +136,7 @@ static void look_again_if_changed(struct templates *t)
         t->seen = st.st_ctim;
         age = clock_real_ns() - ((int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec);
         t->is_fresh = age > SETTLE_NS || age < 0;
-        scan(t);
+        templates_scan(t);
 }
 
 int templates_find(struct templates *t, const struct template_ref *ref, const char *slug, const struct template **ret,
@@ -144,7 +144,7 @@ int templates_find(struct templates *t, const struct template_ref *ref, const ch
 {
         const struct template *found = NULL;
 
-        look_again_if_changed(t);
+        templates_scan_if_changed(t);
         if (!ref->ns[0] || strcmp(ref->ns, slug) == 0)
                 found = map_get(&t->by_name, str_of(ref->name));
         if (!found && ref->ns[0])
@@ -159,6 +159,6 @@ int templates_find(struct templates *t, const struct template_ref *ref, const ch
 
 bool templates_has(struct templates *t, const char *name)
 {
-        look_again_if_changed(t);
+        templates_scan_if_changed(t);
         return map_get(&t->by_name, str_of(name));
 }

@@ -36,49 +36,50 @@ void engine_call_cancel(struct engine_call *c)
         l->call_count--;
 }
 
-static void finish(struct engine_call *c, const json_t *answer, const struct err *err)
+static void engine_call_finish(struct engine_call *c, const json_t *answer, const struct err *err)
 {
         engine_call_cancel(c);
         c->on(c, answer, err);
 }
 
-static void fail(struct engine_call *c, enum err_kind kind, const char *why)
+static void engine_call_fail(struct engine_call *c, enum err_kind kind, const char *why)
 {
         struct err err;
 
         err_set(&err, kind, "%s", why);
-        finish(c, NULL, &err);
+        engine_call_finish(c, NULL, &err);
 }
 
-static void on_call_timeout(struct timer *t)
+static void engine_call_timeout(struct timer *t)
 {
         struct engine_call *c = CONTAINER_OF(t, struct engine_call, timer);
 
         c->is_unanswered = true;
-        fail(c, ERR_TIMEOUT, "the engine did not answer in time");
+        engine_call_fail(c, ERR_TIMEOUT, "the engine did not answer in time");
 }
 
-static void fail_all(struct list *calls, const char *why)
+static void engine_calls_fail(struct list *calls, const char *why)
 {
         struct list *node;
 
         while ((node = calls->next) != calls) /* callbacks may start and cancel calls: always look at the list anew */
-                fail(LIST_ENTRY(node, struct engine_call, node), ERR_UNAVAILABLE, why);
+                engine_call_fail(LIST_ENTRY(node, struct engine_call, node), ERR_UNAVAILABLE, why);
 }
 
-static void on_fail_task(struct task *t)
+static void engine_link_fail_task(struct task *t)
 {
-        fail_all(&CONTAINER_OF(t, struct engine_link, fail_task)->failed, "the engine cannot take the request now");
+        engine_calls_fail(&CONTAINER_OF(t, struct engine_link, fail_task)->failed,
+                          "the engine cannot take the request now");
 }
 
-static void fail_later(struct engine_link *l, struct engine_call *c)
+static void engine_call_fail_later(struct engine_link *l, struct engine_call *c)
 {
         list_remove(&c->node);
         list_push_back(&l->failed, &c->node);
         loop_post(l->loop, &l->fail_task);
 }
 
-static void send_now(struct engine_link *l, struct engine_call *c)
+static void engine_call_send(struct engine_link *l, struct engine_call *c)
 {
         json_t *msg = TAKE_PTR(c->msg);
         int r;
@@ -87,7 +88,7 @@ static void send_now(struct engine_link *l, struct engine_call *c)
         list_push_back(&l->sent, &c->node);
         r = channel_send(l->channel, msg, NULL, 0);
         if (r < 0 && r != -EPIPE) /* a closed channel says so itself, and takes all that was sent with it */
-                fail_later(l, c);
+                engine_call_fail_later(l, c);
 }
 
 void engine_call(struct engine_link *l, struct engine_call *c, json_t *msg, unsigned timeout_ms)
@@ -97,20 +98,20 @@ void engine_call(struct engine_link *l, struct engine_call *c, json_t *msg, unsi
         c->is_unanswered = false;
         c->req = ++l->last_req;
         c->msg = msg;
-        c->timer.on = on_call_timeout;
+        c->timer.on = engine_call_timeout;
         timer_set(l->loop, &c->timer, timeout_ms);
         list_push_back(&l->waiting, &c->node);
         l->call_count++;
         if (!msg || json_object_set_new(msg, "req", json_integer((json_int_t)c->req)) < 0 ||
             l->call_count > ENGINE_CALLS_MAX || map_put(&l->by_req, req_key(&c->req), c, NULL) < 0)
-                fail_later(l, c);
+                engine_call_fail_later(l, c);
         else if (l->state == ENGINE_UP || (c == &l->list && l->channel))
-                send_now(l, c);
+                engine_call_send(l, c);
 }
 
 /* ---- the channel ---- */
 
-static void take_answer(struct engine_link *l, const json_t *msg)
+static void engine_link_take_answer(struct engine_link *l, const json_t *msg)
 {
         uint64_t req = (uint64_t)json_integer_value(json_object_get(msg, "req"));
         struct engine_call *c = map_get(&l->by_req, req_key(&req));
@@ -119,14 +120,14 @@ static void take_answer(struct engine_link *l, const json_t *msg)
         if (!c)
                 return; /* cancelled, or timed out */
         if (json_is_true(json_object_get(msg, "ok"))) {
-                finish(c, msg, NULL);
+                engine_call_finish(c, msg, NULL);
                 return;
         }
         (void)err_decode(json_object_get(msg, "error"), "the engine gave no reason", &err);
-        finish(c, NULL, &err);
+        engine_call_finish(c, NULL, &err);
 }
 
-static void on_message(struct channel *ch, json_t *msg, int *fds, size_t nfds, void *arg)
+static void engine_link_message(struct channel *ch, json_t *msg, int *fds, size_t nfds, void *arg)
 {
         struct engine_link *l = arg;
         const char *event = json_string_value(json_object_get(msg, "event"));
@@ -138,45 +139,45 @@ static void on_message(struct channel *ch, json_t *msg, int *fds, size_t nfds, v
         else if (event && id && strcmp(event, "rechecked") == 0)
                 l->ops->on_rechecked(msg, l->arg);
         else if (!event)
-                take_answer(l, msg);
+                engine_link_take_answer(l, msg);
 }
 
-static void retry_later(struct engine_link *l)
+static void engine_link_retry_later(struct engine_link *l)
 {
         timer_set(l->loop, &l->retry, l->retry_ms);
         l->retry_ms = l->retry_ms * 2 < RETRY_MS_MAX ? l->retry_ms * 2 : RETRY_MS_MAX;
 }
 
-static void go_down(struct engine_link *l, const char *reason)
+static void engine_link_down(struct engine_link *l, const char *reason)
 {
         if (l->state == ENGINE_UP)
                 log_warn("engine.lost", "reason=\"%s\", connecting again", reason);
         l->state = ENGINE_DOWN;
         l->channel = channel_free(l->channel);
         engine_call_cancel(&l->list);
-        retry_later(l);
-        fail_all(&l->sent, "the engine went away before it answered");
+        engine_link_retry_later(l);
+        engine_calls_fail(&l->sent, "the engine went away before it answered");
 }
 
 void engine_link_reset(struct engine_link *l)
 {
         if (l->channel)
-                go_down(l, "a call was not answered");
+                engine_link_down(l, "a call was not answered");
 }
 
-static void on_close(struct channel *ch, const char *reason, void *arg)
+static void engine_link_closed(struct channel *ch, const char *reason, void *arg)
 {
         (void)ch;
-        go_down(arg, reason);
+        engine_link_down(arg, reason);
 }
 
-static void on_list(struct engine_call *c, const json_t *answer, const struct err *err)
+static void engine_link_listed(struct engine_call *c, const json_t *answer, const struct err *err)
 {
         struct engine_link *l = CONTAINER_OF(c, struct engine_link, list);
 
         if (err) {
                 log_warn("engine.list", "failed=\"%s\", connecting again", err->msg);
-                go_down(l, "no list");
+                engine_link_down(l, "no list");
                 return;
         }
         l->retry_ms = RETRY_MS_MIN;
@@ -184,12 +185,12 @@ static void on_list(struct engine_call *c, const json_t *answer, const struct er
         l->state = ENGINE_UP;
         log_info("engine.up", "waiting_calls=%zu", l->call_count);
         while (l->state == ENGINE_UP && !list_is_empty(&l->waiting))
-                send_now(l, LIST_ENTRY(l->waiting.next, struct engine_call, node));
+                engine_call_send(l, LIST_ENTRY(l->waiting.next, struct engine_call, node));
 }
 
-static void connect_now(struct timer *t)
+static void engine_link_connect(struct timer *t)
 {
-        static const struct channel_ops ops = {.on_message = on_message, .on_close = on_close};
+        static const struct channel_ops ops = {.on_message = engine_link_message, .on_close = engine_link_closed};
         struct engine_link *l = CONTAINER_OF(t, struct engine_link, retry);
         int fd = -1, r;
 
@@ -198,7 +199,7 @@ static void connect_now(struct timer *t)
                 r = channel_create(l->loop, fd, &ops, l, &l->channel);
         if (r < 0) {
                 log_debug("engine.connect", "failed=%s", strerror(-r));
-                retry_later(l);
+                engine_link_retry_later(l);
                 return;
         }
         l->state = ENGINE_SYNCING;
@@ -212,9 +213,9 @@ int engine_link_start(struct engine_link *l, struct loop *loop, const char *path
         list_init(&l->waiting);
         list_init(&l->sent);
         list_init(&l->failed);
-        l->retry.on = connect_now;
-        l->list.on = on_list;
-        l->fail_task.run = on_fail_task;
+        l->retry.on = engine_link_connect;
+        l->list.on = engine_link_listed;
+        l->fail_task.run = engine_link_fail_task;
         l->path = strdup(path);
         if (!l->path)
                 return -ENOMEM;
@@ -222,7 +223,7 @@ int engine_link_start(struct engine_link *l, struct loop *loop, const char *path
         return 0;
 }
 
-static void drop_all(struct list *calls)
+static void engine_calls_drop(struct list *calls)
 {
         while (calls->next && calls->next != calls)
                 engine_call_cancel(LIST_ENTRY(calls->next, struct engine_call, node));
@@ -230,9 +231,9 @@ static void drop_all(struct list *calls)
 
 void engine_link_stop(struct engine_link *l)
 {
-        drop_all(&l->waiting);
-        drop_all(&l->sent);
-        drop_all(&l->failed);
+        engine_calls_drop(&l->waiting);
+        engine_calls_drop(&l->sent);
+        engine_calls_drop(&l->failed);
         timer_clear(&l->retry);
         loop_unpost(&l->fail_task);
         l->channel = channel_free(l->channel);

@@ -38,7 +38,7 @@ json_t *origin_encode(const struct tokens *tokens, const struct sandbox *s, cons
 
 /* ---- and back ---- */
 
-static int take_u32(const json_t *o, const char *key, int64_t max, uint32_t *ret, struct err *err)
+static int origin_take_u32(const json_t *o, const char *key, int64_t max, uint32_t *ret, struct err *err)
 {
         int64_t n = -1;
         int r = json_field_int(o, key, 0, max, &n, err);
@@ -49,7 +49,7 @@ static int take_u32(const json_t *o, const char *key, int64_t max, uint32_t *ret
         return 0;
 }
 
-static int take_text(const json_t *o, const char *key, char **ret, struct err *err)
+static int origin_take_text(const json_t *o, const char *key, char **ret, struct err *err)
 {
         const char *text = NULL;
         int r = json_field_text(o, key, &text, err);
@@ -60,7 +60,7 @@ static int take_text(const json_t *o, const char *key, char **ret, struct err *e
         return *ret ? 0 : err_sys(err, -ENOMEM, "%s", key);
 }
 
-static int take_object(const json_t *o, const char *key, json_t **ret, struct err *err)
+static int origin_take_object(const json_t *o, const char *key, json_t **ret, struct err *err)
 {
         json_t *v = json_object_get(o, key);
 
@@ -70,7 +70,7 @@ static int take_object(const json_t *o, const char *key, json_t **ret, struct er
         return 0;
 }
 
-static int take_layers(const json_t *o, json_t **ret, struct err *err)
+static int origin_take_layers(const json_t *o, json_t **ret, struct err *err)
 {
         json_t *list = json_object_get(o, "layers"), *v;
         size_t i;
@@ -84,7 +84,7 @@ static int take_layers(const json_t *o, json_t **ret, struct err *err)
         return 0;
 }
 
-static int take_ids(const json_t *o, struct sandbox *s, struct err *err)
+static int origin_take_ids(const json_t *o, struct sandbox *s, struct err *err)
 {
         const char *id = NULL, *template = NULL;
         int r = json_field_text(o, "id", &id, err);
@@ -102,17 +102,17 @@ static int take_ids(const json_t *o, struct sandbox *s, struct err *err)
         return 0;
 }
 
-static int take_numbers(const json_t *o, struct sandbox *s, struct err *err)
+static int origin_take_numbers(const json_t *o, struct sandbox *s, struct err *err)
 {
         uint32_t version = 0, internet = 0;
         int r;
 
-        if ((r = take_u32(o, "version", INT32_MAX, &version, err)) < 0 ||
-            (r = take_u32(o, "cpus", CPUS_MAX, &s->cpu_count, err)) < 0 ||
-            (r = take_u32(o, "memory_mb", MB_MAX, &s->memory_mb, err)) < 0 ||
-            (r = take_u32(o, "disk_mb", MB_MAX, &s->disk_mb, err)) < 0 ||
-            (r = take_u32(o, "internet", CHOICE_YES, &internet, err)) < 0 ||
-            (r = take_u32(o, "timeout_s", INT32_MAX, &s->timeout_s, err)) < 0)
+        if ((r = origin_take_u32(o, "version", INT32_MAX, &version, err)) < 0 ||
+            (r = origin_take_u32(o, "cpus", CPUS_MAX, &s->cpu_count, err)) < 0 ||
+            (r = origin_take_u32(o, "memory_mb", MB_MAX, &s->memory_mb, err)) < 0 ||
+            (r = origin_take_u32(o, "disk_mb", MB_MAX, &s->disk_mb, err)) < 0 ||
+            (r = origin_take_u32(o, "internet", CHOICE_YES, &internet, err)) < 0 ||
+            (r = origin_take_u32(o, "timeout_s", INT32_MAX, &s->timeout_s, err)) < 0)
                 return r;
         if (version != VERSION)
                 return err_set(err, ERR_INVALID, "it is of format %u, and this server knows %d", version, VERSION);
@@ -124,7 +124,7 @@ static int take_numbers(const json_t *o, struct sandbox *s, struct err *err)
         return 0;
 }
 
-static int take_token(const json_t *o, struct origin *ret, struct err *err)
+static int origin_take_token(const json_t *o, struct origin *ret, struct err *err)
 {
         const char *token = NULL;
         int r = json_field_text(o, "token", &token, err);
@@ -138,7 +138,7 @@ static int take_token(const json_t *o, struct origin *ret, struct err *err)
         return 0;
 }
 
-static int check_network(const struct sandbox *s, struct err *err)
+static int origin_check_network(const struct sandbox *s, struct err *err)
 {
         struct network n = {0};
         int r = network_decode(s->network, s->internet, &n, err);
@@ -155,12 +155,14 @@ int origin_decode(const json_t *o, struct origin *ret, struct err *err)
 
         if (!json_is_object(o))
                 return err_set(err, ERR_INVALID, "it is not an object");
-        if ((r = take_ids(o, s, err)) < 0 || (r = take_numbers(o, s, err)) < 0 || (r = take_token(o, &x, err)) < 0 ||
-            (r = take_text(o, "alias", &s->alias, err)) < 0 || (r = take_text(o, "user", &s->default_user, err)) < 0 ||
-            (r = take_text(o, "workdir", &s->default_workdir, err)) < 0 ||
-            (r = take_object(o, "metadata", &s->metadata, err)) < 0 ||
-            (r = take_object(o, "network", &s->network, err)) < 0 || (r = take_object(o, "env", &s->env, err)) < 0 ||
-            (r = take_layers(o, &s->layers, err)) < 0 || (r = check_network(s, err)) < 0) {
+        if ((r = origin_take_ids(o, s, err)) < 0 || (r = origin_take_numbers(o, s, err)) < 0 ||
+            (r = origin_take_token(o, &x, err)) < 0 || (r = origin_take_text(o, "alias", &s->alias, err)) < 0 ||
+            (r = origin_take_text(o, "user", &s->default_user, err)) < 0 ||
+            (r = origin_take_text(o, "workdir", &s->default_workdir, err)) < 0 ||
+            (r = origin_take_object(o, "metadata", &s->metadata, err)) < 0 ||
+            (r = origin_take_object(o, "network", &s->network, err)) < 0 ||
+            (r = origin_take_object(o, "env", &s->env, err)) < 0 || (r = origin_take_layers(o, &s->layers, err)) < 0 ||
+            (r = origin_check_network(s, err)) < 0) {
                 sandbox_done(s);
                 return r;
         }

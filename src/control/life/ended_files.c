@@ -16,21 +16,21 @@ struct ended_sandbox {
         char id[SANDBOX_ID_MAX];
 };
 
-static void drop_later(struct ended_files *e)
+static void ended_files_drop_later(struct ended_files *e)
 {
         if (!timer_is_armed(&e->go) && !list_is_empty(&e->all))
                 timer_set(e->loop, &e->go, DROP_AFTER_MS);
 }
 
-static void on_dropped(struct engine_call *c, const json_t *answer, const struct err *err)
+static void ended_files_dropped(struct engine_call *c, const json_t *answer, const struct err *err)
 {
         (void)answer;
         if (err)
                 log_warn("ended.drop", "failed=\"%s\", until the next list", err->msg);
-        drop_later(CONTAINER_OF(c, struct ended_files, drop));
+        ended_files_drop_later(CONTAINER_OF(c, struct ended_files, drop));
 }
 
-static json_t *take_some(struct ended_files *e)
+static json_t *ended_files_take_some(struct ended_files *e)
 {
         json_t *list = json_array();
         struct list *node;
@@ -44,19 +44,19 @@ static json_t *take_some(struct ended_files *e)
         return list;
 }
 
-static void on_flushed(struct durable_waiter *w, int result)
+static void ended_files_flushed(struct durable_waiter *w, int result)
 {
         struct ended_files *e = CONTAINER_OF(w, struct ended_files, flushed);
 
         if (result < 0) { /* logged; a disk that fails may pass */
-                drop_later(e);
+                ended_files_drop_later(e);
                 return;
         }
-        engine_call(e->engine, &e->drop, json_pack("{s:s,s:o}", "op", "drop", "sandboxes", take_some(e)),
+        engine_call(e->engine, &e->drop, json_pack("{s:s,s:o}", "op", "drop", "sandboxes", ended_files_take_some(e)),
                     DROP_TIMEOUT_MS);
 }
 
-static void on_go(struct timer *t)
+static void ended_files_drop_timer(struct timer *t)
 {
         struct ended_files *e = CONTAINER_OF(t, struct ended_files, go);
 
@@ -72,7 +72,7 @@ void ended_files_drop(struct ended_files *e, const char *sandbox)
                 return; /* the engine lists it again when one of us has been started again */
         memcpy(s->id, sandbox, sizeof(s->id));
         list_push_back(&e->all, &s->node);
-        drop_later(e);
+        ended_files_drop_later(e);
 }
 
 void ended_files_init(struct ended_files *e, struct loop *loop, struct engine_link *engine, struct durable *durable)
@@ -80,9 +80,9 @@ void ended_files_init(struct ended_files *e, struct loop *loop, struct engine_li
         *e = (struct ended_files){.loop = loop,
                                   .engine = engine,
                                   .durable = durable,
-                                  .go.on = on_go,
-                                  .flushed.on = on_flushed,
-                                  .drop.on = on_dropped};
+                                  .go.on = ended_files_drop_timer,
+                                  .flushed.on = ended_files_flushed,
+                                  .drop.on = ended_files_dropped};
         list_init(&e->all);
 }
 

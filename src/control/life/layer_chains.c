@@ -63,7 +63,7 @@ static json_t *layer_chains_find_run(const struct layer_chains *ch)
         return NULL;
 }
 
-/* ---- taking the with_run_merged one ---- */
+/* ---- taking the merged layer ---- */
 
 static json_t *with_run_merged(const struct layer_chains *ch, const json_t *layers)
 {

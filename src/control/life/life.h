@@ -17,9 +17,9 @@ void life_go(struct life *l, enum sandbox_state next); /* the only writer of the
 /* The transition is over: those who wait are told the state that is reached.  l may be gone afterwards. */
 void life_transition_done(struct life *l, const struct err *err);
 void life_tell(struct life *l, enum sandbox_state reached, const struct err *err);
-void life_leave(struct life *l); /* gone: it is not found any more, so that nobody begins to wait for it */
-void life_over(struct life *l);  /* life_leave(), if that was not done yet; those who wait are told, and it is freed */
-void life_show(struct life *l);  /* edges learn how it is now */
+void life_leave(struct life *l);  /* gone: it is not found any more, so that nobody begins to wait for it */
+void life_finish(struct life *l); /* life_leave(), if that was not done yet; those who wait are told, and it is freed */
+void life_show(struct life *l);   /* edges learn how it is now */
 int life_set_deadline(struct life *l, int64_t end_ns);
 void lives_tidy_later(struct lives *ls);
 
@@ -49,37 +49,38 @@ int life_add_row(struct lives *ls, const struct sandbox *s, struct err *err);
 void life_remove_row(struct life *l);
 void lives_remove_row(struct lives *ls, const char *id, const char *checkpoint, const json_t *layers);
 /* It is to be ended: its row stays, as KILLING, so that after a crash it is known what to end. */
-void life_bury_row(struct life *l);
-void life_names_are(struct life *l, const char *checkpoint, json_t *layers); /* in its row; layers is borrowed */
+void life_mark_row_killing(struct life *l);
+void life_set_names(struct life *l, const char *checkpoint, json_t *layers); /* in its row; layers is borrowed */
 
 /* ---- one step at the engine ---- */
 void life_call(struct life *l, enum life_step step, json_t *msg, unsigned timeout_ms);
 int life_call_create(struct life *l, bool with_memory, struct err *err); /* begin what the row describes */
 void life_sync(struct life *l);                                          /* STEP_SYNC */
 /* Is the end of the step unknown?  Then reconciling will tell. */
-bool life_is_unknown(struct life *l, const struct err *err);
+bool life_step_is_unknown(struct life *l, const struct err *err);
 
 /* For the engine to keep with what it makes (origins.h), on these layers; NULL: not now, and nothing fails for that. */
 json_t *life_origin(struct life *l, const json_t *layers);
 
 /* ---- the end of a step, by state ---- */
-void life_on_created(struct life *l, const struct err *err);  /* STARTING: life_start.c */
-void life_on_paused(struct life *l, const struct err *err);   /* PAUSING: life_pause.c */
-void life_on_resumed(struct life *l, const struct err *err);  /* RESUMING */
-void life_on_envd_silent(struct life *l, const json_t *deaf); /* the same: it runs, and its envd does not answer */
-void life_on_copied(struct life *l, const struct err *err);   /* COPYING: life_image.c */
-void life_on_imaged(struct life *l, const struct err *err);   /* SNAPSHOTTING */
-void life_on_shifted(struct life *l, const struct err *err);  /* SHIFTING */
-void life_on_rolled(struct life *l, const struct err *err);   /* ROLLING_BACK: life_rollback.c */
-void life_ask_kill(struct life *l);                           /* life_end.c */
-void life_exited(struct life *l);                             /* died by itself */
-void life_stopped(struct life *l);                            /* likewise, with the machine */
+void life_on_created(struct life *l, const struct err *err);       /* STARTING: life_start.c */
+void life_on_paused(struct life *l, const struct err *err);        /* PAUSING: life_pause.c */
+void life_on_resumed(struct life *l, const struct err *err);       /* RESUMING */
+void life_on_envd_silent(struct life *l, const json_t *silent);    /* the same: it runs, and its envd does not answer */
+void life_on_copied(struct life *l, const struct err *err);        /* COPYING: life_image.c */
+void life_on_snapshotted(struct life *l, const struct err *err);   /* SNAPSHOTTING */
+void life_on_copied_paused(struct life *l, const struct err *err); /* COPYING_PAUSED */
+void life_on_rolled_back(struct life *l, const struct err *err);   /* ROLLING_BACK: life_rollback.c */
+void life_on_rolled_back_paused(struct life *l, const struct err *err); /* ROLLING_BACK_PAUSED */
+void life_ask_kill(struct life *l);                                     /* life_end.c */
+void life_exited(struct life *l);                                       /* died by itself */
+void life_ended_with_machine(struct life *l);                           /* likewise, with the machine */
 
 /* ---- life_pause.c ---- */
 void life_expire(struct life *l); /* its time is up */
 /* It is to be paused, and the engine does not have it.  Its row stays, unseen, until its files are back or it is killed:
  * what is not found is not therefore given up. */
-void life_missing(struct life *l);
+void life_files_missing(struct life *l);
 /* It runs (again): its row says so, its deadline is set, the edges know, and who waits is told. */
 void life_now_running(struct life *l, int64_t started_ns, int64_t end_ns);
 /* It is at rest, as its row says, and was begun in vain, or found so. */
@@ -88,8 +89,8 @@ void life_now_paused(struct life *l, int64_t started_ns, int64_t end_ns, const s
 /* ---- reconcile.c ---- */
 void lives_forget_strangers(struct lives *ls);
 /* No worker of before is at it any more.  After the last one what they left and no row names is looked for. */
-void life_not_busy(struct life *l);
-void life_not_found(struct life *l); /* busy: nothing is left of it */
+void life_no_job_left(struct life *l);
+void life_job_left_nothing(struct life *l); /* busy: nothing is left of it */
 
 /* ---- life_image.c ---- */
 void life_apply_sealed(struct life *l, const char *layer);   /* the engine says its upper directory is now that layer */
@@ -104,6 +105,5 @@ void life_forget_merged_layers(struct life *l);
 /* ---- life_rollback.c ---- */
 /* What is there under its id is ended before something else is begun: STEP_END. */
 void life_end_first(struct life *l);
-void life_is_rolled(struct life *l);                         /* SHIFTING: what it was is gone */
 void life_end_now(struct life *l);                           /* the row is on disk */
 bool life_ends_again(struct life *l, const struct err *err); /* that failed, and is tried again later */

@@ -9,7 +9,7 @@
 #define KILL_TIMEOUT_MS 30000
 #define KILL_RETRY_MS_MAX 10000
 
-static void on_killed(struct engine_call *c, const json_t *answer, const struct err *err)
+static void life_killed(struct engine_call *c, const json_t *answer, const struct err *err)
 {
         struct life *l = CONTAINER_OF(c, struct life, kill);
 
@@ -17,7 +17,7 @@ static void on_killed(struct engine_call *c, const json_t *answer, const struct 
         if (!err || err->kind == ERR_GONE) {
                 log_info("sandbox.gone", "sandbox=%s", l->sandbox.id);
                 life_remove_row(l);
-                life_over(l);
+                life_finish(l);
                 return;
         }
         log_warn("sandbox.kill", "sandbox=%s failed=\"%s\", trying again in %u ms", l->sandbox.id, err->msg,
@@ -28,7 +28,7 @@ static void on_killed(struct engine_call *c, const json_t *answer, const struct 
                 life_tell(l, SANDBOX_KILLING, err);
 }
 
-static void on_retry(struct timer *t)
+static void life_kill_again(struct timer *t)
 {
         life_ask_kill(CONTAINER_OF(t, struct life, retry));
 }
@@ -38,14 +38,14 @@ void life_ask_kill(struct life *l)
         timer_clear(&l->retry);
         if (engine_call_is_started(&l->kill) || engine_call_is_started(&l->call) || durable_is_waiting(&l->synced))
                 return;
-        l->retry.on = on_retry;
-        l->kill.on = on_killed;
+        l->retry.on = life_kill_again;
+        l->kill.on = life_killed;
         engine_call(l->lives->o.engine, &l->kill, json_pack("{s:s,s:s}", "op", "kill", "id", l->sandbox.id),
                     KILL_TIMEOUT_MS);
 }
 
 /* What is being made has to be there before it can be ended; everything else the engine breaks off. */
-static void break_off(struct life *l)
+static void life_break_off(struct life *l)
 {
         if (!(l->step == STEP_CREATE && engine_call_is_sent(&l->call)))
                 engine_call_cancel(&l->call);
@@ -65,8 +65,8 @@ void life_kill(struct life *l, const char *why, struct life_waiter *w)
         log_info("sandbox.kill", "sandbox=%s reason=\"%s\"", l->sandbox.id, why);
         life_go(l, SANDBOX_KILLING);
         l->lives->o.on_gone(l->sandbox.id, l->lives->o.arg);
-        life_bury_row(l);
-        break_off(l);
+        life_mark_row_killing(l);
+        life_break_off(l);
         if (l->was_paused)
                 life_sync(l); /* a power cut must not bring back a row whose files are gone; then it is ended */
         else
@@ -77,21 +77,21 @@ void life_kill(struct life *l, const char *why, struct life_waiter *w)
                 life_wait(l, w);
 }
 
-static void forget(struct life *l)
+static void life_forget(struct life *l)
 {
         l->lives->o.on_gone(l->sandbox.id, l->lives->o.arg);
         life_remove_row(l);
         ended_files_drop(l->lives->o.ended, l->sandbox.id);
-        life_over(l);
+        life_finish(l);
 }
 
 void life_exited(struct life *l)
 {
         log_info("sandbox.exited", "sandbox=%s", l->sandbox.id);
-        forget(l);
+        life_forget(l);
 }
 
-void life_stopped(struct life *l)
+void life_ended_with_machine(struct life *l)
 {
         struct lives *ls = l->lives;
         size_t at = ls->stopped_count++ % LIVES_STOPPED_MAX;
@@ -99,7 +99,7 @@ void life_stopped(struct life *l)
         log_warn("sandbox.stopped", "sandbox=%s is gone: it was running when the machine stopped", l->sandbox.id);
         ls->stopped[at].team = l->team;
         memcpy(ls->stopped[at].id, l->sandbox.id, sizeof(ls->stopped[at].id));
-        forget(l);
+        life_forget(l);
 }
 
 void lives_exited(struct lives *ls, const char *id)
@@ -109,5 +109,5 @@ void lives_exited(struct lives *ls, const char *id)
         if (l && l->sandbox.state == SANDBOX_RUNNING)
                 life_exited(l);
         else if (l && l->is_busy && l->sandbox.state != SANDBOX_KILLING)
-                life_not_found(l); /* otherwise the answer to what is asked of it tells */
+                life_job_left_nothing(l); /* otherwise the answer to what is asked of it tells */
 }

@@ -5,7 +5,7 @@
  *   large    its files are too many to be copied: row SNAPSHOTTING, with the checkpoint to be → edges → engine: pause, not
  *            yet on disk → seal: its upper directory becomes a layer → row: that layer → engine: create, from both → the
  *            taker has its image; running
- *   paused   SHIFTING → seal, if there is an upper directory of its own → flush → row → on disk → the image
+ *   paused   COPYING_PAUSED, in memory only → seal, if there is an upper directory of its own → flush → row → on disk → the image
  *
  * Whatever fails, a sandbox that ran runs on or is begun again; if that fails twice, it is left paused. */
 #include <errno.h>
@@ -27,7 +27,7 @@ void image_taker_cancel(struct image_taker *t)
         t->life = NULL;
 }
 
-static void give(struct life *l, const struct image *image, const struct err *err)
+static void image_taker_give(struct life *l, const struct image *image, const struct err *err)
 {
         struct image_taker *t = TAKE_PTR(l->taker);
 
@@ -43,7 +43,7 @@ void life_give_image(struct life *l, const struct err *err)
 
         memcpy(image.checkpoint, l->sandbox.checkpoint, sizeof(image.checkpoint));
         memcpy(image.image_of, l->sandbox.image_of, sizeof(image.image_of));
-        give(l, &image, err);
+        image_taker_give(l, &image, err);
 }
 
 void life_drop_sealing(struct life *l)
@@ -56,7 +56,7 @@ void life_drop_sealing(struct life *l)
 }
 
 /* Pick, write down and hold the names of the layer to be and, for one that runs, of the checkpoint. */
-static int pick_names(struct life *l, bool with_checkpoint, struct err *err)
+static int life_pick_copy_names(struct life *l, bool with_checkpoint, struct err *err)
 {
         json_t *one;
         int r = -ENOMEM;
@@ -85,7 +85,7 @@ void life_forget_merged_layers(struct life *l)
 /* ---- what both ways share ---- */
 
 /* Of what begins from its layers and the one that is being made. */
-static json_t *origin_of_copy(struct life *l)
+static json_t *life_origin_of_copy(struct life *l)
 {
         json_t *layers = layers_with(l->merged_layers ? l->merged_layers : l->sandbox.layers, l->sealing);
         json_t *origin = layers ? life_origin(l, layers) : NULL;
@@ -94,16 +94,16 @@ static json_t *origin_of_copy(struct life *l)
         return origin;
 }
 
-static void seal(struct life *l)
+static void life_seal(struct life *l)
 {
         life_call(l, STEP_SEAL,
                   json_pack("{s:s,s:s,s:s,s:o*}", "op", "seal", "id", l->sandbox.id, "layer", l->sealing, "origin",
-                            origin_of_copy(l)),
+                            life_origin_of_copy(l)),
                   SEAL_TIMEOUT_MS);
 }
 
 /* Its layers and the sealed one; its upper directory is new. */
-static int record_sealed(struct life *l, const char *layer, enum sandbox_state state, struct err *err)
+static int life_record_sealed(struct life *l, const char *layer, enum sandbox_state state, struct err *err)
 {
         struct life_row row = life_row_of(l);
         json_t *layers;
@@ -129,21 +129,21 @@ void life_apply_sealed(struct life *l, const char *layer)
         struct err err;
 
         log_info("sandbox.sealed", "sandbox=%s layer=%s", l->sandbox.id, layer);
-        (void)record_sealed(l, layer, state == SANDBOX_SHIFTING ? SANDBOX_PAUSED : state, &err);
+        (void)life_record_sealed(l, layer, state == SANDBOX_COPYING_PAUSED ? SANDBOX_PAUSED : state, &err);
 }
 
 /* ---- one that runs, and goes on running ---- */
 
-static void copy_running(struct life *l)
+static void life_copy_running(struct life *l)
 {
         life_go(l, SANDBOX_COPYING);
         life_call(l, STEP_COPY,
                   json_pack("{s:s,s:s,s:s,s:s,s:o*}", "op", "copy", "id", l->sandbox.id, "checkpoint", l->copying,
-                            "layer", l->sealing, "origin", origin_of_copy(l)),
+                            "layer", l->sealing, "origin", life_origin_of_copy(l)),
                   COPY_TIMEOUT_MS);
 }
 
-static void give_copy(struct life *l)
+static void life_give_copy(struct life *l)
 {
         struct image image = {.image_secured = l->sandbox.is_secured};
         const struct err no_memory = {.kind = ERR_INTERNAL, .msg = "out of memory"};
@@ -151,14 +151,14 @@ static void give_copy(struct life *l)
         image.layers = layers_with(l->merged_layers ? l->merged_layers : l->sandbox.layers, l->sealing);
         memcpy(image.checkpoint, l->copying, sizeof(image.checkpoint));
         memcpy(image.image_of, l->sandbox.id, sizeof(image.image_of));
-        give(l, &image, image.layers ? NULL : &no_memory);
+        image_taker_give(l, &image, image.layers ? NULL : &no_memory);
         if (layers_sealed(image.layers) > LAYERS_SEALED_MAX)
                 l->lives->o.on_many_layers(l->lives->o.arg);
         json_decref(image.layers);
 }
 
 /* As it was, but for its deadline, which did not count meanwhile. */
-static void run_on(struct life *l)
+static void life_copy_done(struct life *l)
 {
         life_drop_sealing(l);
         life_go(l, SANDBOX_RUNNING);
@@ -168,36 +168,36 @@ static void run_on(struct life *l)
                 life_transition_done(l, NULL);
 }
 
-static int stop_running(struct life *l, struct err *err);
+static int life_stop_for_copy(struct life *l, struct err *err);
 
 void life_fail_copy(struct life *l, const struct err *err)
 {
         log_warn("sandbox.copy", "sandbox=%s failed=\"%s\"", l->sandbox.id, err->msg);
-        give(l, NULL, err);
-        run_on(l);
+        image_taker_give(l, NULL, err);
+        life_copy_done(l);
 }
 
 void life_on_copied(struct life *l, const struct err *err)
 {
         struct err why;
 
-        if (life_is_unknown(l, err))
+        if (life_step_is_unknown(l, err))
                 return;
         if (!err) {
-                give_copy(l);
-                run_on(l);
+                life_give_copy(l);
+                life_copy_done(l);
         } else if (err->kind == ERR_GONE) {
                 life_exited(l);
         } else if (err->kind != ERR_TOO_LARGE || !l->taker) { /* nobody wants it any more: it is not stopped for that */
                 life_fail_copy(l, err);
-        } else if (stop_running(l, &why) < 0) {
+        } else if (life_stop_for_copy(l, &why) < 0) {
                 life_fail_copy(l, &why);
         }
 }
 
 /* ---- one that runs, and has to be begun again ---- */
 
-static int check_room(const struct life *l, struct err *err)
+static int life_check_layers(const struct life *l, struct err *err)
 {
         const json_t *layers = l->merged_layers ? l->merged_layers : l->sandbox.layers;
 
@@ -214,7 +214,7 @@ static int check_room(const struct life *l, struct err *err)
 }
 
 /* The checkpoint to be is its own now, until it is begun again. */
-static int stop_running(struct life *l, struct err *err)
+static int life_stop_for_copy(struct life *l, struct err *err)
 {
         char checkpoint[CHECKPOINT_ID_MAX];
         struct life_row row = life_row_of(l);
@@ -248,13 +248,13 @@ void life_begin_again(struct life *l)
 
         life_drop_sealing(l);
         if (life_call_create(l, true, &err) < 0)
-                life_on_imaged(l, &err);
+                life_on_snapshotted(l, &err);
 }
 
-static void on_stopped(struct life *l, const struct err *err)
+static void life_copy_stopped(struct life *l, const struct err *err)
 {
         if (!err) {
-                seal(l);
+                life_seal(l);
         } else if (err->kind == ERR_GONE) {
                 life_exited(l);
         } else {
@@ -268,18 +268,18 @@ static void on_stopped(struct life *l, const struct err *err)
 
 /* The original goes on first, and alone: whoever wants the copy is told when it does.  Copies beside it would take from
  * it what they do not need yet. */
-static void on_sealed(struct life *l, const struct err *err)
+static void life_copy_sealed(struct life *l, const struct err *err)
 {
         struct err why;
 
-        if (!err && record_sealed(l, l->sealing, SANDBOX_SNAPSHOTTING, &why) < 0)
+        if (!err && life_record_sealed(l, l->sealing, SANDBOX_SNAPSHOTTING, &why) < 0)
                 err = &why;
         if (err)
                 life_give_image(l, err);
         life_begin_again(l);
 }
 
-static void on_begun(struct life *l, const struct err *err)
+static void life_copy_begun_again(struct life *l, const struct err *err)
 {
         if (!err) {
                 life_give_image(l, NULL); /* while its row still holds it */
@@ -295,114 +295,112 @@ static void on_begun(struct life *l, const struct err *err)
                 return;
         }
         life_give_image(l, NULL); /* the copies may fare better */
-        l->regret = *err;
+        l->failure = *err;
         life_call(l, STEP_KEEP, json_pack("{s:s,s:s}", "op", "keep", "id", l->sandbox.id), FLUSH_TIMEOUT_MS);
 }
 
 /* It was not meant to stay at rest, so nobody had waited for the disk. */
-static void on_kept(struct life *l, const struct err *err)
+static void life_copy_kept(struct life *l, const struct err *err)
 {
-        const struct err regret = l->regret;
+        const struct err failure = l->failure;
 
         if (err)
                 log_error("sandbox.copy", "sandbox=%s could not be written to disk: \"%s\"", l->sandbox.id, err->msg);
-        life_now_paused(l, l->sandbox.started_ns, lives_now(l->lives), &regret);
+        life_now_paused(l, l->sandbox.started_ns, lives_now(l->lives), &failure);
 }
 
-void life_on_imaged(struct life *l, const struct err *err)
+void life_on_snapshotted(struct life *l, const struct err *err)
 {
-        if (life_is_unknown(l, err))
+        if (life_step_is_unknown(l, err))
                 return;
         switch (l->step) {
-        case STEP_PAUSE: on_stopped(l, err); break;
-        case STEP_SEAL: on_sealed(l, err); break;
-        case STEP_KEEP: on_kept(l, err); break;
-        default: on_begun(l, err); break;
+        case STEP_PAUSE: life_copy_stopped(l, err); break;
+        case STEP_SEAL: life_copy_sealed(l, err); break;
+        case STEP_KEEP: life_copy_kept(l, err); break;
+        default: life_copy_begun_again(l, err); break;
         }
 }
 
-/* ---- one at rest ---- */
+/* ---- a paused one ---- */
 
-static void copy_paused(struct life *l)
+static void life_copy_paused(struct life *l)
 {
-        life_go(l, SANDBOX_SHIFTING);
+        life_go(l, SANDBOX_COPYING_PAUSED);
         if (l->sandbox.upper_kept)
-                seal(l);
+                life_seal(l);
         else
                 life_sync(l); /* nothing to change, but never an answer before this returns */
 }
 
-static void end_shift(struct life *l, const struct err *err)
+static void life_copy_paused_done(struct life *l, const struct err *err)
 {
         life_drop_sealing(l);
         life_go(l, SANDBOX_PAUSED);
-        life_show(l); /* rolled back: whether traffic resumes it depends on the memory of the snapshot */
         life_give_image(l, err);
         life_transition_done(l, err);
 }
 
-static void flush_sealed(struct life *l)
+static void life_flush_sealed(struct life *l)
 {
         life_call(l, STEP_FLUSH, json_pack("{s:s,s:s}", "op", "flush", "layer", l->sealing), FLUSH_TIMEOUT_MS);
 }
 
-static void on_retry(struct timer *t)
+static void life_flush_again(struct timer *t)
 {
-        flush_sealed(CONTAINER_OF(t, struct life, retry));
+        life_flush_sealed(CONTAINER_OF(t, struct life, retry));
 }
 
 /* Its files are the layer by now.  No row names the layer before it is on disk, and until one does its name is held: what
  * nobody holds is dropped.  Whoever wanted the copy need not wait for that. */
-static bool flushes_again(struct life *l, const struct err *err)
+static bool life_flush_failed(struct life *l, const struct err *err)
 {
         if (!err || l->step != STEP_FLUSH)
                 return false;
         log_warn("sandbox.copy", "sandbox=%s layer=%s could not be flushed: \"%s\", trying again in %u ms",
                  l->sandbox.id, l->sealing, err->msg, l->retry_ms);
         life_give_image(l, err);
-        l->retry.on = on_retry;
+        l->retry.on = life_flush_again;
         timer_set(l->lives->o.loop, &l->retry, l->retry_ms);
         l->retry_ms = l->retry_ms * 2 < FLUSH_RETRY_MS_MAX ? l->retry_ms * 2 : FLUSH_RETRY_MS_MAX;
         return true;
 }
 
-void life_on_shifted(struct life *l, const struct err *err)
+void life_on_copied_paused(struct life *l, const struct err *err)
 {
         struct err why;
 
-        if (life_is_unknown(l, err) || life_ends_again(l, err) || flushes_again(l, err))
+        if (life_step_is_unknown(l, err) || life_flush_failed(l, err))
                 return;
-        if (err && l->step != STEP_END) {
+        if (err) {
                 log_warn("sandbox.copy", "sandbox=%s failed=\"%s\"", l->sandbox.id, err->msg);
-                end_shift(l, err);
+                life_copy_paused_done(l, err);
                 return;
         }
         switch (l->step) {
-        case STEP_SEAL: flush_sealed(l); break;
+        case STEP_SEAL: life_flush_sealed(l); break;
         case STEP_FLUSH:
-                if (record_sealed(l, l->sealing, SANDBOX_PAUSED, &why) < 0)
-                        end_shift(l, &why);
+                if (life_record_sealed(l, l->sealing, SANDBOX_PAUSED, &why) < 0)
+                        life_copy_paused_done(l, &why);
                 else
                         life_sync(l);
                 break;
-        case STEP_END: life_is_rolled(l); break;
-        default: end_shift(l, NULL); break;
+        default: life_copy_paused_done(l, NULL); break;
         }
 }
 
 int life_take_image(struct life *l, struct image_taker *t, struct err *err)
 {
         bool is_running = l->sandbox.state == SANDBOX_RUNNING;
-        int r = check_room(l, err);
+        int r = life_check_layers(l, err);
 
         if (r == 0)
-                r = pick_names(l, is_running, err);
+                r = life_pick_copy_names(l, is_running, err);
         if (r < 0)
                 return r;
         if (is_running)
-                copy_running(l);
+                life_copy_running(l);
         else
-                copy_paused(l);
+                life_copy_paused(l);
         l->taker = t;
         t->life = l;
         return 0;

@@ -50,7 +50,7 @@ void life_now_paused(struct life *l, int64_t started_ns, int64_t end_ns, const s
         life_transition_done(l, err);
 }
 
-void life_missing(struct life *l)
+void life_files_missing(struct life *l)
 {
         if (!l->sandbox.is_missing)
                 log_error("sandbox.missing", "sandbox=%s is paused, and its files are not on this disk", l->sandbox.id);
@@ -91,7 +91,7 @@ int life_pause(struct life *l, bool with_memory, struct err *err)
 }
 
 /* At rest: its row is written, and has to reach the disk. */
-static void rest(struct life *l)
+static void life_write_paused(struct life *l)
 {
         struct life_row row = life_row_of(l);
         struct err err;
@@ -107,35 +107,37 @@ static void rest(struct life *l)
 }
 
 /* It runs on, as it was. */
-static void run_on(struct life *l, const struct err *err)
+static void life_pause_failed(struct life *l, const struct err *err)
 {
-        bool was_expiring = l->is_expiring;
         int64_t end_ns = l->sandbox.end_ns;
 
-        if (was_expiring)
+        if (l->pause_cause == PAUSE_EXPIRED)
                 end_ns = lives_now(l->lives) + EXPIRE_RETRY_S * S_NS;
         log_warn("sandbox.pause", "sandbox=%s failed=\"%s\"", l->sandbox.id, err->msg);
         life_now_running(l, l->sandbox.started_ns, end_ns);
         life_transition_done(l, err);
 }
 
-static bool must_rest(const struct life *l, const struct err *err)
+static bool life_must_pause(const struct life *l, const struct err *err)
 {
-        if (l->regret.kind != ERR_NONE)
-                return true;
-        return l->is_expiring && (err->kind == ERR_CONFLICT || err->kind == ERR_UNAVAILABLE);
+        switch (l->pause_cause) {
+        case PAUSE_ENVD_SILENT: return true;
+        case PAUSE_EXPIRED: return err->kind == ERR_CONFLICT || err->kind == ERR_UNAVAILABLE;
+        case PAUSE_ASKED: break;
+        }
+        return false;
 }
 
 /* Whose memory cannot be kept and that is to be paused all the same, since its time is up or it cannot be used: its files
  * can. */
-static bool keep_files_only(struct life *l, const struct err *err)
+static bool life_pause_without_memory(struct life *l, const struct err *err)
 {
-        struct err why = l->regret;
+        struct err why = l->failure;
 
-        if (!l->sandbox.checkpoint[0] || !must_rest(l, err))
+        if (!l->sandbox.checkpoint[0] || !life_must_pause(l, err))
                 return false;
-        if (why.kind != ERR_NONE)
-                (void)err_set(&l->regret, why.kind, "%.100s; only its files are kept: %.100s", why.msg, err->msg);
+        if (l->pause_cause == PAUSE_ENVD_SILENT)
+                (void)err_set(&l->failure, why.kind, "%.100s; only its files are kept: %.100s", why.msg, err->msg);
         log_warn("sandbox.pause", "sandbox=%s failed=\"%s\", keeping its files only", l->sandbox.id, err->msg);
         life_go(l, SANDBOX_RUNNING);
         if (life_pause(l, false, &why) == 0)
@@ -144,16 +146,16 @@ static bool keep_files_only(struct life *l, const struct err *err)
         return false;
 }
 
-static void settle_paused(struct life *l, const struct err *err)
+static void life_pause_done(struct life *l, const struct err *err)
 {
-        const struct err regret = l->regret;
+        const struct err failure = l->failure;
 
-        life_transition_done(l, err || regret.kind == ERR_NONE ? err : &regret);
+        life_transition_done(l, err || l->pause_cause != PAUSE_ENVD_SILENT ? err : &failure);
 }
 
 void life_on_paused(struct life *l, const struct err *err)
 {
-        if (life_is_unknown(l, err))
+        if (life_step_is_unknown(l, err))
                 return;
         if (l->step == STEP_SYNC) {
                 life_go(l, SANDBOX_PAUSED);
@@ -161,13 +163,13 @@ void life_on_paused(struct life *l, const struct err *err)
                         log_info("sandbox.paused", "sandbox=%s memory=%d", l->sandbox.id,
                                  l->sandbox.checkpoint[0] != 0);
                 life_show(l);
-                settle_paused(l, err);
+                life_pause_done(l, err);
         } else if (!err) {
-                rest(l);
+                life_write_paused(l);
         } else if (err->kind == ERR_GONE) {
                 life_exited(l);
-        } else if (!keep_files_only(l, err)) {
-                run_on(l, err);
+        } else if (!life_pause_without_memory(l, err)) {
+                life_pause_failed(l, err);
         }
 }
 
@@ -180,10 +182,10 @@ void life_expire(struct life *l)
                 return;
         }
         log_info("sandbox.expired", "sandbox=%s", l->sandbox.id);
-        l->is_expiring = true;
+        l->pause_cause = PAUSE_EXPIRED;
         if (life_pause(l, l->sandbox.auto_pause_memory, &err) == 0)
                 return;
-        l->is_expiring = false;
+        l->pause_cause = PAUSE_ASKED;
         log_warn("sandbox.pause", "sandbox=%s failed=\"%s\", trying again in %d s", l->sandbox.id, err.msg,
                  EXPIRE_RETRY_S);
         (void)life_set_deadline(l, lives_real_ns(l->lives) + EXPIRE_RETRY_S * S_NS); /* moves only */
@@ -246,11 +248,11 @@ void life_on_resumed(struct life *l, const struct err *err)
         int64_t now = lives_now(l->lives);
         int64_t timeout_ns = l->sandbox.end_ns - l->sandbox.started_ns;
 
-        if (life_is_unknown(l, err))
+        if (life_step_is_unknown(l, err))
                 return;
         if (err) {
                 if (err->kind == ERR_GONE && l->sandbox.upper_kept)
-                        life_missing(l);
+                        life_files_missing(l);
                 log_warn("sandbox.resume", "sandbox=%s failed=\"%s\"", l->sandbox.id, err->msg);
                 life_now_paused(l, l->was_started_ns, l->was_end_ns, err);
         } else {
@@ -260,13 +262,14 @@ void life_on_resumed(struct life *l, const struct err *err)
         }
 }
 
-void life_on_envd_silent(struct life *l, const json_t *deaf)
+void life_on_envd_silent(struct life *l, const json_t *silent)
 {
         int64_t started_ns = l->sandbox.started_ns;
         struct err err;
 
-        (void)err_decode(deaf, "its envd does not answer", &l->regret);
-        log_warn("sandbox.resume", "sandbox=%s failed=\"%s\", pausing it as it is now", l->sandbox.id, l->regret.msg);
+        (void)err_decode(silent, "its envd does not answer", &l->failure);
+        l->pause_cause = PAUSE_ENVD_SILENT;
+        log_warn("sandbox.resume", "sandbox=%s failed=\"%s\", pausing it as it is now", l->sandbox.id, l->failure.msg);
         life_go(l, SANDBOX_RUNNING);
         l->sandbox.started_ns = l->was_started_ns;
         if (life_pause(l, true, &err) == 0)

@@ -1,7 +1,7 @@
 /* Back to one of its snapshots, in place: same id, tokens and deadline.
  *
  *   running  row ROLLING_BACK, with all of the snapshot → edges → engine: kill → create, from the snapshot → running
- *   paused   SHIFTING, also in the row, which is the snapshot's → engine: kill → row PAUSED → on disk → paused
+ *   paused   row ROLLING_BACK_PAUSED, with all of the snapshot → engine: kill → row PAUSED → on disk → paused
  *
  * Once the row is written there is no way back: after a crash it is done again from the kill on.  When the create fails,
  * too; when it fails twice, the sandbox is left paused, as the snapshot has it. */
@@ -29,7 +29,7 @@ void life_end_first(struct life *l)
         l->step = STEP_SYNC_FIRST;
 }
 
-static void on_retry(struct timer *t)
+static void life_end_again(struct timer *t)
 {
         life_end_now(CONTAINER_OF(t, struct life, retry));
 }
@@ -40,7 +40,7 @@ bool life_ends_again(struct life *l, const struct err *err)
                 return false;
         log_warn("sandbox.roll_back", "sandbox=%s could not be ended: \"%s\", trying again in %u ms", l->sandbox.id,
                  err->msg, l->retry_ms);
-        l->retry.on = on_retry;
+        l->retry.on = life_end_again;
         timer_set(l->lives->o.loop, &l->retry, l->retry_ms);
         l->retry_ms = l->retry_ms * 2 < END_RETRY_MS_MAX ? l->retry_ms * 2 : END_RETRY_MS_MAX;
         return true;
@@ -52,7 +52,7 @@ int life_roll_back(struct life *l, const struct snapshot *sn, struct err *err)
         struct life_row row = life_row_of(l);
         int r;
 
-        row.state = was_running ? SANDBOX_ROLLING_BACK : SANDBOX_SHIFTING;
+        row.state = was_running ? SANDBOX_ROLLING_BACK : SANDBOX_ROLLING_BACK_PAUSED;
         row.checkpoint = sn->checkpoint;
         row.layers = sn->layers;
         row.image_of = sn->image_of;
@@ -64,26 +64,14 @@ int life_roll_back(struct life *l, const struct snapshot *sn, struct err *err)
         life_forget_merged_layers(l); /* it was of other layers */
         l->sandbox.is_missing = false;
         log_info("sandbox.roll_back", "sandbox=%s snapshot=%s", l->sandbox.id, sn->id);
-        life_go(l, was_running ? SANDBOX_ROLLING_BACK : SANDBOX_SHIFTING);
-        l->ends_first = !was_running;
+        life_go(l, was_running ? SANDBOX_ROLLING_BACK : SANDBOX_ROLLING_BACK_PAUSED);
         if (was_running)
                 life_show(l);
         life_end_first(l);
         return 0;
 }
 
-void life_is_rolled(struct life *l)
-{
-        struct life_row row = life_row_of(l);
-        struct err err;
-
-        l->ends_first = false;
-        row.state = SANDBOX_PAUSED;
-        (void)life_record_fact(l, &row, &err);
-        life_sync(l);
-}
-
-static void begin(struct life *l)
+static void life_begin_from_snapshot(struct life *l)
 {
         struct err err;
 
@@ -91,12 +79,12 @@ static void begin(struct life *l)
                 life_now_paused(l, l->sandbox.started_ns, lives_now(l->lives), &err);
 }
 
-void life_on_rolled(struct life *l, const struct err *err)
+void life_on_rolled_back(struct life *l, const struct err *err)
 {
-        if (life_is_unknown(l, err) || life_ends_again(l, err))
+        if (life_step_is_unknown(l, err) || life_ends_again(l, err))
                 return;
         if (l->step == STEP_END) {
-                begin(l);
+                life_begin_from_snapshot(l);
         } else if (err && !l->is_retried) { /* what it was is gone already: another try may get it done */
                 log_warn("sandbox.roll_back", "sandbox=%s failed=\"%s\", trying once more", l->sandbox.id, err->msg);
                 l->is_retried = true;
@@ -108,4 +96,32 @@ void life_on_rolled(struct life *l, const struct err *err)
                 life_now_running(l, l->sandbox.started_ns, l->sandbox.end_ns);
                 life_transition_done(l, NULL);
         }
+}
+
+/* ---- a paused one ---- */
+
+/* What the engine had is gone: from now on the row is that of a paused sandbox. */
+static void life_write_rolled_back(struct life *l)
+{
+        struct life_row row = life_row_of(l);
+        struct err err;
+
+        row.state = SANDBOX_PAUSED;
+        (void)life_record_fact(l, &row, &err);
+        life_sync(l);
+}
+
+void life_on_rolled_back_paused(struct life *l, const struct err *err)
+{
+        if (life_step_is_unknown(l, err) || life_ends_again(l, err))
+                return;
+        if (l->step == STEP_END) {
+                life_write_rolled_back(l);
+                return;
+        }
+        if (err)
+                log_warn("sandbox.roll_back", "sandbox=%s failed=\"%s\"", l->sandbox.id, err->msg);
+        life_go(l, SANDBOX_PAUSED);
+        life_show(l); /* whether traffic resumes it depends on the memory of the snapshot */
+        life_transition_done(l, err);
 }

@@ -29,7 +29,7 @@ struct life_row life_row_of(const struct life *l)
 }
 
 /* s with what row says; borrows the layers. */
-static void apply(const struct life_row *row, struct sandbox *s)
+static void life_row_apply(const struct life_row *row, struct sandbox *s)
 {
         char checkpoint[CHECKPOINT_ID_MAX], image_of[SANDBOX_ID_MAX]; /* row may borrow them from s itself */
 
@@ -44,7 +44,7 @@ static void apply(const struct life_row *row, struct sandbox *s)
         s->end_ns = row->end_ns;
 }
 
-void life_names_are(struct life *l, const char *checkpoint, json_t *layers)
+void life_set_names(struct life *l, const char *checkpoint, json_t *layers)
 {
         json_incref(layers);
         json_decref(l->held_layers);
@@ -52,7 +52,7 @@ void life_names_are(struct life *l, const char *checkpoint, json_t *layers)
         l->held_layers = layers;
 }
 
-static void take_over(struct life *l, const struct sandbox *s)
+static void life_take_over_row(struct life *l, const struct sandbox *s)
 {
         json_incref(s->layers);
         json_decref(l->sandbox.layers);
@@ -60,15 +60,15 @@ static void take_over(struct life *l, const struct sandbox *s)
 }
 
 /* Memory follows although there is none for the names: the row and they are written together, later. */
-static void take_over_unwritten(struct life *l, struct sandbox *s, enum sandbox_state now)
+static void life_take_over_unwritten(struct life *l, struct sandbox *s, enum sandbox_state now)
 {
         s->state = now;
-        take_over(l, s);
+        life_take_over_row(l, s);
         l->is_unwritten = l->lives->has_unwritten = true;
         lives_tidy_later(l->lives);
 }
 
-static int record(struct life *l, const struct life_row *row, bool is_fact, struct err *err)
+static int life_record_row(struct life *l, const struct life_row *row, bool is_fact, struct err *err)
 {
         struct refs *refs = l->lives->o.refs;
         struct sandbox s = l->sandbox;
@@ -76,13 +76,13 @@ static int record(struct life *l, const struct life_row *row, bool is_fact, stru
         struct refs_change change = {0};
         int r;
 
-        apply(row, &s);
+        life_row_apply(row, &s);
         s.state = row->state;
         if (refs_take(refs, &change, s.checkpoint, s.layers) < 0 ||
             refs_leave(refs, &change, l->held_checkpoint, l->held_layers) < 0) {
                 refs_cancel(refs, &change);
                 if (is_fact)
-                        take_over_unwritten(l, &s, now);
+                        life_take_over_unwritten(l, &s, now);
                 return err_sys(err, -ENOMEM, "sandbox %s", s.id);
         }
         r = refs_begin(refs, &change, false, err);
@@ -92,8 +92,8 @@ static int record(struct life *l, const struct life_row *row, bool is_fact, stru
         lives_tidy_later(l->lives);
         s.state = now;
         if (r == 0 || is_fact) {
-                life_names_are(l, s.checkpoint, s.layers);
-                take_over(l, &s);
+                life_set_names(l, s.checkpoint, s.layers);
+                life_take_over_row(l, &s);
                 l->is_unwritten = r < 0;
         }
         l->lives->has_unwritten |= l->is_unwritten;
@@ -102,12 +102,12 @@ static int record(struct life *l, const struct life_row *row, bool is_fact, stru
 
 int life_record(struct life *l, const struct life_row *row, struct err *err)
 {
-        return record(l, row, false, err);
+        return life_record_row(l, row, false, err);
 }
 
 int life_record_fact(struct life *l, const struct life_row *row, struct err *err)
 {
-        int r = record(l, row, true, err);
+        int r = life_record_row(l, row, true, err);
 
         if (r < 0)
                 log_error("store.update", "sandbox=%s state=%s failed=\"%s\"", l->sandbox.id,
@@ -117,14 +117,14 @@ int life_record_fact(struct life *l, const struct life_row *row, struct err *err
 
 /* ---- rows that could not be removed ---- */
 
-struct unremoved {
+struct unremoved_row {
         struct list node;
         char id[SANDBOX_ID_MAX];
 };
 
-static void remember_unremoved(struct lives *ls, const char *id)
+static void lives_remember_unremoved(struct lives *ls, const char *id)
 {
-        struct unremoved *u = calloc(1, sizeof(*u));
+        struct unremoved_row *u = calloc(1, sizeof(*u));
 
         if (!u)
                 return; /* at the next start the engine will not know its sandbox */
@@ -135,7 +135,7 @@ static void remember_unremoved(struct lives *ls, const char *id)
 void lives_remove_rows_again(struct lives *ls)
 {
         LIST_EACH (node, &ls->unremoved) {
-                struct unremoved *u = LIST_ENTRY(node, struct unremoved, node);
+                struct unremoved_row *u = LIST_ENTRY(node, struct unremoved_row, node);
 
                 if (store_sandbox_remove(ls->o.store, u->id, NULL) < 0) {
                         lives_tidy_later(ls);
@@ -152,7 +152,7 @@ void lives_forget_rows(struct lives *ls)
         struct list *node;
 
         while (ls->unremoved.next && (node = list_pop_front(&ls->unremoved)))
-                free(LIST_ENTRY(node, struct unremoved, node));
+                free(LIST_ENTRY(node, struct unremoved_row, node));
 }
 
 int life_write_again(struct life *l, struct err *err)
@@ -161,7 +161,7 @@ int life_write_again(struct life *l, struct err *err)
 
         if (!l->is_unwritten)
                 return 0;
-        if (row.state == SANDBOX_SHIFTING && !l->ends_first)
+        if (row.state == SANDBOX_COPYING_PAUSED)
                 row.state = SANDBOX_PAUSED;
         if (row.state == SANDBOX_COPYING)
                 row.state = SANDBOX_RUNNING;
@@ -212,7 +212,7 @@ void lives_remove_row(struct lives *ls, const char *id, const char *checkpoint, 
                 r = store_sandbox_remove(ls->o.store, id, &err);
         if (refs_end(refs, &change, r, true, &err) < 0) {
                 log_error("store.remove", "sandbox=%s failed=\"%s\", trying again", id, err.msg);
-                remember_unremoved(ls, id);
+                lives_remember_unremoved(ls, id);
         }
         lives_tidy_later(ls);
 }
@@ -220,11 +220,11 @@ void lives_remove_row(struct lives *ls, const char *id, const char *checkpoint, 
 void life_remove_row(struct life *l)
 {
         lives_remove_row(l->lives, l->sandbox.id, l->held_checkpoint, l->held_layers);
-        life_names_are(l, "", NULL);
+        life_set_names(l, "", NULL);
 }
 
 /* One that cannot be written is what a row of before is: at the next start the engine tells what is left. */
-void life_bury_row(struct life *l)
+void life_mark_row_killing(struct life *l)
 {
         struct err err;
 

@@ -11,7 +11,7 @@
 #include "control/life/life.h"
 #include "store/store.h"
 
-static void tell_starter(struct life *l, const struct err *err)
+static void life_tell_starter(struct life *l, const struct err *err)
 {
         void (*on)(struct life *, const struct err *, void *) = TAKE_PTR(l->on_started);
 
@@ -20,7 +20,7 @@ static void tell_starter(struct life *l, const struct err *err)
 }
 
 /* It runs: give it its deadline, make that durable, and only then tell anybody. */
-static int begin_running(struct life *l, struct err *err)
+static int life_begin_running(struct life *l, struct err *err)
 {
         struct lives *ls = l->lives;
         struct life_row row = life_row_of(l);
@@ -57,19 +57,19 @@ void life_on_created(struct life *l, const struct err *err)
         if (err && err->kind != ERR_TIMEOUT && !is_unknown) {
                 life_remove_row(l);
                 life_leave(l);
-                tell_starter(l, err);
-                life_over(l);
+                life_tell_starter(l, err);
+                life_finish(l);
         } else if (err) {
-                tell_starter(l, err);
+                life_tell_starter(l, err);
                 life_kill(l, "no answer to its creation", NULL); /* it may be there */
         } else if (!l->on_started) {
                 life_kill(l, "its client left", NULL);
-        } else if (begin_running(l, &why) < 0) {
-                tell_starter(l, &why);
+        } else if (life_begin_running(l, &why) < 0) {
+                life_tell_starter(l, &why);
                 life_kill(l, "it could not be recorded", NULL);
         } else {
                 log_info("sandbox.started", "sandbox=%s template=%s", l->sandbox.id, l->sandbox.template_id);
-                tell_starter(l, NULL);
+                life_tell_starter(l, NULL);
         }
 }
 
@@ -148,6 +148,6 @@ void lives_abandon(struct lives *ls, const char *id)
                 life_kill(l, "its client left", NULL);
         } else if (l->sandbox.state == SANDBOX_STARTING && !engine_call_is_sent(&l->call)) {
                 life_remove_row(l); /* the engine never heard of it */
-                life_over(l);
+                life_finish(l);
         }
 }

@@ -22,16 +22,17 @@
 
 /* ---- bookkeeping ---- */
 
-static void on_step(struct life *l, const struct err *err)
+static void life_step_done(struct life *l, const struct err *err)
 {
         switch (l->sandbox.state) {
         case SANDBOX_STARTING: life_on_created(l, err); break;
         case SANDBOX_PAUSING: life_on_paused(l, err); break;
         case SANDBOX_RESUMING: life_on_resumed(l, err); break;
         case SANDBOX_COPYING: life_on_copied(l, err); break;
-        case SANDBOX_SNAPSHOTTING: life_on_imaged(l, err); break;
-        case SANDBOX_SHIFTING: life_on_shifted(l, err); break;
-        case SANDBOX_ROLLING_BACK: life_on_rolled(l, err); break;
+        case SANDBOX_SNAPSHOTTING: life_on_snapshotted(l, err); break;
+        case SANDBOX_COPYING_PAUSED: life_on_copied_paused(l, err); break;
+        case SANDBOX_ROLLING_BACK: life_on_rolled_back(l, err); break;
+        case SANDBOX_ROLLING_BACK_PAUSED: life_on_rolled_back_paused(l, err); break;
         case SANDBOX_KILLING: life_ask_kill(l); break; /* it waited for this */
         case SANDBOX_RUNNING:
         case SANDBOX_PAUSED:
@@ -39,19 +40,19 @@ static void on_step(struct life *l, const struct err *err)
         }
 }
 
-static void on_call(struct engine_call *c, const json_t *answer, const struct err *err)
+static void life_call_done(struct engine_call *c, const json_t *answer, const struct err *err)
 {
         struct life *l = CONTAINER_OF(c, struct life, call);
-        const json_t *deaf =
-                json_object_get(answer, "envd_silent"); /* else none says more than "ok" that concerns us */
+        const json_t *silent =
+                json_object_get(answer, "envd_silent"); /* no other answer says more than "ok" that concerns us */
 
-        if (deaf && l->sandbox.state == SANDBOX_RESUMING)
-                life_on_envd_silent(l, deaf);
+        if (silent && l->sandbox.state == SANDBOX_RESUMING)
+                life_on_envd_silent(l, silent);
         else
-                on_step(l, err);
+                life_step_done(l, err);
 }
 
-static void on_synced(struct durable_waiter *w, int result)
+static void life_synced(struct durable_waiter *w, int result)
 {
         struct life *l = CONTAINER_OF(w, struct life, synced);
         struct err err;
@@ -61,7 +62,7 @@ static void on_synced(struct durable_waiter *w, int result)
         if (l->step == STEP_SYNC_FIRST && l->sandbox.state != SANDBOX_KILLING)
                 life_end_now(l); /* a disk that fails is no reason to keep what is to go */
         else
-                on_step(l, result < 0 ? &err : NULL);
+                life_step_done(l, result < 0 ? &err : NULL);
 }
 
 void life_call(struct life *l, enum life_step step, json_t *msg, unsigned timeout_ms)
@@ -77,7 +78,7 @@ void life_sync(struct life *l)
 }
 
 /* A call that is lost with the link, or that gets no answer: what the engine made of it is in its next list. */
-bool life_is_unknown(struct life *l, const struct err *err)
+bool life_step_is_unknown(struct life *l, const struct err *err)
 {
         struct engine_link *engine = l->lives->o.engine;
 
@@ -95,7 +96,7 @@ bool life_is_unknown(struct life *l, const struct err *err)
         return true;
 }
 
-static void release_names(struct life *l)
+static void life_release_names(struct life *l)
 {
         json_decref(l->held_layers);
         l->held_layers = NULL;
@@ -104,7 +105,7 @@ static void release_names(struct life *l)
 }
 
 /* From here on nobody finds it. */
-static void unlist(struct life *l)
+static void life_unlist(struct life *l)
 {
         if (list_is_empty(&l->node))
                 return;
@@ -125,9 +126,9 @@ struct life *life_free(struct life *l)
         while (list_pop_front(&l->waiters)) /* at the end of control: nobody is told, and nobody is left on a list that
                                              * is gone */
                 ;
-        release_names(l);
+        life_release_names(l);
         deadlines_remove(&l->lives->deadlines, &l->deadline);
-        unlist(l);
+        life_unlist(l);
         l->lives->count--;
         sandbox_done(&l->sandbox);
         free(l);
@@ -150,13 +151,13 @@ int life_create(struct lives *ls, struct sandbox *s, struct team *team, struct l
         l->sandbox = *s;
         *s = (struct sandbox){0};
         l->team = team;
-        l->call.on = on_call;
-        l->synced.on = on_synced;
+        l->call.on = life_call_done;
+        l->synced.on = life_synced;
         l->retry_ms = KILL_RETRY_MS_MIN;
         list_init(&l->waiters);
         list_push_back(&ls->all, &l->node);
         ls->count++;
-        life_names_are(l, l->sandbox.checkpoint, l->sandbox.layers);
+        life_set_names(l, l->sandbox.checkpoint, l->sandbox.layers);
         if (team && sandbox_is_counted(&l->sandbox))
                 team->sandbox_count++;
         ls->running += l->sandbox.state == SANDBOX_RUNNING;
@@ -195,7 +196,7 @@ void life_show(struct life *l)
 
 /* ---- rows that could not be written ---- */
 
-static void write_again(struct lives *ls)
+static void lives_write_again(struct lives *ls)
 {
         struct err err;
 
@@ -211,22 +212,22 @@ static void write_again(struct lives *ls)
 }
 
 /* The disk was full: what the store sets aside for such times (store.h) is taken again as soon as there is room. */
-static void look_for_room(struct lives *ls)
+static void lives_look_for_room(struct lives *ls)
 {
         if (!store_keep_room(ls->o.store))
                 lives_tidy_later(ls);
 }
 
-static void on_tidy(struct timer *t)
+static void lives_tidy(struct timer *t)
 {
         struct lives *ls = CONTAINER_OF(t, struct lives, tidy);
 
         if (ls->has_unwritten)
-                write_again(ls);
+                lives_write_again(ls);
         lives_remove_rows_again(ls);
         if (store_wants_tidy(ls->o.store))
                 store_tidy(ls->o.store);
-        look_for_room(ls);
+        lives_look_for_room(ls);
 }
 
 /* ---- those who wait ---- */
@@ -248,31 +249,32 @@ void life_tell(struct life *l, enum sandbox_state reached, const struct err *err
 void life_transition_done(struct life *l, const struct err *err)
 {
         l->step = STEP_NONE;
-        l->is_expiring = l->is_retried = false;
-        l->regret = (struct err){0};
+        l->pause_cause = PAUSE_ASKED;
+        l->is_retried = false;
+        l->failure = (struct err){0};
         life_tell(l, l->sandbox.state, err);
 }
 
 void life_leave(struct life *l)
 {
         life_go(l, SANDBOX_GONE);
-        unlist(l);
+        life_unlist(l);
 }
 
-void life_over(struct life *l)
+void life_finish(struct life *l)
 {
         if (l->sandbox.state != SANDBOX_GONE)
                 life_leave(l);
         life_give_image(l, &(struct err){.kind = ERR_GONE, .msg = "the sandbox has ended"});
         life_tell(l, SANDBOX_GONE, NULL);
-        life_not_busy(l);
+        life_no_job_left(l);
         life_free(l);
 }
 
 /* ---- deadlines ---- */
 
 /* In order as before: all of them are moved alike. */
-static void move_end(struct life *l, int64_t by_ns)
+static void life_move_end(struct life *l, int64_t by_ns)
 {
         struct err err;
 
@@ -293,12 +295,12 @@ int64_t lives_real_ns(struct lives *ls)
                 return now;
         log_warn("clock.set", "by_ms=%lld, moving the ends of sandboxes along", (long long)(by_ns / 1000000));
         LIST_EACH (node, &ls->all)
-                move_end(LIST_ENTRY(node, struct life, node), by_ns);
+                life_move_end(LIST_ENTRY(node, struct life, node), by_ns);
         lives_tidy_later(ls);
         return now;
 }
 
-static void arm(struct lives *ls)
+static void lives_arm_timer(struct lives *ls)
 {
         const struct deadline *first = deadlines_first(&ls->deadlines);
         int64_t ms;
@@ -313,7 +315,7 @@ static void arm(struct lives *ls)
         timer_set(ls->o.loop, &ls->timer, (uint64_t)(ms < LOOK_MS_MAX ? ms : LOOK_MS_MAX));
 }
 
-static void on_deadline(struct timer *t)
+static void lives_deadline_passed(struct timer *t)
 {
         struct lives *ls = CONTAINER_OF(t, struct lives, timer);
         int64_t now = lives_real_ns(ls);
@@ -321,14 +323,14 @@ static void on_deadline(struct timer *t)
 
         while ((first = deadlines_first(&ls->deadlines)) && first->at_ns <= now)
                 life_expire(CONTAINER_OF(first, struct life, deadline));
-        arm(ls);
+        lives_arm_timer(ls);
 }
 
 int life_set_deadline(struct life *l, int64_t end_ns)
 {
         int r = deadlines_set(&l->lives->deadlines, &l->deadline, end_ns);
 
-        arm(l->lives);
+        lives_arm_timer(l->lives);
         return r;
 }
 
@@ -380,7 +382,7 @@ bool lives_has_stopped(const struct lives *ls, const char *id, const struct team
         return false;
 }
 
-static int take_row(struct sandbox *row, void *arg)
+static int lives_take_row(struct sandbox *row, void *arg)
 {
         struct lives *ls = arg;
         struct team *team = keys_team(ls->o.keys, row->team);
@@ -394,14 +396,13 @@ static int take_row(struct sandbox *row, void *arg)
                 r = life_create(ls, row, team, &l);
         if (r < 0)
                 return r;
-        l->ends_first = l->sandbox.state == SANDBOX_SHIFTING;
         l->was_paused = true; /* for all we know */
         return l->sandbox.state == SANDBOX_RUNNING ? deadlines_set(&ls->deadlines, &l->deadline, l->sandbox.end_ns) : 0;
 }
 
 /* Rows of starts that control did not live to see: nobody was told of them, and they are ended.  That is what STARTING says
  * at a start, so the rows need not be written. */
-static void end_unfinished(struct lives *ls)
+static void lives_end_unfinished(struct lives *ls)
 {
         LIST_EACH (node, &ls->all) {
                 struct life *l = LIST_ENTRY(node, struct life, node);
@@ -417,17 +418,17 @@ int lives_init(struct lives *ls, const struct lives_options *o, struct err *err)
 {
         int r;
 
-        *ls = (struct lives){.o = *o, .timer.on = on_deadline, .tidy.on = on_tidy};
+        *ls = (struct lives){.o = *o, .timer.on = lives_deadline_passed, .tidy.on = lives_tidy};
         list_init(&ls->all);
         list_init(&ls->strangers);
         list_init(&ls->unremoved);
         ls->boot_real_ns = o->now_ns() - o->boot_ns();
-        r = store_sandbox_each(o->store, take_row, ls, err);
+        r = store_sandbox_each(o->store, lives_take_row, ls, err);
         if (r < 0)
                 return r;
-        end_unfinished(ls);
-        look_for_room(ls);
-        arm(ls);
+        lives_end_unfinished(ls);
+        lives_look_for_room(ls);
+        lives_arm_timer(ls);
         if (!list_is_empty(&ls->all))
                 log_info("sandbox.loaded", "all=%zu running=%zu", ls->count, ls->running);
         return 0;

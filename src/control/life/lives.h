@@ -59,6 +59,12 @@ enum life_step { /* what is under way in a transition */
                  STEP_SYNC_FIRST, /* the same, and then comes STEP_END */
 };
 
+enum pause_cause {              /* why a sandbox is PAUSING; what becomes of a pause that fails depends on it */
+                   PAUSE_ASKED, /* by a request: the sandbox runs on */
+                   PAUSE_EXPIRED, /* its time is up: without memory where its processes cannot be saved; else later again */
+                   PAUSE_ENVD_SILENT, /* it was resumed, and its envd does not answer: without memory */
+};
+
 struct life {
         struct lives *lives;
         struct sandbox sandbox;
@@ -75,15 +81,15 @@ struct life {
         char sealing[SEALED_ID_MAX]; /* the layer its upper directory, or a copy of it, is to become; held; "": none */
         char copying[CHECKPOINT_ID_MAX]; /* STEP_COPY: the checkpoint to be, which is not its own; held; "": none */
         bool with_memory;                /* RESUMING: from the checkpoint */
-        bool is_expiring;                /* PAUSING: because its time was up */
-        bool is_retried;                 /* SNAPSHOTTING, ROLLING_BACK: beginning it again failed once */
-        bool is_busy;                    /* counted in lives.busy */
-        struct err regret; /* PAUSING, or STEP_KEEP: it is the end of something that failed so; ERR_NONE: it is not */
+        enum pause_cause pause_cause;
+        bool is_retried; /* SNAPSHOTTING, ROLLING_BACK: beginning it again failed once */
+        bool is_busy;    /* counted in lives.busy */
+        /* PAUSE_ENVD_SILENT, or STEP_KEEP: the sandbox is paused because of this, and those who wait are told so. */
+        struct err failure;
         int64_t was_started_ns, was_end_ns; /* RESUMING: what to show when it fails */
         /* The disk may have a row or files of it by which it is paused: they must not outlive it in a power cut. */
         bool was_paused;
         bool is_unwritten; /* its row is not what it should be: to be written again, at the latest before it is begun */
-        bool ends_first; /* SHIFTING: it is being rolled back, and what the engine has of it is to be ended; so says its row */
         bool was_starting; /* KILLING: nobody was ever told of it, as far as its row knows */
         /* names in its row: refs.h */
         char held_checkpoint[CHECKPOINT_ID_MAX];

@@ -8,7 +8,8 @@
  *   COPYING       it runs on                 it is paused                 it has ended
  *   SNAPSHOTTING  it runs on                 it is begun again            it has ended
  *   ROLLING_BACK  ended and begun again, whatever there is
- *   SHIFTING      ended, if its row says so; else as PAUSED
+ *   ROLLING_BACK_PAUSED   ended, whatever there is
+ *   COPYING_PAUSED        as PAUSED
  *   KILLING       ended again, whatever there is: it is gone when the engine has said so
  *   STARTING      the same at a start of control; but one that was paused was acknowledged, and is moved aside
  *   no row        moved aside                moved aside
@@ -42,7 +43,7 @@ static const struct err restarted_without_memory = {
 
 enum found { FOUND_NOTHING, FOUND_RUNNING, FOUND_PAUSED, FOUND_ENDED, FOUND_BUSY };
 
-static enum found found_of(const json_t *entry)
+static enum found engine_found(const json_t *entry)
 {
         const char *state = json_string_value(json_object_get(entry, "state"));
 
@@ -55,7 +56,7 @@ static enum found found_of(const json_t *entry)
         return strcmp(state, "paused") == 0 ? FOUND_PAUSED : FOUND_BUSY;
 }
 
-static void count_busy(struct life *l)
+static void life_count_busy(struct life *l)
 {
         l->is_busy = true;
         l->lives->busy++;
@@ -70,7 +71,7 @@ struct stranger { /* a sandbox; until it is moved aside */
         char id[SANDBOX_ID_MAX];
 };
 
-static void list_again(struct lives *ls);
+static void lives_list_again(struct lives *ls);
 
 static void stranger_free(struct stranger *s)
 {
@@ -85,7 +86,7 @@ void lives_forget_strangers(struct lives *ls)
                 stranger_free(LIST_ENTRY(ls->strangers.next, struct stranger, node));
 }
 
-static void on_lost(struct engine_call *c, const json_t *answer, const struct err *err)
+static void stranger_moved(struct engine_call *c, const json_t *answer, const struct err *err)
 {
         struct stranger *s = CONTAINER_OF(c, struct stranger, call);
         struct lives *ls = s->lives;
@@ -95,7 +96,7 @@ static void on_lost(struct engine_call *c, const json_t *answer, const struct er
                 log_warn("sandbox.stranger", "sandbox=%s failed=\"%s\", until the next list", s->id, err->msg);
         stranger_free(s);
         if (list_is_empty(&ls->strangers))
-                list_again(ls); /* with what it left beside its directory */
+                lives_list_again(ls); /* with what it left beside its directory */
 }
 
 void lives_lose(struct lives *ls, const char *id, const char *why)
@@ -107,21 +108,21 @@ void lives_lose(struct lives *ls, const char *id, const char *why)
         if (!s)
                 return;
         s->lives = ls;
-        s->call.on = on_lost;
+        s->call.on = stranger_moved;
         memcpy(s->id, id, sizeof(s->id));
         list_push_back(&ls->strangers, &s->node);
         engine_call(ls->o.engine, &s->call, json_pack("{s:s,s:s,s:s}", "op", "lose", "id", id, "why", why),
                     LOSE_TIMEOUT_MS);
 }
 
-static void on_names_lost(struct engine_call *c, const json_t *answer, const struct err *err)
+static void lives_names_moved(struct engine_call *c, const json_t *answer, const struct err *err)
 {
         (void)c, (void)answer;
         if (err)
                 log_warn("refs.strangers", "failed=\"%s\", until the next list", err->msg);
 }
 
-static void lose_names(struct lives *ls, const json_t *answer)
+static void lives_lose_names(struct lives *ls, const json_t *answer)
 {
         json_t *checkpoints = refs_unknown(ls->o.refs, json_object_get(answer, "checkpoints"));
         json_t *layers = refs_unknown(ls->o.refs, json_object_get(answer, "layers"));
@@ -133,7 +134,7 @@ static void lose_names(struct lives *ls, const json_t *answer)
         }
         log_warn("refs.strangers", "checkpoints=%zu layers=%zu are not in the store, moving them aside",
                  json_array_size(checkpoints), json_array_size(layers));
-        ls->lose.on = on_names_lost;
+        ls->lose.on = lives_names_moved;
         engine_call(ls->o.engine, &ls->lose,
                     json_pack("{s:s,s:o,s:o,s:s}", "op", "lose", "checkpoints", checkpoints, "layers", layers, "why",
                               "no row of the store names it"),
@@ -143,14 +144,14 @@ static void lose_names(struct lives *ls, const json_t *answer)
 /* ---- what it has of those that are known ---- */
 
 /* The layer its upper directory became; NULL: it is what it was. */
-static const char *sealed_of(const json_t *entry)
+static const char *entry_sealed(const json_t *entry)
 {
         const char *layer = json_string_value(json_object_get(entry, "sealed"));
 
         return layer && sealed_id_is_valid(str_of(layer)) ? layer : NULL;
 }
 
-static bool has_layer(const struct life *l, const char *layer)
+static bool life_has_layer(const struct life *l, const char *layer)
 {
         json_t *v;
         size_t i;
@@ -162,23 +163,23 @@ static bool has_layer(const struct life *l, const char *layer)
 }
 
 /* The row takes over what the engine says is at rest: checkpoint, and whether its upper directory was sealed. */
-static void take_rest(struct life *l, const json_t *entry)
+static void life_take_paused_files(struct life *l, const json_t *entry)
 {
         const char *checkpoint = json_string_value(json_object_get(entry, "checkpoint"));
-        const char *sealed = sealed_of(entry);
+        const char *sealed = entry_sealed(entry);
         struct life_row row = life_row_of(l);
         struct err err;
 
         row.checkpoint = checkpoint && checkpoint_id_is_valid(str_of(checkpoint)) ? checkpoint : "";
         row.image_of = row.checkpoint[0] ? l->sandbox.id : "";
         row.image_secured = row.checkpoint[0] && l->sandbox.is_secured;
-        row.upper_kept = !(sealed && has_layer(l, sealed));
+        row.upper_kept = !(sealed && life_has_layer(l, sealed));
         (void)life_record_fact(l, &row, &err);
         if (sealed && row.upper_kept)
                 life_apply_sealed(l, sealed);
 }
 
-static bool same_checkpoint(const struct life *l, const json_t *entry)
+static bool life_has_checkpoint_of(const struct life *l, const json_t *entry)
 {
         const char *checkpoint = json_string_value(json_object_get(entry, "checkpoint"));
 
@@ -188,22 +189,22 @@ static bool same_checkpoint(const struct life *l, const json_t *entry)
 /* PAUSED, and at rest at the engine.  Without its memory: that was given up when it could not be resumed.  Sealed
  * meanwhile: a copy of it was taken.  With an upper directory that the row knows nothing of: the row is older than that, and
  * neither of the two is ours to delete. */
-static void compare_rest(struct life *l, const json_t *entry)
+static void life_compare_paused(struct life *l, const json_t *entry)
 {
-        const char *sealed = sealed_of(entry);
+        const char *sealed = entry_sealed(entry);
 
         if (l->sandbox.upper_kept) {
-                if (!same_checkpoint(l, entry)) {
-                        take_rest(l, entry);
+                if (!life_has_checkpoint_of(l, entry)) {
+                        life_take_paused_files(l, entry);
                         life_show(l);
                 } else if (sealed)
                         life_apply_sealed(l, sealed);
-        } else if (!(sealed && has_layer(l, sealed))) {
+        } else if (!(sealed && life_has_layer(l, sealed))) {
                 lives_lose(l->lives, l->sandbox.id, "its row is of other files");
         }
 }
 
-static void on_running(struct life *l)
+static void reconcile_running(struct life *l)
 {
         const struct sandbox *s = &l->sandbox;
         int64_t now = lives_now(l->lives);
@@ -236,13 +237,13 @@ static void on_running(struct life *l)
 }
 
 /* RESUMING. */
-static void rests_again(struct life *l, const struct err *err)
+static void reconcile_resume_failed(struct life *l, const struct err *err)
 {
         life_now_paused(l, l->was_started_ns ? l->was_started_ns : l->sandbox.started_ns,
                         l->was_end_ns ? l->was_end_ns : lives_now(l->lives), err);
 }
 
-static void on_paused(struct life *l, const json_t *entry)
+static void reconcile_paused(struct life *l, const json_t *entry)
 {
         l->sandbox.is_missing = false;
         switch (l->sandbox.state) {
@@ -253,24 +254,24 @@ static void on_paused(struct life *l, const json_t *entry)
                 __attribute__((fallthrough));
         case SANDBOX_RUNNING:
                 log_warn("sandbox.strange", "sandbox=%s is paused and should run", l->sandbox.id);
-                take_rest(l, entry);
+                life_take_paused_files(l, entry);
                 life_now_paused(l, l->sandbox.started_ns, lives_now(l->lives), NULL);
                 break;
         case SANDBOX_PAUSING:
-                take_rest(l, entry);
+                life_take_paused_files(l, entry);
                 l->step = STEP_PAUSE;
                 life_on_paused(l, NULL);
                 break;
-        case SANDBOX_PAUSED: compare_rest(l, entry); break;
+        case SANDBOX_PAUSED: life_compare_paused(l, entry); break;
         case SANDBOX_RESUMING:
-                if (l->sandbox.upper_kept && !same_checkpoint(l, entry)) {
-                        take_rest(l, entry); /* its memory is used up */
-                        rests_again(l, &restarted_without_memory);
+                if (l->sandbox.upper_kept && !life_has_checkpoint_of(l, entry)) {
+                        life_take_paused_files(l, entry); /* its memory is used up */
+                        reconcile_resume_failed(l, &restarted_without_memory);
                 } else
-                        rests_again(l, &restarted);
+                        reconcile_resume_failed(l, &restarted);
                 break;
         case SANDBOX_SNAPSHOTTING:
-                take_rest(l, entry);
+                life_take_paused_files(l, entry);
                 life_give_image(l, &restarted);
                 life_begin_again(l);
                 break;
@@ -278,7 +279,7 @@ static void on_paused(struct life *l, const json_t *entry)
         }
 }
 
-static void on_nothing(struct life *l)
+static void reconcile_nothing(struct life *l)
 {
         switch (l->sandbox.state) {
         case SANDBOX_RUNNING:
@@ -287,18 +288,18 @@ static void on_nothing(struct life *l)
         case SANDBOX_SNAPSHOTTING: life_exited(l); break;
         case SANDBOX_RESUMING:
                 if (l->sandbox.upper_kept)
-                        life_missing(l);
-                rests_again(l, &restarted);
+                        life_files_missing(l);
+                reconcile_resume_failed(l, &restarted);
                 break;
         case SANDBOX_PAUSED:
                 if (l->sandbox.upper_kept)
-                        life_missing(l);
+                        life_files_missing(l);
                 break;
         default: break;
         }
 }
 
-static void on_ended(struct life *l, const json_t *entry)
+static void reconcile_ended(struct life *l, const json_t *entry)
 {
         bool is_at_rest = l->sandbox.state == SANDBOX_PAUSED || l->sandbox.state == SANDBOX_RESUMING;
         struct life_row row = life_row_of(l);
@@ -310,70 +311,69 @@ static void on_ended(struct life *l, const json_t *entry)
                 (void)life_record_fact(l, &row, &err);
                 if (l->sandbox.state == SANDBOX_RESUMING)
                         life_go(l, SANDBOX_PAUSED);
-                life_go(l, SANDBOX_SHIFTING);
+                life_go(l, SANDBOX_ROLLING_BACK_PAUSED);
                 life_end_first(l);
         } else if (json_is_true(json_object_get(entry, "rebooted")))
-                life_stopped(l);
+                life_ended_with_machine(l);
         else
                 life_exited(l);
 }
 
-/* A paused one that was being copied or rolled back when the link was lost. */
-static void end_shift(struct life *l, const json_t *entry)
+/* A paused one that was being copied when the link was lost. */
+static void reconcile_copying_paused(struct life *l, const json_t *entry)
 {
         life_drop_sealing(l);
         life_go(l, SANDBOX_PAUSED);
-        life_show(l); /* it may have been rolled back, to a snapshot with memory or without */
-        if (found_of(entry) == FOUND_PAUSED)
-                compare_rest(l, entry);
+        if (engine_found(entry) == FOUND_PAUSED)
+                life_compare_paused(l, entry);
         life_give_image(l, &restarted);
         if (l->sandbox.state == SANDBOX_PAUSED)
                 life_transition_done(l, &restarted);
 }
 
 /* What the list does not have may still be on its way out: the answer to a kill is the engine's last word. */
-static void end_again(struct life *l, enum found found)
+static void reconcile_killing(struct life *l, enum found found)
 {
         if (l->was_starting && found == FOUND_PAUSED) {
                 lives_lose(l->lives, l->sandbox.id, "its row is from before it ran");
                 life_remove_row(l);
-                life_over(l);
+                life_finish(l);
                 return;
         }
         if (found == FOUND_BUSY)
-                count_busy(l);
+                life_count_busy(l);
         life_ask_kill(l);
 }
 
-static void put_right(struct life *l, const json_t *entry)
+static void reconcile_life(struct life *l, const json_t *entry)
 {
-        enum found found = found_of(entry);
+        enum found found = engine_found(entry);
 
         if (l->sandbox.state == SANDBOX_KILLING) {
-                end_again(l, found);
+                reconcile_killing(l, found);
                 return;
         }
         /* Waiting for the disk, or not sent yet: what leaves is sent after this. */
         timer_clear(&l->retry);
         if (durable_is_waiting(&l->synced) || engine_call_is_started(&l->call) || l->sandbox.state == SANDBOX_STARTING)
                 return;
-        if (l->sandbox.state == SANDBOX_ROLLING_BACK || l->ends_first)
+        if (l->sandbox.state == SANDBOX_ROLLING_BACK || l->sandbox.state == SANDBOX_ROLLING_BACK_PAUSED)
                 life_end_first(l);
         else if (found == FOUND_BUSY)
-                count_busy(l);
-        else if (l->sandbox.state == SANDBOX_SHIFTING)
-                end_shift(l, entry);
+                life_count_busy(l);
+        else if (l->sandbox.state == SANDBOX_COPYING_PAUSED)
+                reconcile_copying_paused(l, entry);
         else if (found == FOUND_RUNNING)
-                on_running(l);
+                reconcile_running(l);
         else if (found == FOUND_PAUSED)
-                on_paused(l, entry);
+                reconcile_paused(l, entry);
         else if (found == FOUND_ENDED)
-                on_ended(l, entry);
+                reconcile_ended(l, entry);
         else
-                on_nothing(l);
+                reconcile_nothing(l);
 }
 
-static void mark_listed(struct lives *ls, const json_t *sandboxes)
+static void lives_mark_listed(struct lives *ls, const json_t *sandboxes)
 {
         json_t *v;
         size_t i;
@@ -384,17 +384,17 @@ static void mark_listed(struct lives *ls, const json_t *sandboxes)
 
                 if (l && l->sandbox.state != SANDBOX_STARTING)
                         l->listed = v;
-                else if (!l && sandbox_id_is_valid(str_of(id)) && found_of(v) == FOUND_ENDED)
+                else if (!l && sandbox_id_is_valid(str_of(id)) && engine_found(v) == FOUND_ENDED)
                         ended_files_drop(ls->o.ended, id);
                 else if (!l && sandbox_id_is_valid(str_of(id)))
                         lives_lose(ls, id, "no row of the store names it");
         }
 }
 
-static void sweep(struct lives *ls, const json_t *answer)
+static void lives_clean_up(struct lives *ls, const json_t *answer)
 {
         refs_drop_unused(ls->o.refs);
-        lose_names(ls, answer);
+        lives_lose_names(ls, answer);
         ls->o.on_many_layers(ls->o.arg); /* there may be, of before */
 }
 
@@ -404,35 +404,35 @@ void lives_reconcile(struct lives *ls, const json_t *answer)
         lives_forget_strangers(ls);
         LIST_EACH (node, &ls->all)
                 LIST_ENTRY(node, struct life, node)->is_busy = false;
-        mark_listed(ls, json_object_get(answer, "sandboxes"));
+        lives_mark_listed(ls, json_object_get(answer, "sandboxes"));
         LIST_EACH (node, &ls->all) {
                 struct life *l = LIST_ENTRY(node, struct life, node);
                 const json_t *entry = l->listed;
 
                 l->listed = NULL;
-                put_right(l, entry);
+                reconcile_life(l, entry);
         }
         if (ls->busy == 0 && list_is_empty(&ls->strangers))
-                sweep(ls, answer); /* else a worker may be about to make what no row names yet */
+                lives_clean_up(ls, answer); /* else a worker may be about to make what no row names yet */
 }
 
-static void on_list_again(struct engine_call *c, const json_t *answer, const struct err *err)
+static void lives_listed_again(struct engine_call *c, const json_t *answer, const struct err *err)
 {
         struct lives *ls = CONTAINER_OF(c, struct lives, list);
 
         if (!err && ls->busy == 0 && list_is_empty(&ls->strangers))
-                sweep(ls, answer);
+                lives_clean_up(ls, answer);
 }
 
-static void list_again(struct lives *ls)
+static void lives_list_again(struct lives *ls)
 {
         if (ls->busy > 0 || !list_is_empty(&ls->strangers) || engine_call_is_started(&ls->list))
                 return;
-        ls->list.on = on_list_again;
+        ls->list.on = lives_listed_again;
         engine_call(ls->o.engine, &ls->list, json_pack("{s:s}", "op", "list"), LIST_TIMEOUT_MS);
 }
 
-void life_not_busy(struct life *l)
+void life_no_job_left(struct life *l)
 {
         struct lives *ls = l->lives;
 
@@ -440,13 +440,13 @@ void life_not_busy(struct life *l)
                 return;
         l->is_busy = false;
         if (--ls->busy == 0)
-                list_again(ls);
+                lives_list_again(ls);
 }
 
-void life_not_found(struct life *l)
+void life_job_left_nothing(struct life *l)
 {
-        life_not_busy(l);
-        put_right(l, NULL);
+        life_no_job_left(l);
+        reconcile_life(l, NULL);
 }
 
 void lives_rechecked(struct lives *ls, const json_t *fact)
@@ -456,7 +456,7 @@ void lives_rechecked(struct lives *ls, const json_t *fact)
 
         if (!l)
                 return;
-        life_not_busy(l); /* the answer to what it asks comes after this */
+        life_no_job_left(l); /* the answer to what it asks comes after this */
         if (l->sandbox.state != SANDBOX_KILLING)
-                put_right(l, fact);
+                reconcile_life(l, fact);
 }

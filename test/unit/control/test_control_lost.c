@@ -429,7 +429,7 @@ static void in_the_middle_of_a_roll_back_at_rest(void)
         (void)snprintf(body, sizeof(body), "{\"snapshotID\":\"%s\"}", snapshot);
         start(&a, "POST", path_of(id, "/rollback"), body);
         CHECK(run_until(engine_has_logged, "kill:"));
-        CHECK_INT(row_state(id), ==, SANDBOX_SHIFTING);
+        CHECK_INT(row_state(id), ==, SANDBOX_ROLLING_BACK_PAUSED);
         client_close(&a);
         engine.log[0] = 0;
         CHECK(restart());

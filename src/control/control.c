@@ -187,7 +187,7 @@ int control_listen(struct control *c, struct err *err)
 
 void control_done(struct control *c)
 {
-        api_done(&c->api); /* first: its requests wait for what follows */
+        api_done(&c->api); /* first: its requests wait for the parts below */
         layer_chains_done(&c->layer_chains);
         route_server_done(&c->routes); /* as do edges */
         lives_done(&c->lives);

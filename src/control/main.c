@@ -12,7 +12,7 @@
 #include "http/server.h"
 #include "model/conf.h"
 
-#define STOP_MS_MAX 20000 /* for running exchanges; then they are cut */
+#define STOP_MS_MAX 20000 /* for requests that are being answered; then they are cut */
 
 struct control_role {
         struct control control;

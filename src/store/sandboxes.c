@@ -135,11 +135,14 @@ int store_sandbox_remove(struct store *s, const char *id, struct err *err)
         return db_run(s, DB_SANDBOX_REMOVE, err, "remove sandbox");
 }
 
-/* A number that says nothing: it may be anything, and as PAUSED nothing is done to it before the engine has said what it is. */
+/* A number that no row should have reads as PAUSED: nothing is done to a paused sandbox before the engine has said what it
+ * has of the sandbox. */
 static enum sandbox_state read_state(int n)
 {
-        return n >= SANDBOX_STARTING && n <= SANDBOX_KILLING && n != SANDBOX_COPYING ? (enum sandbox_state)n
-                                                                                     : SANDBOX_PAUSED;
+        bool is_stored =
+                n >= SANDBOX_STARTING && n <= SANDBOX_KILLING && n != SANDBOX_COPYING && n != SANDBOX_COPYING_PAUSED;
+
+        return is_stored ? (enum sandbox_state)n : SANDBOX_PAUSED;
 }
 
 static int read_names(sqlite3_stmt *q, struct sandbox *sb)

@@ -75,7 +75,7 @@ struct team *keys_find(const struct keys *k, struct str key)
 
         if (!key_is_wellformed(key))
                 return NULL;
-        sha256(key.p, key.n, hash); /* of a random key: how long a lookup takes tells nothing about others */
+        sha256(key.p, key.n, hash); /* keys are random: how long a lookup takes tells nothing about other keys */
         return map_get(&k->by_hash, (struct str){(const char *)hash, sizeof(hash)});
 }
 
@@ -101,7 +101,7 @@ static void key_make(char out[KEY_LEN + 1])
         hex_encode(raw, sizeof(raw), out + sizeof(KEY_PREFIX) - 1);
 }
 
-/* A key file that was prepared before a crash: put it in place if the store has the key, drop it otherwise. */
+/* A key file that was prepared before a crash is put in place if the store has the key, and removed otherwise. */
 static void finish_prepared_key(const struct keys *k, int dir)
 {
         AUTO_CLOSE int fd = openat(dir, FIRST_KEY_NEW, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);

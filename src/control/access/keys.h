@@ -1,6 +1,6 @@
-/* keys.h - who may call: teams and their API keys, all in memory, keys as hashes only.
+/* keys.h - who may call the API: teams and their API keys, all in memory, keys as hashes only.
  *
- * Invariant: what is in memory is what is in the store; control is its only writer. */
+ * Invariant: memory and store have the same; control is the store's only writer. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -37,6 +37,6 @@ bool key_is_wellformed(struct str key);                       /* "e2b_" and 40 l
 struct team *keys_find(const struct keys *k, struct str key); /* NULL: no such key */
 struct team *keys_team(const struct keys *k, int64_t no);     /* NULL: no such team */
 
-/* When there is no team yet (or `must`), make one with a key, and leave the key in the file <dir>/first-key (0600), from
- * where the supervisor takes it.  A crash at any point leaves either both or neither. */
+/* When there is no team yet (or `must`), make a team with a key, and leave the key in the file <dir>/first-key (0600), from
+ * where the supervisor takes the key.  A crash at any point leaves both the team and the file, or neither. */
 int keys_ensure_first(struct keys *k, struct store *store, const char *dir, bool must, struct err *err);

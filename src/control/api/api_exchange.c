@@ -18,7 +18,7 @@ static const char allowed_headers[] =
 static const char exposed_headers[] =
         "X-Next-Token, X-Total-Running, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Retry-After";
 
-/* What a browser needs to see our answers, when it is one that asks; then `more`. */
+/* The headers that a browser needs to show our answers to its page, if the client is a browser; then `more`. */
 static void collect_headers(const struct api_exchange *x, const struct http_header *more,
                             struct http_header out[MORE_MAX + 3])
 {
@@ -56,7 +56,7 @@ void answer_empty(struct api_exchange *x, unsigned status)
         http_reply(x->rq, status, NULL, all, NULL, 0);
 }
 
-/* ---- from the handler to the end ---- */
+/* ---- from the handler to the end of the exchange ---- */
 
 void api_exchange_leave(struct api_exchange *x, bool is_complete)
 {
@@ -70,7 +70,7 @@ void api_exchange_leave(struct api_exchange *x, bool is_complete)
                 on_over(x, is_complete);
 }
 
-/* Every wait of a handler has an end of its own, long before this one: whoever comes here waits for nothing. */
+/* Every wait of a handler has an end of its own, long before this one: a request that comes here waits for nothing. */
 static void api_exchange_overdue(struct timer *t)
 {
         struct api_exchange *x = CONTAINER_OF(t, struct api_exchange, overdue);
@@ -97,7 +97,7 @@ static json_t *text_json(char *msg)
 
         if (v)
                 return v;
-        for (char *p = msg; *p; p++) /* a cut may go through a character; paths may hold anything */
+        for (char *p = msg; *p; p++) /* not UTF-8: a cut may go through a character, and paths may hold anything */
                 if ((unsigned char)*p >= 0x80)
                         *p = '?';
         return json_string(msg);

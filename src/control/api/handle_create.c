@@ -36,7 +36,7 @@ static char *dup_or_null(const char *s, bool *ok)
         return copy;
 }
 
-/* What the client asked for. */
+/* The part of a sandbox that the client chose. */
 static void create_fill_wishes(const struct api_exchange *x, const struct create_request *want, struct sandbox *s)
 {
         s->team = x->team->no;
@@ -69,7 +69,7 @@ static int create_fill_from_template(const struct create_request *want, const st
         return ok && s->layers ? 0 : err_sys(err, -ENOMEM, "create sandbox");
 }
 
-/* Its environment and what the client adds. */
+/* The snapshot's environment, and the client's on top of it. */
 static int create_merge_env(json_t *first, json_t *second, json_t **ret, struct err *err)
 {
         json_t *env;
@@ -118,14 +118,14 @@ static void create_started(struct life *l, const struct err *err, void *arg)
         answer_start_error(x, err);
 }
 
-/* Without the whole answer the client does not know the id, and nobody else does. */
+/* A client that did not get the whole answer does not know the id, and no other client does. */
 static void create_over(struct api_exchange *x, bool is_complete)
 {
         if (!is_complete)
                 lives_abandon(x->api->lives, x->id);
 }
 
-struct create_source { /* one of them */
+struct create_source { /* one of the two; the other is NULL */
         const struct template *template;
         const struct snapshot *snapshot;
 };

@@ -21,17 +21,17 @@
 struct fork_copy {
         struct fork_job *job;
         char id[SANDBOX_ID_MAX];
-        json_t *entry; /* of the answer; owned; NULL: not known yet */
+        json_t *entry; /* in the answer; owned; NULL: not known yet */
 };
 
 struct fork_job {
-        struct api_exchange *x; /* who waits; this job goes with it */
+        struct api_exchange *x; /* the request that waits; the job ends with it */
         size_t count, left;
         uint32_t timeout_s;
         struct fork_copy copies[];
 };
 
-/* Without the whole answer the client does not know the ids, and nobody else does. */
+/* A client that did not get the whole answer does not know the ids, and no other client does. */
 static void fork_over(struct api_exchange *x, bool is_complete)
 {
         struct fork_job *job = x->job;
@@ -94,7 +94,7 @@ static char *dup_or_null(const char *s, bool *ok)
         return copy;
 }
 
-/* All but the identity is the original's. */
+/* The copy has everything of the original but its identity. */
 static int fork_fill_sandbox(const struct fork_job *job, const struct sandbox *o, const struct image *image,
                              json_t *env, struct sandbox *s, struct err *err)
 {
@@ -125,7 +125,7 @@ static int fork_fill_sandbox(const struct fork_job *job, const struct sandbox *o
         return ok ? 0 : err_sys(err, -ENOMEM, "fork sandbox");
 }
 
-/* NULL: it is on its way. */
+/* The entry of a copy that cannot be started.  NULL: the copy is being started. */
 static json_t *fork_start_copy(struct fork_copy *copy, const struct sandbox *o, const struct image *image, json_t *env)
 {
         struct api_exchange *x = copy->job->x;
@@ -161,7 +161,7 @@ static void fork_image_taken(struct image_taker *t, const struct image *image, c
                 answer_copy_error(x, err ? err : &(struct err){.kind = ERR_GONE});
                 return;
         }
-        job->left = job->count + 1; /* so that the last of them is not this loop */
+        job->left = job->count + 1; /* one more, so that the answer is not given inside this loop */
         for (size_t i = 0; i < job->count; i++) {
                 entry = fork_start_copy(&job->copies[i], &l->sandbox, image, env);
                 if (entry)
@@ -172,7 +172,7 @@ static void fork_image_taken(struct image_taker *t, const struct image *image, c
                 fork_answer(job);
 }
 
-/* ---- its turn ---- */
+/* ---- waiting for the sandbox ---- */
 
 static void fork_try(struct api_exchange *x);
 

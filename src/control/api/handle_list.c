@@ -12,7 +12,7 @@
 #include "control/api/query.h"
 #include "control/api/show.h"
 
-/* All of the team's that match, in no order; the array is the caller's. */
+/* All sandboxes of the team that match, in no order; the array is the caller's. */
 static const struct sandbox **list_select(const struct api_exchange *x, const struct listing *l, size_t *ret_count)
 {
         const struct lives *ls = x->api->lives;

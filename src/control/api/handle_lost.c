@@ -1,11 +1,11 @@
-/* GET /sandglass/lost, POST /sandglass/lost/{lostID}/restore, DELETE /sandglass/lost/{lostID}: what was moved aside since no row
- * knew it (engine/lost.h).
+/* GET /sandglass/lost, POST /sandglass/lost/{lostID}/restore, DELETE /sandglass/lost/{lostID}: sandboxes, checkpoints and layers
+ * that were moved aside because no row knew them (the engine's lost/).
  *
- *   restore   engine: what is noted of it → engine: put it back, with the checkpoint and the layers it needs → row PAUSED → on
- *             disk → the answer.  The files go first: what a crash leaves without a row is moved aside again.  Where there is
- *             a row, and only its files were missing, they are put back.
+ *   restore   engine: the sandbox's origin → engine: put its files back, with the checkpoint and the layers it needs → row
+ *             PAUSED → on disk → the answer.  The files go first: after a crash, files without a row are moved aside again.
+ *             Where there is a row, and only its files were missing, they are put back.
  *
- * For the server's first team only: what lies there may be anybody's. */
+ * For the server's first team only: the files may be any team's. */
 #include "control/api/handlers.h"
 
 #include <errno.h>
@@ -37,7 +37,7 @@ static bool is_first_team(struct api_exchange *x)
         return false;
 }
 
-/* Into x->id.  false: answered. */
+/* Sets x->id.  false: the request is answered. */
 static bool take_lost_id(struct api_exchange *x)
 {
         AUTO_FREE char *text = NULL;
@@ -74,7 +74,7 @@ void handle_list_lost(struct api_exchange *x)
 
         if (!is_first_team(x))
                 return;
-        (void)url_query_get(x->rq->url.query, "after", &after); /* there is none: from the first on */
+        (void)url_query_get(x->rq->url.query, "after", &after); /* without it: from the first on */
         x->call.on = lost_listed;
         engine_call(x->api->engine, &x->call, json_pack("{s:s,s:s*}", "op", "lost", "after", after), LOOK_TIMEOUT_MS);
 }
@@ -100,13 +100,13 @@ void handle_remove_lost(struct api_exchange *x)
 
 /* ---- restore ---- */
 
-struct lost_restore { /* goes on without its client: files that are back need their row */
+struct lost_restore { /* goes on without its client: files that were put back need their row */
         struct list node;
         struct api *api;
         struct api_exchange *x; /* NULL: the client is gone */
         struct sandbox sandbox;
-        char token[TOKEN_MAX]; /* envd has it in the checkpoint */
-        char id[API_ID_MAX];   /* of what was lost: a sandbox, or a checkpoint */
+        char token[TOKEN_MAX]; /* that envd has in the checkpoint */
+        char id[API_ID_MAX];   /* of the lost sandbox or checkpoint */
         struct engine_call call;
         struct durable_waiter synced;
 };
@@ -231,7 +231,7 @@ static bool has_layer(const json_t *layers, const char *layer)
         return false;
 }
 
-/* Its upper directory became a layer, which may not be noted with it yet. */
+/* Its upper directory became a layer, which its origin may not name yet. */
 static int lost_restore_take_sealed(struct sandbox *s, const char *sealed, struct err *err)
 {
         json_t *layers;
@@ -247,7 +247,7 @@ static int lost_restore_take_sealed(struct sandbox *s, const char *sealed, struc
         return 0;
 }
 
-/* What its row will be. */
+/* Its row to be. */
 static int lost_restore_fill(struct lost_restore *r, const json_t *answer, struct err *err)
 {
         const char *checkpoint = json_string_value(json_object_get(answer, "checkpoint"));
@@ -294,7 +294,7 @@ static void lost_restore_described(struct engine_call *call, const json_t *answe
         struct lost_restore *r = CONTAINER_OF(call, struct lost_restore, call);
         struct err why = {0};
 
-        if (!r->x) { /* nothing has happened yet, and nobody wants it any more */
+        if (!r->x) { /* nothing has happened yet, and the client is gone */
                 lost_restore_free(r);
                 return;
         }
@@ -306,7 +306,7 @@ static void lost_restore_described(struct engine_call *call, const json_t *answe
         lost_restore_ask_engine(r, &r->sandbox);
 }
 
-/* ---- the same where there is a row, and its files were missing ---- */
+/* ---- restore where there is a row, and only its files were missing ---- */
 
 static void lost_restore_files_back(struct engine_call *call, const json_t *answer, const struct err *err)
 {
@@ -323,7 +323,7 @@ static void lost_restore_files_back(struct engine_call *call, const json_t *answ
         lost_restore_free(r);
         if (l)
                 life_found_again(l);
-        if (x && l) /* another team's: its token is not for the one who asked */
+        if (x && l) /* another team's sandbox: its token is not for this client */
                 answer_json(x, 201, l->team == x->team ? show_detail(x->api, &l->sandbox) : show_listed(&l->sandbox));
         else if (x)
                 answer_no_sandbox(x); /* killed meanwhile */

@@ -17,10 +17,10 @@
 
 static json_int_t stats_number(const json_t *answer, const char *name)
 {
-        return json_integer_value(json_object_get(answer, name)); /* 0 where the engine does not say */
+        return json_integer_value(json_object_get(answer, name)); /* 0: the engine does not say */
 }
 
-/* Percent of one core since the last time somebody asked, or since the start. */
+/* Percent of one core since the last request for metrics, or since the start. */
 static double metrics_cpu_percent(struct life *l, uint64_t cpu_us, int64_t now_ns)
 {
         uint64_t now_us = clock_mono_us(), wall_us;

@@ -1,4 +1,4 @@
-/* pause, resume and connect: each waits for what is under way, then looks again. */
+/* pause, resume and connect: each waits for the transition under way, then looks at the sandbox again. */
 #include "control/api/handlers.h"
 
 #include <stdint.h>
@@ -23,8 +23,8 @@ static void wait_for_life(struct api_exchange *x, struct life *l,
 
 /* ---- pause ---- */
 
-/* Clients take {"code":409} for "it is paused already" and go on without an error.  A sandbox whose processes cannot be
- * saved must not look like that: the status is 409, the code in the body is not. */
+/* Clients take {"code":409} for "the sandbox is paused already" and go on without an error.  A sandbox whose processes cannot
+ * be saved must not look like that: the status is 409, the code in the body is another one. */
 #define CODE_NOT_DUMPABLE 422
 
 static void pause_refuse(struct api_exchange *x, const struct err *err)
@@ -179,7 +179,7 @@ static void connect_try(struct api_exchange *x)
         }
 }
 
-/* A default below zero: the client must say. */
+/* default_s below zero: the client must say a timeout. */
 static int connect_decode(struct api_exchange *x, int64_t default_s, struct err *err)
 {
         uint32_t max_s = x->api->conf->timeout_max_s;
@@ -209,7 +209,7 @@ static void connect_handle(struct api_exchange *x, int64_t default_s)
                 answer_err(x, &err);
                 return;
         }
-        x->wish.auto_pause = CHOICE_UNSET; /* only the deprecated resume changes it */
+        x->wish.auto_pause = CHOICE_UNSET; /* only the deprecated resume changes that */
         connect_try(x);
 }
 

@@ -1,4 +1,4 @@
-/* What is asked of one sandbox: get, kill, timeout, refreshes; and GET /health. */
+/* Requests about one sandbox: get, kill, timeout, refreshes; and GET /health. */
 #include "control/api/handlers.h"
 
 #include <stdint.h>
@@ -28,8 +28,8 @@ static void health_engine_up(struct engine_call *call, const json_t *answer, con
                 answer_empty(x, 204);
 }
 
-/* Healthy is who can make a sandbox.  While the engine is (re)connecting the answer waits for it: that is how the
- * supervisor knows, without asking twice, when everything is up.  The route is open, so not everybody may wait. */
+/* A healthy server can make a sandbox.  While control connects to the engine the answer waits: so the supervisor learns with
+ * one request when everything is up.  The route needs no key, so only a few requests may wait. */
 void handle_health(struct api_exchange *x)
 {
         struct engine_link *engine = x->api->engine;

@@ -22,13 +22,13 @@
 
 #define FLUSH_TIMEOUT_MS 900000
 
-/* ---- one that is being made, from its image to the disk ---- */
+/* ---- a snapshot that is being made, from the image to the disk ---- */
 
 struct snapshot_job {
-        struct api_exchange *x; /* who waits; this job goes with it */
+        struct api_exchange *x; /* the request that waits; the job ends with it */
         struct snapshot snapshot;
-        bool is_held; /* the names in it, until the list of snapshots does */
-        size_t next;  /* 0: the checkpoint is to be flushed, n: the layer n-1 is */
+        bool is_held; /* the job holds the names in it, until the list of snapshots has it */
+        size_t next;  /* what is to be flushed next: 0 the checkpoint, n the layer n-1 */
         struct engine_call flush;
         struct durable_waiter synced;
 };
@@ -47,7 +47,7 @@ static void snapshot_job_free(struct snapshot_job *job)
 
 static void snapshot_over(struct api_exchange *x, bool is_complete)
 {
-        (void)is_complete; /* if the list has it, it stays; if not, nothing is left of it */
+        (void)is_complete; /* a snapshot in the list stays; otherwise nothing is left of it */
         snapshot_job_free(x->job);
 }
 
@@ -65,7 +65,7 @@ static void snapshot_synced(struct durable_waiter *w, int result)
         answer_error(x, 500, NULL, "the snapshot could not be written to disk");
 }
 
-/* A copy of what the answer shows. */
+/* Copy what the answer shows. */
 static int snapshot_copy_names(const struct snapshot *sn, struct snapshot *ret)
 {
         memcpy(ret->template_id, sn->template_id, sizeof(ret->template_id));
@@ -74,7 +74,7 @@ static int snapshot_copy_names(const struct snapshot *sn, struct snapshot *ret)
         return ret->tag && (!sn->name || ret->name) ? 0 : -ENOMEM;
 }
 
-/* Everything it consists of is on disk: now it may be listed. */
+/* All its files are on disk: now it may be listed. */
 static void snapshot_list(struct snapshot_job *job)
 {
         struct api_exchange *x = job->x;
@@ -112,7 +112,7 @@ static void snapshot_flushed(struct engine_call *c, const json_t *answer, const 
 
         (void)answer;
         if (err && err->kind == ERR_UNAVAILABLE && api->engine->state != ENGINE_UP) {
-                snapshot_flush_next(job); /* what is to be flushed is still there when the engine is back */
+                snapshot_flush_next(job); /* the files are still there when the engine is back */
                 return;
         }
         if (err) {
@@ -125,7 +125,7 @@ static void snapshot_flushed(struct engine_call *c, const json_t *answer, const 
         snapshot_flush_next(job);
 }
 
-/* The checkpoint first, then every layer of which it is not known that it is on disk. */
+/* The checkpoint first, then every layer that is not known to be on disk. */
 static void snapshot_flush_next(struct snapshot_job *job)
 {
         struct api *api = job->x->api;
@@ -191,7 +191,7 @@ static void snapshot_image_taken(struct image_taker *t, const struct image *imag
         }
 }
 
-/* ---- its turn ---- */
+/* ---- waiting for the sandbox ---- */
 
 static void snapshot_try(struct api_exchange *x);
 

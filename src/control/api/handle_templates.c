@@ -34,7 +34,7 @@ static bool snapshot_matches_query(const struct snapshot_query *q, const struct 
         return !name->tag[0] || strcmp(name->tag, sn->tag) == 0;
 }
 
-/* The list is newest first; those made in one instant are told apart by id. */
+/* The list is newest first; snapshots of the same instant are ordered by id. */
 static bool snapshot_is_after(const struct snapshot_query *q, const struct snapshot *sn)
 {
         if (!q->after_id[0] || sn->created_ns < q->after_ns)
@@ -84,9 +84,9 @@ void handle_list_snapshots(struct api_exchange *x)
         answer_json_with(x, 200, more, list);
 }
 
-/* ---- the end of one ---- */
+/* ---- deleting ---- */
 
-/* "running" or "paused" when a sandbox of the template is; NULL: none is there. */
+/* "running" or "paused": there is such a sandbox of the template.  NULL: there is none. */
 static const char *template_used_by(const struct api *api, const char *template_id)
 {
         const char *used = NULL;
@@ -103,7 +103,7 @@ static const char *template_used_by(const struct api *api, const char *template_
         return used;
 }
 
-/* The tag is ignored: all go. */
+/* The tag is ignored: all snapshots of the name are deleted. */
 static int delete_find_template(struct api_exchange *x, const char *text, const char **ret_template_id, struct err *err)
 {
         struct template_ref ref;

@@ -1,4 +1,4 @@
-/* handlers.h - what serves the routes of router.c, by file. */
+/* handlers.h - the handlers of the endpoints in router.c, by file. */
 #pragma once
 
 struct api_exchange;
@@ -35,4 +35,4 @@ struct list;
 void handle_list_lost(struct api_exchange *x); /* handle_lost.c */
 void handle_restore_lost(struct api_exchange *x);
 void handle_remove_lost(struct api_exchange *x);
-void handle_lost_done(struct list *restores); /* those under way end without a word; also zeroed */
+void handle_lost_done(struct list *restores); /* restores under way end, and their clients are not told; also zeroed */

@@ -34,7 +34,7 @@ static int query_wrong(struct err *err, const char *name, const char *wanted)
 
 /* ---- metadata=key%3Dvalue%26key2%3Dvalue2, where clients escaped keys and values up to twice more ---- */
 
-/* What cannot be unescaped (a plain '%' in hand-written input) is taken as it is. */
+/* Text that cannot be unescaped (a plain '%' in hand-written input) is taken as it is. */
 static char *unescape_twice(struct str s)
 {
         char *once = NULL, *twice = NULL;
@@ -151,7 +151,7 @@ static int query_get_template(struct str query, const char *slug, struct listing
         if (l->template.tag[0])
                 return err_set(err, ERR_INVALID, "Invalid template reference: a tag cannot be used as a filter");
         if (l->template.ns[0] && strcmp(l->template.ns, slug) != 0)
-                l->template.name[0] = 0; /* another team's: there are none of those */
+                l->template.name[0] = 0; /* another team's: no sandbox matches */
         return 0;
 }
 
@@ -190,7 +190,7 @@ void query_token_make(const struct listing *l, const struct sandbox *s, char out
         page_token_write(s->started_ns, s->id, l->is_ascending ? "__asc" : "", out);
 }
 
-/* "<ns>__<rest>", the rest into text, which it is a slice of. */
+/* "<ns>__<rest>"; *ret_rest is a slice of text. */
 static bool page_token_split(struct str token, struct buf *text, int64_t *ret_ns, struct str *ret_rest)
 {
         struct str rest, start;
@@ -290,7 +290,7 @@ static int query_get_snapshot_token(struct str query, struct snapshot_query *q, 
         return 0;
 }
 
-/* One that cannot be an id of ours matches nothing. */
+/* Text that cannot be a sandbox id matches nothing. */
 static int query_get_source(struct str query, struct snapshot_query *q, struct err *err)
 {
         AUTO_FREE char *text = NULL;

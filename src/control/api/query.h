@@ -9,10 +9,10 @@ struct err;
 #define QUERY_METADATA_MAX 100 /* pairs in a filter */
 #define QUERY_TOKEN_MAX 96
 
-/* `slug` is the asking team's namespace.  ERR_INVALID with the contract's texts.
+/* `slug` is the namespace of the team that asks.  ERR_INVALID with the contract's texts.
  * On success *ret is the caller's: listing_done(). */
 int query_listing(struct str query, const char *slug, struct listing *ret, struct err *err);
-/* Only the metadata filter, newest first, all of them: what version 1 of the list takes. */
+/* Version 1 of the list: only the metadata filter; all sandboxes, newest first. */
 int query_listing_v1(struct str query, struct listing *ret, struct err *err);
 
 /* Where the page after s starts. */
@@ -20,7 +20,7 @@ void query_token_make(const struct listing *l, const struct sandbox *s, char out
 
 struct snapshot_query {
         char source[SANDBOX_ID_MAX]; /* "": of any sandbox */
-        struct template_ref name;    /* its name is empty: any */
+        struct template_ref name;    /* with an empty name: any */
         size_t limit;
         int64_t after_ns;        /* the last one of the page before */
         char after_id[UUID_MAX]; /* "": this is the first page */

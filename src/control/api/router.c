@@ -8,7 +8,7 @@
 #include "control/api/handlers.h"
 
 #define SMALL_MAX (64u << 10)
-#define CREATE_MAX (1u << 20) /* env variables go to the sandbox in one message of that size at most */
+#define CREATE_MAX (1u << 20) /* environment variables go to the sandbox in one message of at most that size */
 #define ID_SEGMENT "{sandboxID}"
 
 #define GET(path, handler)                                                                                             \
@@ -61,7 +61,7 @@ const struct endpoint *router_table(size_t *ret_count)
 
 /* ---- matching ---- */
 
-/* *ret_id is the segment in braces, empty when the pattern has none. */
+/* *ret_id is the path's segment for the name in braces, empty when the pattern has none. */
 static bool endpoint_matches(const char *pattern, const struct url *url, struct str *ret_id)
 {
         struct str rest = str_of(pattern + 1), want, id = {"", 0};
@@ -99,7 +99,7 @@ static const struct endpoint *endpoint_find(struct str method, const struct url 
         return NULL;
 }
 
-/* "<id>" or "<id>-<client>": the first is kept. */
+/* "<id>" or "<id>-<client>": the id is kept. */
 static bool take_sandbox_id(struct api_exchange *x, struct str segment)
 {
         AUTO_FREE char *text = NULL;
@@ -159,7 +159,7 @@ static void request_closed(struct http_request *rq, bool is_complete)
         free(x);
 }
 
-/* Whose key is it?  false: answered. */
+/* The team of the request's key.  false: the request is answered. */
 static bool request_authenticate(struct api_exchange *x)
 {
         const struct http1_header *h = http1_find(x->rq->head, "X-API-Key");

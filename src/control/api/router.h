@@ -5,7 +5,7 @@
 #include "control/api/api_exchange.h"
 
 enum endpoint_body {
-        BODY_NONE,     /* whatever comes is ignored */
+        BODY_NONE,     /* a body is ignored */
         BODY_OPTIONAL, /* JSON object, or nothing */
         BODY_REQUIRED,
 };

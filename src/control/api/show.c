@@ -8,7 +8,7 @@
 #include "model/conf.h"
 #include "model/json_field.h"
 
-/* The secrets that clients of s get: NULL where it has none.  All that is built here is whole or NULL. */
+/* The secrets that clients of a sandbox get; NULL: there is none.  Every object that is built here is whole or NULL. */
 struct shown_secrets {
         char envd[TOKEN_MAX], traffic[TOKEN_MAX];
         const char *envd_shown, *traffic_shown;

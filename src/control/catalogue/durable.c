@@ -22,12 +22,12 @@ static void *durable_thread(void *arg)
         while (read(d->ask_fd, &n, sizeof(n)) == (ssize_t)sizeof(n) && !atomic_load(&d->is_over)) {
                 durable_flush(d);
                 n = 1;
-                (void)!write(d->done.fd, &n, sizeof(n)); /* its counter cannot overflow */
+                (void)!write(d->done.fd, &n, sizeof(n)); /* the eventfd's counter cannot overflow */
         }
         return NULL;
 }
 
-/* Signals are the loop's. */
+/* The thread takes no signals: they are the loop's. */
 static bool durable_start_thread(struct durable *d)
 {
         sigset_t all, before;
@@ -39,7 +39,7 @@ static bool durable_start_thread(struct durable *d)
         d->has_thread = pthread_create(&d->thread, NULL, durable_thread, d) == 0;
         (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
         if (!d->has_thread)
-                log_warn("store.flush", "no thread for it, waiting for the disk in the loop");
+                log_warn("store.flush", "no thread for the flush, waiting for the disk in the loop");
         return d->has_thread;
 }
 

@@ -1,7 +1,7 @@
 /* durable.h - waiting until the store's writes are on disk, without the loop waiting for the disk.
  *
- * One thread, started at the first use, does nothing but fdatasync() of the store's log.  All who begin to wait while it
- * is under way share the next one. */
+ * One thread, started at the first use, does nothing but fdatasync() of the store's log.  Waiters that come while a flush is
+ * under way share the next flush. */
 #pragma once
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,12 +18,12 @@ struct durable_waiter { /* embedded; zeroed: waits for nothing */
 
 struct durable {
         struct loop *loop;
-        int fd;                       /* borrowed: what is flushed */
-        struct list waiting, covered; /* for the next flush, for the one under way */
+        int fd;                       /* of the store's log; borrowed */
+        struct list waiting, covered; /* waiters: of the next flush, of the flush under way */
         bool is_busy, has_thread;
         pthread_t thread;
         int ask_fd;     /* eventfd: the thread waits on it */
-        struct io done; /* eventfd: the loop does */
+        struct io done; /* eventfd: the loop waits on it */
         struct task go;
         atomic_int result;
         atomic_bool is_over;

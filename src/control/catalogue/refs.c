@@ -11,15 +11,15 @@
 
 #define DROP_TIMEOUT_MS 60000
 #define DROP_MAX 256     /* names in one message */
-#define DROP_AFTER_MS 50 /* whoever let go of it has more to do, most often for somebody who waits */
-#define RETRY_MS 5000    /* the store or the engine could not */
-#define LEFT_MS 1000     /* the engine is still making it */
+#define DROP_AFTER_MS 50 /* the job that let go of the name has more to do, most often for a request that waits */
+#define RETRY_MS 5000    /* after a failure of the store or the engine */
+#define LEFT_MS 1000     /* the engine is still making the files */
 
 struct ref {
         struct list node;   /* in `unused` or `dropping` */
-        size_t rows;        /* of the store that name it */
-        size_t holds;       /* of what is under way */
-        bool is_disposable; /* it is in the store's table */
+        size_t rows;        /* how many rows of the store have the name */
+        size_t holds;       /* by jobs under way */
+        bool is_disposable; /* the name is in the store's table */
         bool is_flushed;
         char name[SEALED_ID_MAX > CHECKPOINT_ID_MAX ? SEALED_ID_MAX : CHECKPOINT_ID_MAX];
 };
@@ -65,7 +65,7 @@ static void refs_drop_in(struct refs *r, unsigned ms)
                 timer_set(r->loop, &r->go, ms);
 }
 
-/* Somebody needs it, or nobody does any more. */
+/* After a change of its rows or holds: a name without both is to be dropped. */
 static void ref_requeue(struct refs *r, struct ref *ref)
 {
         list_remove(&ref->node);
@@ -75,7 +75,7 @@ static void ref_requeue(struct refs *r, struct ref *ref)
         refs_drop_in(r, DROP_AFTER_MS);
 }
 
-/* ---- what is under way ---- */
+/* ---- jobs under way ---- */
 
 static int ref_hold(struct refs *r, const char *name)
 {
@@ -151,7 +151,7 @@ int refs_make(struct refs *r, const char *checkpoint, const json_t *layers, stru
         if (refs_hold(r, checkpoint, layers) < 0)
                 return err_sys(err, -ENOMEM, "make names");
         res = ref_write_disposable(r, checkpoint,
-                                   err); /* in no transaction: one without the other is named in vain, no more */
+                                   err); /* in no transaction: a name in the table without its files does no harm */
         json_array_foreach (layers, i, v)
                 if (res == 0)
                         res = ref_write_disposable(r, json_string_value(v), err);
@@ -244,7 +244,7 @@ static void refs_change_free(struct refs_change *c)
         *c = (struct refs_change){0};
 }
 
-/* Where both lists agree with what is in memory now. */
+/* The change is made in memory: names that lost their last row are to be dropped. */
 static void refs_change_requeue(struct refs *r, const struct refs_change *c)
 {
         size_t i;
@@ -256,7 +256,7 @@ static void refs_change_requeue(struct refs *r, const struct refs_change *c)
                 ref_requeue(r, ref_find(r, json_string_value(v)));
 }
 
-/* A name that is known through this change only is as unknown as before: it must not be taken for one that was let go. */
+/* A name that came with this change becomes unknown again: it must not be taken for a name that was let go of. */
 void refs_cancel(struct refs *r, struct refs_change *c)
 {
         size_t i;
@@ -274,7 +274,7 @@ void refs_cancel(struct refs *r, struct refs_change *c)
         refs_change_free(c);
 }
 
-/* What the table has to say differently from now on: add those that no row names any more, or take out those that one does.
+/* Change the table: add the names that no row has any more, or take out the names that a row has now.
  * do_it: write it, else only tell whether there is anything. */
 static int refs_change_table(struct refs *r, const json_t *names, bool add, bool do_it, struct err *err)
 {
@@ -366,13 +366,13 @@ static void refs_put_back(struct refs *r)
                 list_push_back(&r->unused, node);
 }
 
-/* The engine has said so: neither table names it any more. */
+/* The engine has said that the files are gone. */
 static void ref_gone(struct refs *r, struct ref *ref)
 {
         struct err err;
 
         if (store_disposable_remove(r->store, ref->name, &err) <
-            0) /* it is dropped again after the next start, in vain */
+            0) /* after the next start the name is dropped again, in vain */
                 log_warn("refs.drop", "name=%s failed=\"%s\"", ref->name, err.msg);
         if (r->on_dropped)
                 r->on_dropped(ref->name, r->arg);
@@ -403,7 +403,7 @@ static void refs_dropped(struct engine_call *c, const json_t *answer, const stru
                 list_push_back(&r->unused, &ref->node);
                 refs_drop_in(r, LEFT_MS);
         }
-        has_begun = store_begin(r->store, &why) == 0; /* one write for all of them */
+        has_begun = store_begin(r->store, &why) == 0; /* one write for all names */
         while ((node = list_pop_front(&r->dropping)))
                 ref_gone(r, LIST_ENTRY(node, struct ref, node));
         if (has_begun && store_commit(r->store, &why) < 0)
@@ -412,7 +412,7 @@ static void refs_dropped(struct engine_call *c, const json_t *answer, const stru
                 refs_drop_in(r, DROP_AFTER_MS);
 }
 
-/* The store says on disk that nobody needs them. */
+/* The table of disposable names is on disk. */
 static void refs_flushed(struct durable_waiter *w, int result)
 {
         struct refs *r = CONTAINER_OF(w, struct refs, flushed);
@@ -438,7 +438,7 @@ static void refs_flushed(struct durable_waiter *w, int result)
                     DROP_TIMEOUT_MS);
 }
 
-/* Those that could not be written when they were let go of. */
+/* Names that could not be written when they were let go of. */
 static int refs_write_disposable(struct refs *r, struct err *err)
 {
         int res = 0;
@@ -492,7 +492,7 @@ json_t *refs_unknown(const struct refs *r, const json_t *names)
         return list;
 }
 
-/* ---- */
+/* ---- from the store to the end ---- */
 
 static int ref_load(const char *name, void *arg)
 {

@@ -173,7 +173,7 @@ static int snapshots_remove_rows(struct snapshots *ss, const char *template_id, 
 
 int snapshots_remove(struct snapshots *ss, const char *template_id, struct err *err)
 {
-        char id[TEMPLATE_ID_MAX]; /* the caller's may be one of those that go */
+        char id[TEMPLATE_ID_MAX]; /* the caller's may be in a snapshot that is removed */
         int r;
 
         memcpy(id, template_id, sizeof(id));

@@ -12,8 +12,8 @@
 #include "base/err.h"
 #include "base/log.h"
 
-/* A change within this time before the scan may share its timestamp with a later one. */
-#define SETTLE_NS INT64_C(1000000000)
+/* A change within this time before the scan may have the same timestamp as a later change. */
+#define SAME_TIMESTAMP_NS INT64_C(1000000000)
 
 int templates_init(struct templates *t, const char *dir, const struct template_defaults *defaults, struct err *err)
 {
@@ -62,7 +62,7 @@ static int template_read_manifest(int dir, const char *name, json_t **ret, struc
         return 0;
 }
 
-static int templates_add(struct templates *t, struct template *one) /* takes it, also on failure */
+static int templates_add(struct templates *t, struct template *one) /* takes `one`, also on failure */
 {
         int r;
 
@@ -130,12 +130,12 @@ static void templates_scan_if_changed(struct templates *t)
         int64_t age;
 
         if (stat(t->dir, &st) < 0)
-                st = (struct stat){0}; /* scanning says why */
+                st = (struct stat){0}; /* the scan logs why */
         if (t->is_fresh && st.st_ctim.tv_sec == t->seen.tv_sec && st.st_ctim.tv_nsec == t->seen.tv_nsec)
                 return;
         t->seen = st.st_ctim;
         age = clock_real_ns() - ((int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec);
-        t->is_fresh = age > SETTLE_NS || age < 0;
+        t->is_fresh = age > SAME_TIMESTAMP_NS || age < 0;
         templates_scan(t);
 }
 

@@ -62,7 +62,8 @@ static void engine_calls_fail(struct list *calls, const char *why)
 {
         struct list *node;
 
-        while ((node = calls->next) != calls) /* callbacks may start and cancel calls: always look at the list anew */
+        while ((node = calls->next) !=
+               calls) /* callbacks may start and cancel calls: the list is looked at anew each time */
                 engine_call_fail(LIST_ENTRY(node, struct engine_call, node), ERR_UNAVAILABLE, why);
 }
 
@@ -87,7 +88,8 @@ static void engine_call_send(struct engine_link *l, struct engine_call *c)
         list_remove(&c->node);
         list_push_back(&l->sent, &c->node);
         r = channel_send(l->channel, msg, NULL, 0);
-        if (r < 0 && r != -EPIPE) /* a closed channel says so itself, and takes all that was sent with it */
+        if (r < 0 &&
+            r != -EPIPE) /* a closed channel calls engine_link_closed(), which fails all calls that were sent */
                 engine_call_fail_later(l, c);
 }
 

@@ -3,8 +3,8 @@
  *   DOWN ──(connect)──→ SYNCING ──(the engine's list was taken in)──→ UP
  *     ↑__________________________(channel lost)_______________________│
  *
- * Calls started while the link is not UP wait, and leave in order once it is.  A call whose channel is lost before its
- * answer ends with ERR_UNAVAILABLE: only its owner knows whether it may be repeated. */
+ * Calls that are started while the link is not UP wait, and leave in order once the link is UP.  A call whose channel is
+ * lost before the answer ends with ERR_UNAVAILABLE: only the owner of the call knows whether to repeat the call. */
 #pragma once
 #include <jansson.h>
 #include <stdbool.h>
@@ -24,20 +24,20 @@ struct engine_call { /* embedded in its owner; zeroed is fine */
         /* Called once, from the loop, never before engine_call() returns.  Success: err NULL, answer borrowed.
          * Failure: answer NULL, err is the engine's own or ours (ERR_UNAVAILABLE, ERR_TIMEOUT). */
         void (*on)(struct engine_call *c, const json_t *answer, const struct err *err);
-        bool is_unanswered; /* ERR_TIMEOUT is ours: what became of it is not known.  (The engine may say it, too.) */
+        bool is_unanswered; /* the ERR_TIMEOUT is ours, not the engine's: what became of the call is not known */
         /* the link's own */
         struct engine_link *link; /* NULL: not started */
         struct list node;
         struct timer timer;
         uint64_t req;
-        json_t *msg; /* owned while it waits */
+        json_t *msg; /* owned while the call waits to be sent */
 };
 
 struct engine_link_ops {
         /* The engine's answer to "list", after every connect and before any waiting call leaves. */
         void (*on_list)(const json_t *answer, void *arg);
         void (*on_exited)(const char *id, void *arg);
-        void (*on_rechecked)(const json_t *fact, void *arg); /* what a worker of the last engine came to */
+        void (*on_rechecked)(const json_t *fact, void *arg); /* what a job process of the engine before came to */
 };
 
 struct engine_link {
@@ -61,7 +61,7 @@ int engine_link_start(struct engine_link *l, struct loop *loop, const char *path
                       void *arg);
 /* Lose the channel and connect again: the list that follows tells what became of a call that was not answered. */
 void engine_link_reset(struct engine_link *l);
-void engine_link_stop(struct engine_link *l); /* calls end without a word */
+void engine_link_stop(struct engine_link *l); /* calls end, and their owners are not told */
 
 /* Start a call: msg is an object with "op", stolen.  c->on must be set, and c not under way. */
 void engine_call(struct engine_link *l, struct engine_call *c, json_t *msg, unsigned timeout_ms);

@@ -115,7 +115,7 @@ static int origin_take_numbers(const json_t *o, struct sandbox *s, struct err *e
             (r = origin_take_u32(o, "timeout_s", INT32_MAX, &s->timeout_s, err)) < 0)
                 return r;
         if (version != VERSION)
-                return err_set(err, ERR_INVALID, "it is of format %u, and this server knows %d", version, VERSION);
+                return err_set(err, ERR_INVALID, "the format is %u, and this server knows %d", version, VERSION);
         s->internet = (enum choice)internet;
         s->is_secured = json_is_true(json_object_get(o, "secured"));
         s->auto_pause = json_is_true(json_object_get(o, "auto_pause"));
@@ -154,7 +154,7 @@ int origin_decode(const json_t *o, struct origin *ret, struct err *err)
         int r;
 
         if (!json_is_object(o))
-                return err_set(err, ERR_INVALID, "it is not an object");
+                return err_set(err, ERR_INVALID, "not an object");
         if ((r = origin_take_ids(o, s, err)) < 0 || (r = origin_take_numbers(o, s, err)) < 0 ||
             (r = origin_take_token(o, &x, err)) < 0 || (r = origin_take_text(o, "alias", &s->alias, err)) < 0 ||
             (r = origin_take_text(o, "user", &s->default_user, err)) < 0 ||

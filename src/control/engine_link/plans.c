@@ -11,7 +11,7 @@
 #include "model/plan.h"
 #include "model/sandbox.h"
 
-/* What the sandbox's own daemon is told (model/envd_init.h): all of it, or NULL, never one without its token. */
+/* What envd is told at its start (model/envd_init.h): all of that, or NULL when memory is short; never without the token. */
 static json_t *plan_make_init(const struct tokens *tokens, const struct sandbox *s)
 {
         json_t *init = json_pack("{s:s,s:s,s:I}", "sandboxID", s->id, "templateID", s->template_id, "memoryMB",

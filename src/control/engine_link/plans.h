@@ -8,6 +8,6 @@ struct err;
 struct sandbox;
 struct tokens;
 
-/* With the memory of its checkpoint or without; s->env is what envd is given.  ERR_INVALID: that is too large. */
+/* With the memory of the sandbox's checkpoint or without; envd is given s->env.  ERR_INVALID: s->env is too large. */
 int plan_for(const struct conf *conf, const struct tokens *tokens, const struct sandbox *s, bool with_memory,
              json_t **ret, struct err *err);

@@ -9,7 +9,7 @@
 
 #define DROP_TIMEOUT_MS 60000
 #define DROP_MAX 256     /* sandboxes in one message */
-#define DROP_AFTER_MS 50 /* nobody waits for it */
+#define DROP_AFTER_MS 50 /* no request waits for that */
 
 struct ended_sandbox {
         struct list node;
@@ -38,7 +38,7 @@ static json_t *ended_files_take_some(struct ended_files *e)
         while (json_array_size(list) < DROP_MAX && (node = list_pop_front(&e->all))) {
                 struct ended_sandbox *s = LIST_ENTRY(node, struct ended_sandbox, node);
 
-                (void)json_array_append_new(list, json_string(s->id)); /* out of memory: it is listed again */
+                (void)json_array_append_new(list, json_string(s->id)); /* out of memory: the engine lists it again */
                 free(s);
         }
         return list;
@@ -48,7 +48,7 @@ static void ended_files_flushed(struct durable_waiter *w, int result)
 {
         struct ended_files *e = CONTAINER_OF(w, struct ended_files, flushed);
 
-        if (result < 0) { /* logged; a disk that fails may pass */
+        if (result < 0) { /* logged; the disk may recover */
                 ended_files_drop_later(e);
                 return;
         }
@@ -69,7 +69,7 @@ void ended_files_drop(struct ended_files *e, const char *sandbox)
         struct ended_sandbox *s = calloc(1, sizeof(*s));
 
         if (!s)
-                return; /* the engine lists it again when one of us has been started again */
+                return; /* the engine lists it again after a restart of control or engine */
         memcpy(s->id, sandbox, sizeof(s->id));
         list_push_back(&e->all, &s->node);
         ended_files_drop_later(e);

@@ -1,8 +1,8 @@
-/* ended.h - files of sandboxes that ended by themselves, or with the machine.
+/* ended_files.h - files of sandboxes that ended by themselves, or with the machine.
  *
- * The engine keeps them until their row is gone on disk: a power cut could bring back a row that says "paused", and then
- * files that are neither at rest nor alive say what has happened.  So: row removed, store flushed, "drop".  What cannot be
- * dropped now is in the engine's next list. */
+ * The engine keeps the files until their sandbox's row is gone on disk: a power cut could bring back a row that says "paused",
+ * and then files that are neither paused nor running say what has happened.  So: row removed, store flushed, "drop".  Files
+ * that cannot be dropped now are in the engine's next list. */
 #pragma once
 #include "base/list.h"
 #include "control/catalogue/durable.h"
@@ -21,4 +21,4 @@ struct ended_files {
 void ended_files_init(struct ended_files *e, struct loop *loop, struct engine_link *engine, struct durable *durable);
 void ended_files_done(struct ended_files *e); /* also zeroed */
 
-void ended_files_drop(struct ended_files *e, const char *sandbox); /* its row was removed, or there is none */
+void ended_files_drop(struct ended_files *e, const char *sandbox); /* the sandbox's row was removed, or there is none */

@@ -12,9 +12,9 @@
 #define MERGE_TIMEOUT_MS 900000
 #define RETRY_MS 60000
 #define NOTE_TIMEOUT_MS 60000
-#define KEEP 4 /* of the newest layers, which are the least shared */
+#define KEEP 4 /* the newest layers are not merged: they are the least shared */
 
-/* The oldest sealed layers but the newest few; NULL: the list is short enough (or memory is short). */
+/* The sealed layers without the newest few; NULL: the list is short enough, or memory is short. */
 static json_t *run_to_merge(const json_t *layers)
 {
         size_t sealed = layers_sealed(layers), first = json_array_size(layers) - sealed;
@@ -27,7 +27,7 @@ static json_t *run_to_merge(const json_t *layers)
                 const char *layer = json_string_value(json_array_get(layers, i));
 
                 if (!layer_id_is_sealed(layer) || json_array_append(run, json_array_get(layers, i)) < 0) {
-                        json_decref(run); /* they all come last, whatever made this list */
+                        json_decref(run); /* sealed layers come last in every list; this one is broken */
                         return NULL;
                 }
         }
@@ -39,7 +39,7 @@ static const json_t *life_merged_layers(const struct life *l)
         return l->merged_layers ? l->merged_layers : l->sandbox.layers;
 }
 
-/* Of those that did not fail since the last pause for breath: whatever is wrong with one, the others get their turn. */
+/* Runs that failed since the last long wait are left out, so that the others get their turn. */
 static json_t *run_to_try(const struct layer_chains *ch, const json_t *layers)
 {
         json_t *run = run_to_merge(layers);
@@ -89,12 +89,12 @@ static void layer_note_free(struct layer_note *n)
 static void layer_note_sent(struct engine_call *c, const json_t *answer, const struct err *err)
 {
         (void)answer;
-        if (err) /* it matters only if the store is lost, too */
+        if (err) /* the note matters only if the store is lost */
                 log_warn("layers.note", "failed=\"%s\"", err->msg);
         layer_note_free(CONTAINER_OF(c, struct layer_note, call));
 }
 
-/* What is noted beside the files names layers that are about to go. */
+/* The origin beside the files (origins.h) names layers that are about to be dropped. */
 static void layer_chains_note(struct layer_chains *ch, const char *sandbox, const char *checkpoint, json_t *layers)
 {
         struct layer_note *n = calloc(1, sizeof(*n));
@@ -160,7 +160,8 @@ static void layer_chains_merged(struct engine_call *c, const json_t *answer, con
         if (err) {
                 log_warn("layers.merge", "failed=\"%s\", trying again later", err->msg);
                 if (json_object_set_new(ch->failed, json_string_value(json_array_get(ch->run, 0)), json_true()) < 0)
-                        timer_set(ch->loop, &ch->retry, RETRY_MS); /* no memory to remember it: all wait */
+                        timer_set(ch->loop, &ch->retry,
+                                  RETRY_MS); /* no memory to remember the failure: all runs wait */
                 layer_chains_forget_run(ch);
                 layer_chains_look(ch);
                 return;

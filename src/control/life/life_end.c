@@ -24,7 +24,8 @@ static void life_killed(struct engine_call *c, const json_t *answer, const struc
                  l->retry_ms);
         timer_set(l->lives->o.loop, &l->retry, l->retry_ms);
         l->retry_ms = l->retry_ms * 2 < KILL_RETRY_MS_MAX ? l->retry_ms * 2 : KILL_RETRY_MS_MAX;
-        if (err->kind != ERR_UNAVAILABLE) /* the engine is restarting: those who wait learn the end of it */
+        if (err->kind !=
+            ERR_UNAVAILABLE) /* else the engine is restarting: the waiters are told when the sandbox has ended */
                 life_tell(l, SANDBOX_KILLING, err);
 }
 
@@ -44,7 +45,7 @@ void life_ask_kill(struct life *l)
                     KILL_TIMEOUT_MS);
 }
 
-/* What is being made has to be there before it can be ended; everything else the engine breaks off. */
+/* A sandbox that is being made has to be there before it can be ended; everything else the engine breaks off. */
 static void life_break_off(struct life *l)
 {
         if (!(l->step == STEP_CREATE && engine_call_is_sent(&l->call)))
@@ -68,7 +69,8 @@ void life_kill(struct life *l, const char *why, struct life_waiter *w)
         life_mark_row_killing(l);
         life_break_off(l);
         if (l->was_paused)
-                life_sync(l); /* a power cut must not bring back a row whose files are gone; then it is ended */
+                life_sync(
+                        l); /* a power cut must not bring back a row whose files are gone; after that the sandbox is ended */
         else
                 life_ask_kill(l);
         life_give_image(l, &broken);
@@ -109,5 +111,5 @@ void lives_exited(struct lives *ls, const char *id)
         if (l && l->sandbox.state == SANDBOX_RUNNING)
                 life_exited(l);
         else if (l && l->is_busy && l->sandbox.state != SANDBOX_KILLING)
-                life_job_left_nothing(l); /* otherwise the answer to what is asked of it tells */
+                life_job_left_nothing(l); /* in other states the answer to the call under way tells */
 }

@@ -1,10 +1,10 @@
 /* Taking a copy of a sandbox, for snapshots and forks.
  *
- *   running  COPYING, in memory only → engine: copy → the taker has its image; running, as it was all the time to
- *            everybody else: row, edges and streams know nothing of it
- *   large    its files are too many to be copied: row SNAPSHOTTING, with the checkpoint to be → edges → engine: pause, not
- *            yet on disk → seal: its upper directory becomes a layer → row: that layer → engine: create, from both → the
- *            taker has its image; running
+ *   running  COPYING, in memory only → engine: copy → the taker has its image.  The sandbox runs all the time: row, edges
+ *            and streams know nothing of the copy
+ *   large    its files are too many to be copied: row SNAPSHOTTING, with the checkpoint to be made → edges → engine: pause,
+ *            not yet on disk → seal: its upper directory becomes a layer → row: that layer → engine: create, from checkpoint
+ *            and layers → the taker has its image; running
  *   paused   COPYING_PAUSED, in memory only → seal, if there is an upper directory of its own → flush → row → on disk → the image
  *
  * Whatever fails, a sandbox that ran runs on or is begun again; if that fails twice, it is left paused. */
@@ -55,7 +55,7 @@ void life_drop_sealing(struct life *l)
         l->sealing[0] = l->copying[0] = 0;
 }
 
-/* Pick, write down and hold the names of the layer to be and, for one that runs, of the checkpoint. */
+/* Pick, write down and hold the names of the layer to be made and, for a running sandbox, of the checkpoint. */
 static int life_pick_copy_names(struct life *l, bool with_checkpoint, struct err *err)
 {
         json_t *one;
@@ -84,7 +84,7 @@ void life_forget_merged_layers(struct life *l)
 
 /* ---- what both ways share ---- */
 
-/* Of what begins from its layers and the one that is being made. */
+/* Of sandboxes that begin from its layers and the layer that is being made. */
 static json_t *life_origin_of_copy(struct life *l)
 {
         json_t *layers = layers_with(l->merged_layers ? l->merged_layers : l->sandbox.layers, l->sealing);
@@ -102,7 +102,7 @@ static void life_seal(struct life *l)
                   SEAL_TIMEOUT_MS);
 }
 
-/* Its layers and the sealed one; its upper directory is new. */
+/* Its row gets the sealed layer; its upper directory is a new one. */
 static int life_record_sealed(struct life *l, const char *layer, enum sandbox_state state, struct err *err)
 {
         struct life_row row = life_row_of(l);
@@ -132,7 +132,7 @@ void life_apply_sealed(struct life *l, const char *layer)
         (void)life_record_sealed(l, layer, state == SANDBOX_COPYING_PAUSED ? SANDBOX_PAUSED : state, &err);
 }
 
-/* ---- one that runs, and goes on running ---- */
+/* ---- a running sandbox that goes on running ---- */
 
 static void life_copy_running(struct life *l)
 {
@@ -157,7 +157,7 @@ static void life_give_copy(struct life *l)
         json_decref(image.layers);
 }
 
-/* As it was, but for its deadline, which did not count meanwhile. */
+/* It runs on; its deadline did not count meanwhile. */
 static void life_copy_done(struct life *l)
 {
         life_drop_sealing(l);
@@ -188,14 +188,15 @@ void life_on_copied(struct life *l, const struct err *err)
                 life_copy_done(l);
         } else if (err->kind == ERR_GONE) {
                 life_exited(l);
-        } else if (err->kind != ERR_TOO_LARGE || !l->taker) { /* nobody wants it any more: it is not stopped for that */
+        } else if (err->kind != ERR_TOO_LARGE ||
+                   !l->taker) { /* no taker any more: the sandbox is not stopped for a copy */
                 life_fail_copy(l, err);
         } else if (life_stop_for_copy(l, &why) < 0) {
                 life_fail_copy(l, &why);
         }
 }
 
-/* ---- one that runs, and has to be begun again ---- */
+/* ---- a running sandbox that has to be begun again ---- */
 
 static int life_check_layers(const struct life *l, struct err *err)
 {
@@ -213,7 +214,7 @@ static int life_check_layers(const struct life *l, struct err *err)
                        l->sandbox.id, PLAN_LAYERS_MAX);
 }
 
-/* The checkpoint to be is its own now, until it is begun again. */
+/* The checkpoint that is made is the sandbox's own, until the sandbox is begun again. */
 static int life_stop_for_copy(struct life *l, struct err *err)
 {
         char checkpoint[CHECKPOINT_ID_MAX];
@@ -241,7 +242,7 @@ static int life_stop_for_copy(struct life *l, struct err *err)
         return 0;
 }
 
-/* It is at rest and was not meant to stay so. */
+/* It is paused and was not meant to stay paused. */
 void life_begin_again(struct life *l)
 {
         struct err err;
@@ -266,8 +267,7 @@ static void life_copy_stopped(struct life *l, const struct err *err)
         }
 }
 
-/* The original goes on first, and alone: whoever wants the copy is told when it does.  Copies beside it would take from
- * it what they do not need yet. */
+/* The original goes on first, and alone; the taker is told when it runs.  Copies that start beside it would slow it down. */
 static void life_copy_sealed(struct life *l, const struct err *err)
 {
         struct err why;
@@ -282,7 +282,7 @@ static void life_copy_sealed(struct life *l, const struct err *err)
 static void life_copy_begun_again(struct life *l, const struct err *err)
 {
         if (!err) {
-                life_give_image(l, NULL); /* while its row still holds it */
+                life_give_image(l, NULL); /* while its row still has the names of the image */
                 life_now_running(l, l->sandbox.started_ns, l->sandbox.end_ns);
                 life_transition_done(l, NULL);
                 return;
@@ -294,12 +294,12 @@ static void life_copy_begun_again(struct life *l, const struct err *err)
                 life_begin_again(l);
                 return;
         }
-        life_give_image(l, NULL); /* the copies may fare better */
+        life_give_image(l, NULL); /* the copies may start all the same */
         l->failure = *err;
         life_call(l, STEP_KEEP, json_pack("{s:s,s:s}", "op", "keep", "id", l->sandbox.id), FLUSH_TIMEOUT_MS);
 }
 
-/* It was not meant to stay at rest, so nobody had waited for the disk. */
+/* It was not meant to stay paused, so its pause was not on disk before. */
 static void life_copy_kept(struct life *l, const struct err *err)
 {
         const struct err failure = l->failure;
@@ -321,7 +321,7 @@ void life_on_snapshotted(struct life *l, const struct err *err)
         }
 }
 
-/* ---- a paused one ---- */
+/* ---- a paused sandbox ---- */
 
 static void life_copy_paused(struct life *l)
 {
@@ -329,7 +329,7 @@ static void life_copy_paused(struct life *l)
         if (l->sandbox.upper_kept)
                 life_seal(l);
         else
-                life_sync(l); /* nothing to change, but never an answer before this returns */
+                life_sync(l); /* nothing to change, but the taker is never told before this returns */
 }
 
 static void life_copy_paused_done(struct life *l, const struct err *err)
@@ -350,8 +350,8 @@ static void life_flush_again(struct timer *t)
         life_flush_sealed(CONTAINER_OF(t, struct life, retry));
 }
 
-/* Its files are the layer by now.  No row names the layer before it is on disk, and until one does its name is held: what
- * nobody holds is dropped.  Whoever wanted the copy need not wait for that. */
+/* The upper directory is the layer by now.  No row names the layer before it is on disk, and until then the life holds the
+ * name: a layer without row and hold is dropped.  The taker of the copy does not wait for further tries. */
 static bool life_flush_failed(struct life *l, const struct err *err)
 {
         if (!err || l->step != STEP_FLUSH)

@@ -1,9 +1,9 @@
 /* Pausing and resuming.
  *
- *   pause   row PAUSING, with the checkpoint to be → edges → engine → row PAUSED → on disk → those who wait
- *   resume  row RESUMING → engine → row RUNNING, without checkpoint → edges, those who wait → the checkpoint is dropped
+ *   pause   row PAUSING, with the checkpoint to be made → edges → engine → row PAUSED → on disk → waiters
+ *   resume  row RESUMING → engine → row RUNNING, without checkpoint → edges, waiters → the checkpoint is dropped
  *
- * A resume whose sandbox runs without its envd answering ends as a pause: what has run is what is kept. */
+ * A resume after which the sandbox runs and its envd does not answer ends as a pause of what runs. */
 #include <errno.h>
 
 #include "base/err.h"
@@ -14,7 +14,7 @@
 #include "store/store.h"
 
 #define S_NS INT64_C(1000000000)
-#define EXPIRE_RETRY_S 30 /* when one that is to be paused at its end cannot be */
+#define EXPIRE_RETRY_S 30 /* for a sandbox that could not be paused at its end */
 
 void life_now_running(struct life *l, int64_t started_ns, int64_t end_ns)
 {
@@ -27,7 +27,7 @@ void life_now_running(struct life *l, int64_t started_ns, int64_t end_ns)
         row.upper_kept = true;
         row.started_ns = started_ns;
         row.end_ns = end_ns;
-        (void)life_record_fact(l, &row, &err); /* reconciling would come to the same */
+        (void)life_record_fact(l, &row, &err); /* a row that could not be written: reconciling comes to the same */
         life_go(l, SANDBOX_RUNNING);
         if (life_set_deadline(l, end_ns) < 0) {
                 life_kill(l, "no memory for its deadline", NULL);
@@ -90,7 +90,7 @@ int life_pause(struct life *l, bool with_memory, struct err *err)
         return 0;
 }
 
-/* At rest: its row is written, and has to reach the disk. */
+/* The engine has paused it: its row is written, and has to reach the disk. */
 static void life_write_paused(struct life *l)
 {
         struct life_row row = life_row_of(l);
@@ -106,7 +106,7 @@ static void life_write_paused(struct life *l)
         life_transition_done(l, &err);
 }
 
-/* It runs on, as it was. */
+/* It runs on as before. */
 static void life_pause_failed(struct life *l, const struct err *err)
 {
         int64_t end_ns = l->sandbox.end_ns;
@@ -128,8 +128,7 @@ static bool life_must_pause(const struct life *l, const struct err *err)
         return false;
 }
 
-/* Whose memory cannot be kept and that is to be paused all the same, since its time is up or it cannot be used: its files
- * can. */
+/* Its memory cannot be saved, and it has to be paused all the same: only its files are kept. */
 static bool life_pause_without_memory(struct life *l, const struct err *err)
 {
         struct err why = l->failure;
@@ -201,8 +200,8 @@ int life_call_create(struct life *l, bool with_memory, struct err *err)
         int r;
 
         s.env = NULL;
-        r = life_write_again(l, err); /* what runs on layers that no row names would be lost */
-        if (r == 0 && !with_memory)   /* with it, envd has it in there */
+        r = life_write_again(l, err); /* layers that no row names must not be in use */
+        if (r == 0 && !with_memory)   /* with memory, envd has its environment in there */
                 r = store_sandbox_env(ls->o.store, s.id, &s.env, err);
         if (r == 0)
                 r = plan_for(ls->o.conf, ls->o.tokens, &s, with_memory, &plan, err);

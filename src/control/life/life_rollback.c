@@ -1,10 +1,10 @@
-/* Back to one of its snapshots, in place: same id, tokens and deadline.
+/* Back to one of the sandbox's snapshots, in place: same id, tokens and deadline.
  *
  *   running  row ROLLING_BACK, with all of the snapshot → edges → engine: kill → create, from the snapshot → running
  *   paused   row ROLLING_BACK_PAUSED, with all of the snapshot → engine: kill → row PAUSED → on disk → paused
  *
- * Once the row is written there is no way back: after a crash it is done again from the kill on.  When the create fails,
- * too; when it fails twice, the sandbox is left paused, as the snapshot has it. */
+ * Once the row is written there is no way back: after a crash all is done again from the kill on.  The same when the create
+ * fails; when it fails twice, the sandbox is left paused, with memory and files of the snapshot. */
 #include "base/err.h"
 #include "base/log.h"
 #include "control/life/life.h"
@@ -61,7 +61,7 @@ int life_roll_back(struct life *l, const struct snapshot *sn, struct err *err)
         r = life_record(l, &row, err);
         if (r < 0)
                 return r;
-        life_forget_merged_layers(l); /* it was of other layers */
+        life_forget_merged_layers(l); /* they are merged from the layers of before */
         l->sandbox.is_missing = false;
         log_info("sandbox.roll_back", "sandbox=%s snapshot=%s", l->sandbox.id, sn->id);
         life_go(l, was_running ? SANDBOX_ROLLING_BACK : SANDBOX_ROLLING_BACK_PAUSED);
@@ -85,7 +85,7 @@ void life_on_rolled_back(struct life *l, const struct err *err)
                 return;
         if (l->step == STEP_END) {
                 life_begin_from_snapshot(l);
-        } else if (err && !l->is_retried) { /* what it was is gone already: another try may get it done */
+        } else if (err && !l->is_retried) { /* its old files are gone already: another try may succeed */
                 log_warn("sandbox.roll_back", "sandbox=%s failed=\"%s\", trying once more", l->sandbox.id, err->msg);
                 l->is_retried = true;
                 life_end_first(l);
@@ -98,7 +98,7 @@ void life_on_rolled_back(struct life *l, const struct err *err)
         }
 }
 
-/* ---- a paused one ---- */
+/* ---- a paused sandbox ---- */
 
 /* What the engine had is gone: from now on the row is that of a paused sandbox. */
 static void life_write_rolled_back(struct life *l)

@@ -1,4 +1,4 @@
-/* A life's row in the store: written whole at each step of a transition, together with what becomes of the names in it (refs.h),
+/* A life's row in the store: written whole at each step of a transition, together with the change of the names in it (refs.h),
  * and kept until nothing of the sandbox is left. */
 #include <errno.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ struct life_row life_row_of(const struct life *l)
         };
 }
 
-/* s with what row says; borrows the layers. */
+/* Set the columns in s; s borrows the layers. */
 static void life_row_apply(const struct life_row *row, struct sandbox *s)
 {
         char checkpoint[CHECKPOINT_ID_MAX], image_of[SANDBOX_ID_MAX]; /* row may borrow them from s itself */
@@ -59,7 +59,7 @@ static void life_take_over_row(struct life *l, const struct sandbox *s)
         l->sandbox = *s;
 }
 
-/* Memory follows although there is none for the names: the row and they are written together, later. */
+/* There is no memory for the change of names: the life is changed now, row and names are written later, together. */
 static void life_take_over_unwritten(struct life *l, struct sandbox *s, enum sandbox_state now)
 {
         s->state = now;
@@ -127,7 +127,7 @@ static void lives_remember_unremoved(struct lives *ls, const char *id)
         struct unremoved_row *u = calloc(1, sizeof(*u));
 
         if (!u)
-                return; /* at the next start the engine will not know its sandbox */
+                return; /* at the next start the engine will have nothing of the sandbox */
         memcpy(u->id, id, sizeof(u->id));
         list_push_back(&ls->unremoved, &u->node);
 }
@@ -139,7 +139,7 @@ void lives_remove_rows_again(struct lives *ls)
 
                 if (store_sandbox_remove(ls->o.store, u->id, NULL) < 0) {
                         lives_tidy_later(ls);
-                        return; /* as would the others */
+                        return; /* the others would fail, too */
                 }
                 log_info("store.removed", "sandbox=%s", u->id);
                 list_remove(&u->node);
@@ -206,7 +206,8 @@ void lives_remove_row(struct lives *ls, const char *id, const char *checkpoint, 
         struct err err;
         int r;
 
-        (void)refs_leave(refs, &change, checkpoint, layers); /* out of memory: the rest waits for the next start */
+        (void)refs_leave(refs, &change, checkpoint,
+                         layers); /* out of memory: the other names wait for the next start */
         r = refs_begin(refs, &change, false, &err);
         if (r == 0)
                 r = store_sandbox_remove(ls->o.store, id, &err);
@@ -223,7 +224,7 @@ void life_remove_row(struct life *l)
         life_set_names(l, "", NULL);
 }
 
-/* One that cannot be written is what a row of before is: at the next start the engine tells what is left. */
+/* A row that cannot be written stays as it was before: at the next start the engine tells what is left of the sandbox. */
 void life_mark_row_killing(struct life *l)
 {
         struct err err;

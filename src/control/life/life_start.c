@@ -19,7 +19,7 @@ static void life_tell_starter(struct life *l, const struct err *err)
                 on(err ? NULL : l, err, l->arg);
 }
 
-/* It runs: give it its deadline, make that durable, and only then tell anybody. */
+/* It runs: set its deadline, write both into its row, and only then tell the edges and the caller. */
 static int life_begin_running(struct life *l, struct err *err)
 {
         struct lives *ls = l->lives;
@@ -32,7 +32,7 @@ static int life_begin_running(struct life *l, struct err *err)
         r = life_set_deadline(l, row.end_ns);
         if (r < 0)
                 return err_sys(err, r, "start sandbox");
-        if (l->sandbox.checkpoint[0]) { /* it has its memory: that of the checkpoint is not its own any more */
+        if (l->sandbox.checkpoint[0]) { /* it has its memory now, and the checkpoint is not its own any more */
                 row.checkpoint = row.image_of = "";
                 row.image_secured = false;
                 r = life_record(l, &row, err);
@@ -61,19 +61,19 @@ void life_on_created(struct life *l, const struct err *err)
                 life_finish(l);
         } else if (err) {
                 life_tell_starter(l, err);
-                life_kill(l, "no answer to its creation", NULL); /* it may be there */
+                life_kill(l, "no answer to its creation", NULL); /* the engine may have it */
         } else if (!l->on_started) {
                 life_kill(l, "its client left", NULL);
         } else if (life_begin_running(l, &why) < 0) {
                 life_tell_starter(l, &why);
-                life_kill(l, "it could not be recorded", NULL);
+                life_kill(l, "its row could not be written", NULL);
         } else {
                 log_info("sandbox.started", "sandbox=%s template=%s", l->sandbox.id, l->sandbox.template_id);
                 life_tell_starter(l, NULL);
         }
 }
 
-static void forget_stored_json(json_t **v) /* the store has it */
+static void forget_stored_json(json_t **v) /* the store has the value */
 {
         json_decref(*v);
         *v = NULL;
@@ -124,7 +124,7 @@ int lives_take_back(struct lives *ls, struct sandbox *s, struct err *err)
         memcpy(id, s->id, sizeof(id));
         forget_stored_json(&s->env);
         if (life_create(ls, s, keys_team(ls->o.keys, s->team), &l) < 0) {
-                lives_remove_row(ls, id, "", NULL); /* its names are not to be dropped: they are lost again */
+                lives_remove_row(ls, id, "", NULL); /* its names stay: the files are moved aside again */
                 return err_sys(err, -ENOMEM, "restore");
         }
         life_show(l);
@@ -147,7 +147,7 @@ void lives_abandon(struct lives *ls, const char *id)
         if (l->sandbox.state == SANDBOX_RUNNING) {
                 life_kill(l, "its client left", NULL);
         } else if (l->sandbox.state == SANDBOX_STARTING && !engine_call_is_sent(&l->call)) {
-                life_remove_row(l); /* the engine never heard of it */
+                life_remove_row(l); /* the engine never heard of the sandbox */
                 life_finish(l);
         }
 }

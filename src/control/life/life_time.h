@@ -8,7 +8,7 @@ static inline struct lifetime life_lifetime(const struct life *l, uint32_t max_s
         return (struct lifetime){l->sandbox.started_ns, l->sandbox.end_ns, max_s};
 }
 
-/* Move the end of a running one, but never forward. */
+/* Move the end of a running sandbox to a later time; an end that is later already stays. */
 static inline int life_extend(struct life *l, int64_t timeout_s, uint32_t max_s, struct err *err)
 {
         struct lifetime life = life_lifetime(l, max_s);

@@ -15,8 +15,8 @@
 
 #define KILL_RETRY_MS_MIN 100
 #define TIDY_MS 1000
-/* Look at the real-time clock at least this often while anything can expire.  What it gains or loses between two looks is
- * how it is kept right, unless it is more than this: then somebody has set it. */
+/* While a sandbox can expire, the real-time clock is looked at every LOOK_MS_MAX.  A jump of SET_NS_MIN or more between two
+ * looks means that somebody has set the clock; less than that is how the system keeps the clock right. */
 #define LOOK_MS_MAX 60000
 #define SET_NS_MIN INT64_C(500000000)
 
@@ -33,7 +33,7 @@ static void life_step_done(struct life *l, const struct err *err)
         case SANDBOX_COPYING_PAUSED: life_on_copied_paused(l, err); break;
         case SANDBOX_ROLLING_BACK: life_on_rolled_back(l, err); break;
         case SANDBOX_ROLLING_BACK_PAUSED: life_on_rolled_back_paused(l, err); break;
-        case SANDBOX_KILLING: life_ask_kill(l); break; /* it waited for this */
+        case SANDBOX_KILLING: life_ask_kill(l); break; /* the kill waited for this step */
         case SANDBOX_RUNNING:
         case SANDBOX_PAUSED:
         case SANDBOX_GONE: break;
@@ -60,7 +60,7 @@ static void life_synced(struct durable_waiter *w, int result)
         if (result < 0)
                 err_sys(&err, result, "the store could not be written to disk");
         if (l->step == STEP_SYNC_FIRST && l->sandbox.state != SANDBOX_KILLING)
-                life_end_now(l); /* a disk that fails is no reason to keep what is to go */
+                life_end_now(l); /* also when the disk failed: the sandbox is to be ended all the same */
         else
                 life_step_done(l, result < 0 ? &err : NULL);
 }
@@ -77,7 +77,7 @@ void life_sync(struct life *l)
         durable_wait(l->lives->o.durable, &l->synced);
 }
 
-/* A call that is lost with the link, or that gets no answer: what the engine made of it is in its next list. */
+/* A call that is lost with the link, or that gets no answer: the engine's next list shows what became of the call. */
 bool life_step_is_unknown(struct life *l, const struct err *err)
 {
         struct engine_link *engine = l->lives->o.engine;
@@ -104,7 +104,7 @@ static void life_release_names(struct life *l)
         life_drop_sealing(l);
 }
 
-/* From here on nobody finds it. */
+/* From here on lives_find() does not find it. */
 static void life_unlist(struct life *l)
 {
         if (list_is_empty(&l->node))
@@ -123,8 +123,7 @@ struct life *life_free(struct life *l)
         timer_clear(&l->retry);
         if (l->taker)
                 l->taker->life = NULL;
-        while (list_pop_front(&l->waiters)) /* at the end of control: nobody is told, and nobody is left on a list that
-                                             * is gone */
+        while (list_pop_front(&l->waiters)) /* at the end of control: waiters are not told, and left on no list */
                 ;
         life_release_names(l);
         deadlines_remove(&l->lives->deadlines, &l->deadline);
@@ -230,7 +229,7 @@ static void lives_tidy(struct timer *t)
         lives_look_for_room(ls);
 }
 
-/* ---- those who wait ---- */
+/* ---- waiters ---- */
 
 void life_tell(struct life *l, enum sandbox_state reached, const struct err *err)
 {
@@ -273,7 +272,7 @@ void life_finish(struct life *l)
 
 /* ---- deadlines ---- */
 
-/* In order as before: all of them are moved alike. */
+/* All ends are moved alike, so the order of the deadlines stays. */
 static void life_move_end(struct life *l, int64_t by_ns)
 {
         struct err err;
@@ -343,8 +342,8 @@ int life_set_end(struct life *l, int64_t end_ns, struct err *err)
                 return r;
         lives_tidy_later(l->lives);
         l->sandbox.end_ns = end_ns;
-        if (l->sandbox.state == SANDBOX_RUNNING)    /* COPYING: when that is over */
-                (void)life_set_deadline(l, end_ns); /* moves only: it is in there */
+        if (l->sandbox.state == SANDBOX_RUNNING)    /* COPYING: the deadline is set when the copy is done */
+                (void)life_set_deadline(l, end_ns); /* cannot fail: the deadline is only moved */
         return 0;
 }
 
@@ -396,12 +395,12 @@ static int lives_take_row(struct sandbox *row, void *arg)
                 r = life_create(ls, row, team, &l);
         if (r < 0)
                 return r;
-        l->was_paused = true; /* for all we know */
+        l->was_paused = true; /* it may have been */
         return l->sandbox.state == SANDBOX_RUNNING ? deadlines_set(&ls->deadlines, &l->deadline, l->sandbox.end_ns) : 0;
 }
 
-/* Rows of starts that control did not live to see: nobody was told of them, and they are ended.  That is what STARTING says
- * at a start, so the rows need not be written. */
+/* Rows of sandboxes that were being started when control died: no client was told of them, and they are ended.  STARTING means
+ * just that at a start of control, so the rows need not be written. */
 static void lives_end_unfinished(struct lives *ls)
 {
         LIST_EACH (node, &ls->all) {

@@ -2,15 +2,16 @@
  * of either side.
  *
  * Invariants:
- *  - a sandbox has a row in the store before the engine hears of it, and until the engine has said that nothing of it is
- *    left; one that is to be ended says so (KILLING, or STARTING at a start of control).  What the engine has without a row
- *    was not made by this store: it is moved aside (engine/lost.h), never ended for want of a row;
+ *  - a sandbox has a row in the store before the engine hears of the sandbox, and until the engine has said that nothing of
+ *    the sandbox is left; the row of a sandbox that is to be ended says so (KILLING, or STARTING at a start of control).  A
+ *    sandbox that the engine has and no row names was not made by this store: it is moved aside (the engine's lost/), and
+ *    never ended because a row is missing;
  *  - what a transition is about to do is in the row before the engine hears of it; what the engine then says it has
  *    (its answer, its list after a reconnect, a "rechecked" fact) decides how the transition ended;
- *  - the edges are told "gone" or "paused" before the engine is told to end or pause it;
- *  - PAUSED is reported only when the engine and the store have it on disk;
+ *  - the edges are told "gone" or "paused" before the engine is told to end or pause the sandbox;
+ *  - PAUSED is reported only when the engine and the store have the pause on disk;
  *  - one timer runs, for the nearest deadline;
- *  - a sandbox has the time it was promised: when the real-time clock is set, the ends of those that run move along. */
+ *  - a sandbox has the time it was promised: when the real-time clock is set, the ends of running sandboxes move along. */
 #pragma once
 #include <assert.h>
 #include <jansson.h>
@@ -38,11 +39,11 @@ struct store;
 struct team;
 struct tokens;
 
-struct life_waiter { /* embedded in whoever waits for the end of a transition; zeroed: waits for nothing */
+struct life_waiter { /* embedded in what waits for the end of a transition; zeroed: waits for nothing */
         struct list node;
-        /* Called once, when the transition is over: RUNNING, PAUSED or GONE has been reached, or KILLING begun.  err: it
-         * ended otherwise than it was meant to (for a kill: it has not ended yet).  The life may be gone, and may be in
-         * another state already when others were told before. */
+        /* Called once, when the transition is over: RUNNING, PAUSED or GONE has been reached, or KILLING begun.  err: the
+         * transition did not end as it was meant to (of a kill: the sandbox has not ended yet).  The life may be gone, or in
+         * another state already, when other waiters were told before. */
         void (*on)(struct life_waiter *w, enum sandbox_state reached, const struct err *err);
 };
 
@@ -52,7 +53,7 @@ enum life_step { /* what is under way in a transition */
                  STEP_PAUSE,
                  STEP_SEAL,
                  STEP_FLUSH,
-                 STEP_KEEP, /* SNAPSHOTTING: it stays at rest after all */
+                 STEP_KEEP, /* SNAPSHOTTING: the sandbox stays paused after all */
                  STEP_CREATE,
                  STEP_END,
                  STEP_SYNC,       /* the store is being flushed */
@@ -72,37 +73,37 @@ struct life {
         struct deadline deadline;
         struct list node;      /* among all lives */
         struct list waiters;   /* for the end of the transition */
-        char token[TOKEN_MAX]; /* the daemon's, as signers.c derived it; "": not asked for yet */
+        char token[TOKEN_MAX]; /* envd's, as signature_owners.c derived it; "": not needed yet */
         /* the transition */
         enum life_step step;
-        struct engine_call call; /* its step at the engine */
+        struct engine_call call; /* the step at the engine */
         struct durable_waiter synced;
-        struct image_taker *taker;   /* who takes a copy; borrowed; NULL: nobody (any more) */
-        char sealing[SEALED_ID_MAX]; /* the layer its upper directory, or a copy of it, is to become; held; "": none */
-        char copying[CHECKPOINT_ID_MAX]; /* STEP_COPY: the checkpoint to be, which is not its own; held; "": none */
+        struct image_taker *taker;   /* of the copy; borrowed; NULL: nobody wants a copy (any more) */
+        char sealing[SEALED_ID_MAX]; /* the layer to be made of the upper directory or a copy of it; held; "": none */
+        char copying[CHECKPOINT_ID_MAX]; /* STEP_COPY: the checkpoint to be made, for the taker; held; "": none */
         bool with_memory;                /* RESUMING: from the checkpoint */
         enum pause_cause pause_cause;
-        bool is_retried; /* SNAPSHOTTING, ROLLING_BACK: beginning it again failed once */
-        bool is_busy;    /* counted in lives.busy */
-        /* PAUSE_ENVD_SILENT, or STEP_KEEP: the sandbox is paused because of this, and those who wait are told so. */
+        bool is_retried; /* SNAPSHOTTING, ROLLING_BACK: to begin the sandbox again failed once */
+        bool is_busy;    /* the engine's list says so; counted in lives.busy */
+        /* PAUSE_ENVD_SILENT, or STEP_KEEP: the sandbox is paused because of this, and the waiters are told so. */
         struct err failure;
         int64_t was_started_ns, was_end_ns; /* RESUMING: what to show when it fails */
-        /* The disk may have a row or files of it by which it is paused: they must not outlive it in a power cut. */
+        /* A row or files on disk may say that the sandbox is paused: a power cut must not bring them back after its end. */
         bool was_paused;
-        bool is_unwritten; /* its row is not what it should be: to be written again, at the latest before it is begun */
-        bool was_starting; /* KILLING: nobody was ever told of it, as far as its row knows */
+        bool is_unwritten; /* its row is out of date: to be written again, at the latest before it is begun again */
+        bool was_starting; /* KILLING: as far as its row knows, no client was ever told of the sandbox */
         /* names in its row: refs.h */
         char held_checkpoint[CHECKPOINT_ID_MAX];
         json_t *held_layers;
-        /* Its layers with a run of them merged; held; NULL: none.  To be used when its upper directory is sealed the next
-         * time: only then is it certain that no process of it is left, frozen, on the old ones. */
+        /* Its layers with a run of them merged; held; NULL: none.  Used when its upper directory is sealed the next time: only
+         * then is it certain that no frozen process of the sandbox is left on the old layers. */
         json_t *merged_layers;
         /* its end */
         struct engine_call kill;
         struct timer retry; /* of the kill */
         unsigned retry_ms;
         const json_t *listed; /* what the engine's list says of it, while reconciling */
-        /* The one who asked for the start; NULL: nobody any more.  `l` is NULL when it failed. */
+        /* Tells the caller of lives_start(); NULL: told, or the caller is gone.  `l` is NULL when the start failed. */
         void (*on_started)(struct life *l, const struct err *err, void *arg);
         void *arg;
         uint64_t cpu_us, cpu_at_us; /* last sample of its CPU time, and when (monotonic) */
@@ -133,28 +134,29 @@ struct lives {
         struct map by_id;      /* -> struct life, owned */
         struct list all;       /* the same, in no order */
         size_t count, running; /* `running`: in that very state */
-        size_t busy;           /* the engine's workers of before that are still at it */
+        size_t busy;           /* sandboxes that a job process of the engine before still works on */
         struct deadlines deadlines;
         struct timer timer;      /* for the first of them */
-        int64_t boot_real_ns;    /* real time when the other clock began, at the last look */
+        int64_t boot_real_ns;    /* real time at the beginning of the boot clock, at the last look */
         struct timer tidy;       /* the store, when there is nothing to do */
-        bool has_unwritten;      /* one of them may be */
-        struct list unremoved;   /* rows of sandboxes that have ended, and that could not be removed yet (life_row.c) */
-        struct engine_call list; /* asked again to collect what is left over */
-        struct engine_call lose; /* checkpoints and layers that nobody knows */
+        bool has_unwritten;      /* the row of a life may be unwritten */
+        struct list unremoved;   /* rows of ended sandboxes that could not be removed yet (life_row.c) */
+        struct engine_call list; /* asked again to find what is left over */
+        struct engine_call lose; /* checkpoints and layers that are not in the store are moved aside */
         struct list strangers;   /* struct stranger, owned: reconcile.c */
-        struct {                 /* those that ran when the machine stopped: the last of them, for whoever asks */
+        struct {                 /* sandboxes that ran when the machine stopped: the last ones, for clients that ask */
                 const struct team *team;
                 char id[SANDBOX_ID_MAX];
         } stopped[LIVES_STOPPED_MAX];
-        size_t stopped_count; /* of all since we were started */
+        size_t stopped_count; /* since control started */
 };
 
-/* Real time, after a look whether it was set: whatever is compared with ends, or becomes one, comes from here. */
+/* Real time, after a look whether the clock was set: every time that is compared with an end, or becomes one, comes from
+ * here. */
 int64_t lives_real_ns(struct lives *ls);
 int64_t lives_now(struct lives *ls); /* the same, as precise as clients see it, so that filters agree */
-int lives_init(struct lives *ls, const struct lives_options *o, struct err *err); /* takes in what the store has */
-void lives_done(struct lives *ls);                                                /* sandboxes go on without us */
+int lives_init(struct lives *ls, const struct lives_options *o, struct err *err); /* reads the rows of the store */
+void lives_done(struct lives *ls);                                                /* sandboxes go on without control */
 
 struct life *lives_find(const struct lives *ls, const char *id);                          /* any state; or NULL */
 struct life *lives_find_of(const struct lives *ls, const char *id, const struct team *t); /* and not STARTING */
@@ -162,34 +164,34 @@ struct life *lives_find_of(const struct lives *ls, const char *id, const struct 
 /* May the team start or resume one more?  ERR_LIMIT: as many run as may. */
 int lives_check_limit(const struct lives *ls, const struct team *t, struct err *err);
 
-/* Is it gone because it was running when the machine stopped?  As far as it is remembered. */
+/* Is the sandbox gone because it was running when the machine stopped?  As far as that is remembered. */
 bool lives_has_stopped(const struct lives *ls, const char *id, const struct team *t);
 
 /* ---- starting: life_start.c ---- */
 
-/* Start a life: s, with all it is made of, is moved from.  on_started is called once, later, unless abandoned.
- * ERR_INVALID: what is to go to envd is too large.  ERR_INTERNAL and others from the store: nothing was begun. */
+/* Start a life: s, with all its parts, is moved from.  on_started is called once, later, unless the start is abandoned.
+ * ERR_INVALID: the environment for envd is too large.  ERR_INTERNAL and others from the store: nothing was begun. */
 int lives_start(struct lives *ls, struct sandbox *s,
                 void (*on_started)(struct life *l, const struct err *err, void *arg), void *arg, struct err *err);
-/* A sandbox that was moved aside (engine/lost.h) has its files back: it gets its row, PAUSED, and its life.  s is moved
+/* A sandbox that was moved aside (lives_lose) has its files back: it gets its row, PAUSED, and its life.  s is moved
  * from.  Negative: there is neither. */
 int lives_take_back(struct lives *ls, struct sandbox *s, struct err *err);
 void life_found_again(struct life *l); /* there was a row, and only its files were missing */
 /* The engine has it and no row knows it: it is moved aside. */
 void lives_lose(struct lives *ls, const char *id, const char *why);
-/* Nobody will learn this id: end it, at once or when it has started. */
+/* No client will learn this id: end the sandbox, at once or when it has started. */
 void lives_abandon(struct lives *ls, const char *id);
 
 /* ---- ending: life_end.c ---- */
 
-/* End it.  w (may be NULL) is told; one that is being ended already is joined. */
+/* End the sandbox.  w (may be NULL) is told, also when the sandbox is being ended already. */
 void life_kill(struct life *l, const char *why, struct life_waiter *w);
-/* Move its end; one in the past ends it now. */
+/* Move the sandbox's end; an end in the past ends it now. */
 int life_set_end(struct life *l, int64_t end_ns, struct err *err);
 
-/* ---- resting: life_pause.c ---- */
+/* ---- pausing and resuming: life_pause.c ---- */
 
-/* l is not GONE: one that is found is not. */
+/* l is not GONE: lives_find() does not find those. */
 static inline void life_wait(struct life *l, struct life_waiter *w)
 {
         assert(l->sandbox.state != SANDBOX_GONE);
@@ -209,27 +211,27 @@ int life_resume(struct life *l, const struct life_resume *how, struct err *err);
 
 /* ---- copying: life_image.c ---- */
 
-struct image {                              /* what others can be started from */
+struct image {                              /* what other sandboxes can be started from */
         char checkpoint[CHECKPOINT_ID_MAX]; /* "": files only */
         json_t *layers;                     /* borrowed */
         char image_of[SANDBOX_ID_MAX];
         bool image_secured;
 };
 
-struct image_taker { /* embedded in who wants a copy; zeroed: wants none */
+struct image_taker { /* embedded in what wants a copy; zeroed: wants none */
         struct life *life;
-        /* Called once.  The image is borrowed for the call: what is to last holds its names in refs. */
+        /* Called once.  The image is borrowed for the call; a taker that needs it longer holds its names (refs_hold). */
         void (*on)(struct image_taker *t, const struct image *image, const struct err *err);
 };
 
-/* Take a copy of one that is RUNNING (which goes on afterwards) or PAUSED.  ERR_UNAVAILABLE: not now, its layers are too
+/* Take a copy of a sandbox that is RUNNING (and goes on afterwards) or PAUSED.  ERR_UNAVAILABLE: not now, its layers are too
  * many and are being merged.  Negative: nothing was begun. */
 int life_take_image(struct life *l, struct image_taker *t, struct err *err);
 void image_taker_cancel(struct image_taker *t); /* fine when it waits for nothing */
 
 /* ---- going back: life_rollback.c ---- */
 
-/* RUNNING or PAUSED, and the same afterwards, with memory and files of the snapshot.  Negative: nothing was begun. */
+/* A sandbox that is RUNNING or PAUSED is so afterwards, with memory and files of the snapshot.  Negative: nothing was begun. */
 int life_roll_back(struct life *l, const struct snapshot *sn, struct err *err);
 
 /* ---- for the engine link: reconcile.c ---- */

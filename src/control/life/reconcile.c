@@ -1,27 +1,27 @@
-/* After a reconnect: what the rows say is compared with what the engine has, and every life is put right.
+/* After a reconnect: what the rows say is compared with what the engine has, and every life follows the engine.
  *
- *   row           engine: running            paused                       nothing
- *   RUNNING       -                          it is paused                 it has ended
- *   PAUSING       it runs on, 503            it is paused                 it has ended
- *   PAUSED        (strange) it runs          -, or another's: moved aside -, or its files are missing: it is not shown
- *   RESUMING      it runs                    it is paused, 503            it is paused, 503, as PAUSED
- *   COPYING       it runs on                 it is paused                 it has ended
- *   SNAPSHOTTING  it runs on                 it is begun again            it has ended
- *   ROLLING_BACK  ended and begun again, whatever there is
- *   ROLLING_BACK_PAUSED   ended, whatever there is
- *   COPYING_PAUSED        as PAUSED
- *   KILLING       ended again, whatever there is: it is gone when the engine has said so
- *   STARTING      the same at a start of control; but one that was paused was acknowledged, and is moved aside
- *   no row        moved aside                moved aside
+ *   row                  engine: running      paused                       nothing
+ *   RUNNING              -                    it is paused                 it has ended
+ *   PAUSING              it runs on, 503      it is paused                 it has ended
+ *   PAUSED               (strange) it runs    -, or another's: moved aside -, or its files are missing: it is hidden
+ *   RESUMING             it runs              it is paused, 503            it is paused, 503, as PAUSED
+ *   COPYING              it runs on           it is paused                 it has ended
+ *   COPYING_PAUSED       -                    as PAUSED                    as PAUSED
+ *   SNAPSHOTTING         it runs on           it is begun again            it has ended
+ *   ROLLING_BACK         whatever the engine has: ended, and begun again from the snapshot
+ *   ROLLING_BACK_PAUSED  whatever the engine has: ended, then PAUSED
+ *   KILLING              whatever the engine has: ended again; it is gone when the engine has said so
+ *   STARTING             the same at a start of control; but a paused one was acknowledged once, and is moved aside
+ *   no row               moved aside          moved aside
  *
- * Moved aside (engine/lost.h): this store did not make it, or has forgotten it; so it is not this store's to delete.  Likewise
- * checkpoints and layers that nobody knows.
+ * Moved aside (the engine's lost/): this store did not make the sandbox, or has forgotten it, so this store must not delete it.
+ * The same holds for checkpoints and layers that are not in the store.
  *
- * "ended" at the engine: as "nothing", but files are left that were neither at rest nor alive when the engine or the machine
- * started, and stay until the row is gone, on disk.  A row PAUSED is then one that the machine stopped before it could say
- * RUNNING: the sandbox is gone, too, unless the row has all it needs (a new upper directory).
+ * "ended" at the engine: as "nothing", but files are left that were neither paused nor running when the engine or the machine
+ * started.  They stay until the row is gone, on disk.  If the row says PAUSED, the machine stopped before the row could say
+ * RUNNING: the sandbox is gone as well, unless its row does not need those files (its upper directory was to be a new one).
  *
- * "busy" at the engine: a worker of the last engine is at it; the fact "rechecked" comes, or "exited". */
+ * "busy" at the engine: a job process of the engine before works on the sandbox; the fact "rechecked" follows, or "exited". */
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,7 +32,7 @@
 #include "control/life/life.h"
 
 #define LIST_TIMEOUT_MS 30000
-#define LOSE_TIMEOUT_MS 900000 /* a worker may be at it */
+#define LOSE_TIMEOUT_MS 900000 /* a job process may be working on it */
 
 static const struct err restarted = {
         .kind = ERR_UNAVAILABLE, .msg = "the engine restarted in the middle of it, and nothing has changed: try again"};
@@ -62,9 +62,9 @@ static void life_count_busy(struct life *l)
         l->lives->busy++;
 }
 
-/* ---- what the engine has and no row knows ---- */
+/* ---- sandboxes and names that the engine has and no row knows ---- */
 
-struct stranger { /* a sandbox; until it is moved aside */
+struct stranger { /* a sandbox that no row knows, until it is moved aside */
         struct list node;
         struct lives *lives;
         struct engine_call call;
@@ -96,7 +96,7 @@ static void stranger_moved(struct engine_call *c, const json_t *answer, const st
                 log_warn("sandbox.stranger", "sandbox=%s failed=\"%s\", until the next list", s->id, err->msg);
         stranger_free(s);
         if (list_is_empty(&ls->strangers))
-                lives_list_again(ls); /* with what it left beside its directory */
+                lives_list_again(ls); /* which tells the checkpoints and layers that they left */
 }
 
 void lives_lose(struct lives *ls, const char *id, const char *why)
@@ -141,9 +141,9 @@ static void lives_lose_names(struct lives *ls, const json_t *answer)
                     LOSE_TIMEOUT_MS);
 }
 
-/* ---- what it has of those that are known ---- */
+/* ---- sandboxes that have a row ---- */
 
-/* The layer its upper directory became; NULL: it is what it was. */
+/* The layer that its upper directory became; NULL: there still is an upper directory. */
 static const char *entry_sealed(const json_t *entry)
 {
         const char *layer = json_string_value(json_object_get(entry, "sealed"));
@@ -162,7 +162,7 @@ static bool life_has_layer(const struct life *l, const char *layer)
         return false;
 }
 
-/* The row takes over what the engine says is at rest: checkpoint, and whether its upper directory was sealed. */
+/* Its row takes over how the engine has it paused: with which checkpoint, and whether its upper directory was sealed. */
 static void life_take_paused_files(struct life *l, const json_t *entry)
 {
         const char *checkpoint = json_string_value(json_object_get(entry, "checkpoint"));
@@ -186,9 +186,9 @@ static bool life_has_checkpoint_of(const struct life *l, const json_t *entry)
         return strcmp(checkpoint ? checkpoint : "", l->sandbox.checkpoint) == 0;
 }
 
-/* PAUSED, and at rest at the engine.  Without its memory: that was given up when it could not be resumed.  Sealed
- * meanwhile: a copy of it was taken.  With an upper directory that the row knows nothing of: the row is older than that, and
- * neither of the two is ours to delete. */
+/* PAUSED, and paused at the engine.  Without its memory: the memory was given up when it could not be restored.  Sealed
+ * meanwhile: a copy of the sandbox was taken.  With an upper directory that the row knows nothing of: the row is older than the
+ * files, and neither of the two may be deleted. */
 static void life_compare_paused(struct life *l, const json_t *entry)
 {
         const char *sealed = entry_sealed(entry);
@@ -265,7 +265,7 @@ static void reconcile_paused(struct life *l, const json_t *entry)
         case SANDBOX_PAUSED: life_compare_paused(l, entry); break;
         case SANDBOX_RESUMING:
                 if (l->sandbox.upper_kept && !life_has_checkpoint_of(l, entry)) {
-                        life_take_paused_files(l, entry); /* its memory is used up */
+                        life_take_paused_files(l, entry); /* its memory was used, and is gone */
                         reconcile_resume_failed(l, &restarted_without_memory);
                 } else
                         reconcile_resume_failed(l, &restarted);
@@ -306,7 +306,7 @@ static void reconcile_ended(struct life *l, const json_t *entry)
         struct err err;
 
         if (is_at_rest &&
-            !l->sandbox.upper_kept) { /* as its row says; what began on a new upper directory is in the way */
+            !l->sandbox.upper_kept) { /* paused, as its row says; the files that it was begun with are in the way */
                 row.state = SANDBOX_PAUSED;
                 (void)life_record_fact(l, &row, &err);
                 if (l->sandbox.state == SANDBOX_RESUMING)
@@ -319,7 +319,7 @@ static void reconcile_ended(struct life *l, const json_t *entry)
                 life_exited(l);
 }
 
-/* A paused one that was being copied when the link was lost. */
+/* It was being copied when the link was lost. */
 static void reconcile_copying_paused(struct life *l, const json_t *entry)
 {
         life_drop_sealing(l);
@@ -331,7 +331,7 @@ static void reconcile_copying_paused(struct life *l, const json_t *entry)
                 life_transition_done(l, &restarted);
 }
 
-/* What the list does not have may still be on its way out: the answer to a kill is the engine's last word. */
+/* A sandbox that is not in the list may still be on its way out: only the answer to a kill says that it is gone. */
 static void reconcile_killing(struct life *l, enum found found)
 {
         if (l->was_starting && found == FOUND_PAUSED) {
@@ -353,7 +353,7 @@ static void reconcile_life(struct life *l, const json_t *entry)
                 reconcile_killing(l, found);
                 return;
         }
-        /* Waiting for the disk, or not sent yet: what leaves is sent after this. */
+        /* A step that waits for the disk, or whose call was not sent yet, goes on by itself. */
         timer_clear(&l->retry);
         if (durable_is_waiting(&l->synced) || engine_call_is_started(&l->call) || l->sandbox.state == SANDBOX_STARTING)
                 return;
@@ -395,7 +395,7 @@ static void lives_clean_up(struct lives *ls, const json_t *answer)
 {
         refs_drop_unused(ls->o.refs);
         lives_lose_names(ls, answer);
-        ls->o.on_many_layers(ls->o.arg); /* there may be, of before */
+        ls->o.on_many_layers(ls->o.arg); /* chains of before may be too long */
 }
 
 void lives_reconcile(struct lives *ls, const json_t *answer)
@@ -413,7 +413,7 @@ void lives_reconcile(struct lives *ls, const json_t *answer)
                 reconcile_life(l, entry);
         }
         if (ls->busy == 0 && list_is_empty(&ls->strangers))
-                lives_clean_up(ls, answer); /* else a worker may be about to make what no row names yet */
+                lives_clean_up(ls, answer); /* else a job process may be about to make files that no row names yet */
 }
 
 static void lives_listed_again(struct engine_call *c, const json_t *answer, const struct err *err)
@@ -456,7 +456,7 @@ void lives_rechecked(struct lives *ls, const json_t *fact)
 
         if (!l)
                 return;
-        life_no_job_left(l); /* the answer to what it asks comes after this */
+        life_no_job_left(l); /* the answer to a list that this asks for comes later */
         if (l->sandbox.state != SANDBOX_KILLING)
                 reconcile_life(l, fact);
 }

@@ -57,7 +57,7 @@ static json_t *edge_refusal(json_t *req, enum err_kind kind, const char *why)
 static void edge_channel_answer(struct edge_channel *e, json_t *msg)
 {
         if (channel_send(e->channel, msg, NULL, 0) < 0)
-                edge_channel_free(e); /* it would wait for ever: it may ask again on a new channel */
+                edge_channel_free(e); /* else the edge would wait for ever; it may ask again on a new channel */
 }
 
 static void answer_route(struct edge_channel *e, const char *id, json_t *req)
@@ -79,7 +79,7 @@ static void answer_token(struct edge_channel *e, const json_t *msg, json_t *req)
         const json_t *token = json_object_get(msg, "access_token");
         struct str text = {json_string_value(token), json_string_length(token)};
 
-        answer_owner(e, req, text.n ? e->feed->ops->find_token(text, e->feed->arg) : NULL, "nobody has it");
+        answer_owner(e, req, text.n ? e->feed->ops->find_token(text, e->feed->arg) : NULL, "no sandbox has that token");
 }
 
 static void answer_signed(struct edge_channel *e, const json_t *msg, json_t *req)
@@ -88,7 +88,7 @@ static void answer_signed(struct edge_channel *e, const json_t *msg, json_t *req
         const char *operation = json_string_value(json_object_get(msg, "operation"));
         const char *id = query && operation ? e->feed->ops->find_signature(query, operation, e->feed->arg) : NULL;
 
-        answer_owner(e, req, id, "nobody signed it");
+        answer_owner(e, req, id, "no sandbox's token signed that URL");
 }
 
 void edge_resume_answer(struct edge_resume *w, json_t *route, const struct err *err)
@@ -126,7 +126,7 @@ static void edge_channel_message(struct channel *ch, json_t *msg, int *fds, size
         json_t *req = json_object_get(msg, "req");
         struct edge_channel *e = arg;
 
-        (void)ch, (void)fds, (void)nfds; /* none are expected; they get closed */
+        (void)ch, (void)fds, (void)nfds; /* fds are not expected and get closed */
         if (op && id && strcmp(op, "route") == 0)
                 answer_route(e, id, req);
         else if (op && id && strcmp(op, "wake") == 0)
@@ -195,7 +195,7 @@ void route_feed_done(struct route_feed *f)
                 edge_channel_free(LIST_ENTRY(f->edges.next, struct edge_channel, node));
 }
 
-/* An edge that cannot be told would go on with what it knows: it is cut off, and starts with an empty table. */
+/* An edge that cannot be told would go on with old routes: it is cut off, and starts with an empty table. */
 static void route_feed_tell_all(struct route_feed *f, json_t *msg)
 {
         LIST_EACH (node, &f->edges) {

@@ -1,5 +1,5 @@
 /* route_feed.h - the channels to the edges: answers `route`, `signed`, `token` and `wake`, and tells every edge when a sandbox
- * changes or ends.  What is answered is its owner's to know (route_server.h). */
+ * changes or ends.  The answers come from the owner of the feed (route_server.h). */
 #pragma once
 #include <jansson.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 #define ROUTE_FEED_EDGES_MAX 256
 
-#define EDGE_RESUMES_MAX 4096 /* waiting, per edge; an edge asks once for each sandbox */
+#define EDGE_RESUMES_MAX 4096 /* sandboxes that one edge waits for; an edge asks once for each */
 
 struct err;
 
@@ -19,7 +19,7 @@ struct edge_resume { /* one edge wants a sandbox to run; passed to the feed's ow
         struct list node;
         struct edge_channel *edge;
         json_t *req; /* owned */
-        void *job;   /* the owner's own */
+        void *job;   /* the feed owner's */
 };
 
 struct route_feed_ops {
@@ -30,7 +30,7 @@ struct route_feed_ops {
         const char *(*find_token)(struct str token, void *arg);
         /* The message: id, port, access_token.  May be answered at once or later. */
         void (*resume)(struct edge_resume *w, const json_t *msg, void *arg);
-        void (*forget_resume)(struct edge_resume *w, void *arg); /* the edge is gone: w is, too, after this */
+        void (*forget_resume)(struct edge_resume *w, void *arg); /* the edge is gone, and w is freed after this */
 };
 
 struct route_feed {
@@ -49,5 +49,5 @@ int route_feed_accept(struct route_feed *f, int fd); /* takes the fd */
 
 void route_feed_tell_changed(struct route_feed *f, json_t *route); /* stolen */
 void route_feed_tell_gone(struct route_feed *f, const char *id);
-/* With the route as it is now, or with why not; w is gone afterwards. */
+/* Answer with the route as it is now, or with the error; w is freed. */
 void edge_resume_answer(struct edge_resume *w, json_t *route, const struct err *err); /* route stolen */

@@ -11,7 +11,7 @@
 #include "model/conf.h"
 #include "model/lifetime.h"
 
-#define WAIT_MS_MAX 60000 /* for what is under way; resuming itself is waited for as long as the edge does */
+#define WAIT_MS_MAX 60000 /* for another transition to end; the resume itself is waited for as long as the edge waits */
 
 struct traffic_resume {
         struct route_server *server;
@@ -19,9 +19,9 @@ struct traffic_resume {
         struct life_waiter waiter;
         struct timer timer;
         char id[SANDBOX_ID_MAX];
-        bool is_envd;   /* the daemon's port */
-        bool has_token; /* the right one */
-        bool is_begun;  /* it is being resumed */
+        bool is_envd;   /* the request is for envd's port */
+        bool has_token; /* with the right access token */
+        bool is_begun;  /* the sandbox is being resumed */
 };
 
 static struct edge_resume *traffic_resume_free(struct traffic_resume *job)
@@ -60,7 +60,7 @@ static void traffic_resume_timeout(struct timer *t)
         traffic_resume_refuse(CONTAINER_OF(t, struct traffic_resume, timer), ERR_CONFLICT, "it is still transitioning");
 }
 
-/* As long as it was meant to live at first, within bounds. */
+/* The time to live that it was created with, within bounds. */
 static uint32_t lifetime_after_resume(const struct sandbox *s, uint32_t max_s)
 {
         uint32_t timeout_s = s->timeout_s > LIFETIME_DEFAULT_S ? s->timeout_s : LIFETIME_DEFAULT_S;

@@ -67,6 +67,8 @@ void db_keep_file_size(struct store *s);
 int db_move_log(struct store *s); /* into the file; the next write begins the log anew */
 
 /* Columns: NULL binds NULL and reads as NULL.  -ENOMEM, and -EBADMSG for a column that is not JSON. */
+void db_bind_text(sqlite3_stmt *q, int at,
+                  const char *text); /* borrowed until the statement was run; "" binds NULL, too */
 int db_bind_json(sqlite3_stmt *q, int at, const json_t *v);
 int db_column_json(sqlite3_stmt *q, int at, json_t **ret);
 int db_column_text(sqlite3_stmt *q, int at, char **ret);

@@ -7,14 +7,6 @@
 #include "base/err.h"
 #include "store/db.h"
 
-static void text(sqlite3_stmt *q, int at, const char *s) /* NULL and "" bind NULL */
-{
-        if (s && s[0])
-                (void)sqlite3_bind_text(q, at, s, -1, SQLITE_STATIC);
-        else
-                (void)sqlite3_bind_null(q, at);
-}
-
 int store_sandbox_add(struct store *s, const struct sandbox *sb, struct err *err)
 {
         sqlite3_stmt *q = s->statement[DB_SANDBOX_ADD];
@@ -28,15 +20,15 @@ int store_sandbox_add(struct store *s, const struct sandbox *sb, struct err *err
 
         if (r < 0)
                 return r;
-        text(q, 1, sb->id);
-        text(q, 4, sb->template_id);
-        text(q, 5, sb->alias);
+        db_bind_text(q, 1, sb->id);
+        db_bind_text(q, 4, sb->template_id);
+        db_bind_text(q, 5, sb->alias);
         for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
                 (void)sqlite3_bind_int64(q, (int)numbers[i][0], numbers[i][1]);
-        text(q, 17, sb->default_user);
-        text(q, 18, sb->default_workdir);
-        text(q, 23, sb->checkpoint);
-        text(q, 25, sb->image_of);
+        db_bind_text(q, 17, sb->default_user);
+        db_bind_text(q, 18, sb->default_workdir);
+        db_bind_text(q, 23, sb->checkpoint);
+        db_bind_text(q, 25, sb->image_of);
         if (db_bind_json(q, 13, sb->metadata) < 0 || db_bind_json(q, 14, sb->network) < 0 ||
             db_bind_json(q, 15, sb->mcp) < 0 || db_bind_json(q, 16, sb->layers) < 0 || db_bind_json(q, 27, sb->env) < 0)
                 r = err_sys(err, -ENOMEM, "store: add sandbox");
@@ -57,11 +49,11 @@ int store_sandbox_update(struct store *s, const struct sandbox *sb, struct err *
 
         if (r < 0)
                 return r;
-        text(q, 1, sb->id);
+        db_bind_text(q, 1, sb->id);
         for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
                 (void)sqlite3_bind_int64(q, (int)numbers[i][0], numbers[i][1]);
-        text(q, 7, sb->checkpoint);
-        text(q, 9, sb->image_of);
+        db_bind_text(q, 7, sb->checkpoint);
+        db_bind_text(q, 9, sb->image_of);
         if (db_bind_json(q, 5, sb->layers) < 0)
                 r = err_sys(err, -ENOMEM, "store: update sandbox");
         else
@@ -76,7 +68,7 @@ int store_sandbox_env(struct store *s, const char *id, json_t **ret, struct err 
         json_t *env = NULL;
         int r = 0;
 
-        text(q, 1, id);
+        db_bind_text(q, 1, id);
         switch (sqlite3_step(q)) {
         case SQLITE_ROW:
                 r = db_column_json(q, 0, &env);
@@ -137,7 +129,7 @@ int store_sandbox_remove(struct store *s, const char *id, struct err *err)
 
 /* A number that no row should have reads as PAUSED: nothing is done to a paused sandbox before the engine has said what it
  * has of the sandbox. */
-static enum sandbox_state read_state(int n)
+static enum sandbox_state sandbox_read_state(int n)
 {
         bool is_stored =
                 n >= SANDBOX_STARTING && n <= SANDBOX_KILLING && n != SANDBOX_COPYING && n != SANDBOX_COPYING_PAUSED;
@@ -145,7 +137,7 @@ static enum sandbox_state read_state(int n)
         return is_stored ? (enum sandbox_state)n : SANDBOX_PAUSED;
 }
 
-static int read_names(sqlite3_stmt *q, struct sandbox *sb)
+static int sandbox_read_names(sqlite3_stmt *q, struct sandbox *sb)
 {
         int r;
 
@@ -165,12 +157,12 @@ static int read_names(sqlite3_stmt *q, struct sandbox *sb)
         return r;
 }
 
-static int read_row(sqlite3_stmt *q, struct sandbox *sb)
+static int sandbox_read_row(sqlite3_stmt *q, struct sandbox *sb)
 {
-        int r = read_names(q, sb);
+        int r = sandbox_read_names(q, sb);
 
         sb->team = sqlite3_column_int64(q, 1);
-        sb->state = read_state(sqlite3_column_int(q, 2));
+        sb->state = sandbox_read_state(sqlite3_column_int(q, 2));
         sb->started_ns = sqlite3_column_int64(q, 5);
         sb->end_ns = sqlite3_column_int64(q, 6);
         sb->cpu_count = (uint32_t)sqlite3_column_int64(q, 7);
@@ -205,7 +197,7 @@ int store_sandbox_each(struct store *s, int (*each)(struct sandbox *sb, void *ar
                         r = db_fail(s->db, err, "read sandboxes");
                         break;
                 }
-                r = read_row(q, &sb);
+                r = sandbox_read_row(q, &sb);
                 if (r == 0)
                         r = each(&sb, arg);
                 sandbox_done(&sb);

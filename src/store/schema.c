@@ -44,7 +44,7 @@ static const char *const steps[DB_SCHEMA_VERSION] = {
          "CREATE TABLE image_token (checkpoint TEXT PRIMARY KEY, token TEXT NOT NULL) WITHOUT ROWID;"),
 };
 
-static int version_of(sqlite3 *db, int *ret, struct err *err)
+static int schema_version_of(sqlite3 *db, int *ret, struct err *err)
 {
         sqlite3_stmt *q = NULL;
         int r = 0;
@@ -57,7 +57,7 @@ static int version_of(sqlite3 *db, int *ret, struct err *err)
         return r;
 }
 
-static int apply(sqlite3 *db, int from, int to, struct err *err)
+static int schema_apply(sqlite3 *db, int from, int to, struct err *err)
 {
         char mark[64];
 
@@ -75,7 +75,7 @@ int db_migrate(sqlite3 *db, int version, struct err *err)
 {
         int have = 0, r;
 
-        r = version_of(db, &have, err);
+        r = schema_version_of(db, &have, err);
         if (r < 0 || have == version)
                 return r;
         if (have > version || have < 0)
@@ -83,7 +83,7 @@ int db_migrate(sqlite3 *db, int version, struct err *err)
                                version);
         if (sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
                 return db_fail(db, err, "change schema");
-        r = apply(db, have, version, err);
+        r = schema_apply(db, have, version, err);
         if (r == 0 && sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK)
                 r = db_fail(db, err, "change schema");
         if (r < 0)

@@ -6,14 +6,6 @@
 #include "base/err.h"
 #include "store/db.h"
 
-static void text(sqlite3_stmt *q, int at, const char *s) /* NULL and "" bind NULL */
-{
-        if (s && s[0])
-                (void)sqlite3_bind_text(q, at, s, -1, SQLITE_STATIC);
-        else
-                (void)sqlite3_bind_null(q, at);
-}
-
 int store_snapshot_add(struct store *s, const struct snapshot *sn, struct err *err)
 {
         sqlite3_stmt *q = s->statement[DB_SNAPSHOT_ADD];
@@ -25,15 +17,15 @@ int store_snapshot_add(struct store *s, const struct snapshot *sn, struct err *e
 
         if (r < 0)
                 return r;
-        text(q, 1, sn->id);
-        text(q, 2, sn->template_id);
-        text(q, 3, sn->name);
-        text(q, 4, sn->tag);
-        text(q, 6, sn->source);
-        text(q, 8, sn->checkpoint);
-        text(q, 10, sn->image_of);
-        text(q, 16, sn->default_user);
-        text(q, 17, sn->default_workdir);
+        db_bind_text(q, 1, sn->id);
+        db_bind_text(q, 2, sn->template_id);
+        db_bind_text(q, 3, sn->name);
+        db_bind_text(q, 4, sn->tag);
+        db_bind_text(q, 6, sn->source);
+        db_bind_text(q, 8, sn->checkpoint);
+        db_bind_text(q, 10, sn->image_of);
+        db_bind_text(q, 16, sn->default_user);
+        db_bind_text(q, 17, sn->default_workdir);
         for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
                 (void)sqlite3_bind_int64(q, (int)numbers[i][0], numbers[i][1]);
         if (db_bind_json(q, 9, sn->layers) < 0 || db_bind_json(q, 15, sn->env) < 0)
@@ -51,7 +43,7 @@ int store_snapshot_set_layers(struct store *s, const char *id, const json_t *lay
 
         if (r < 0)
                 return r;
-        text(q, 2, id);
+        db_bind_text(q, 2, id);
         if (db_bind_json(q, 1, layers) < 0)
                 r = err_sys(err, -ENOMEM, "store: update snapshot");
         else
@@ -62,11 +54,11 @@ int store_snapshot_set_layers(struct store *s, const char *id, const json_t *lay
 
 int store_snapshot_remove(struct store *s, const char *id, struct err *err)
 {
-        text(s->statement[DB_SNAPSHOT_REMOVE], 1, id);
+        db_bind_text(s->statement[DB_SNAPSHOT_REMOVE], 1, id);
         return db_run(s, DB_SNAPSHOT_REMOVE, err, "remove snapshot");
 }
 
-static int read_names(sqlite3_stmt *q, struct snapshot *sn)
+static int snapshot_read_names(sqlite3_stmt *q, struct snapshot *sn)
 {
         int r;
 
@@ -81,9 +73,9 @@ static int read_names(sqlite3_stmt *q, struct snapshot *sn)
         return db_column_text(q, 16, &sn->default_workdir);
 }
 
-static int read_row(sqlite3_stmt *q, struct snapshot *sn)
+static int snapshot_read_row(sqlite3_stmt *q, struct snapshot *sn)
 {
-        int r = read_names(q, sn);
+        int r = snapshot_read_names(q, sn);
 
         sn->team = sqlite3_column_int64(q, 4);
         sn->created_ns = sqlite3_column_int64(q, 6);
@@ -108,7 +100,7 @@ int store_snapshot_each(struct store *s, int (*each)(struct snapshot *sn, void *
                         r = db_fail(s->db, err, "read snapshots");
                         break;
                 }
-                r = read_row(q, &sn);
+                r = snapshot_read_row(q, &sn);
                 if (r == 0)
                         r = each(&sn, arg);
                 snapshot_done(&sn);

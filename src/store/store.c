@@ -117,6 +117,14 @@ int db_run(struct store *s, enum db_statement which, struct err *err, const char
         return r;
 }
 
+void db_bind_text(sqlite3_stmt *q, int at, const char *text)
+{
+        if (text && text[0])
+                (void)sqlite3_bind_text(q, at, text, -1, SQLITE_STATIC);
+        else
+                (void)sqlite3_bind_null(q, at);
+}
+
 int db_bind_json(sqlite3_stmt *q, int at, const json_t *v)
 {
         char *text;

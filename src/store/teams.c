@@ -7,12 +7,12 @@
 #include "base/err.h"
 #include "store/db.h"
 
-static void text(sqlite3_stmt *q, int at, const char *s)
+static void team_bind_text(sqlite3_stmt *q, int at, const char *s)
 {
         (void)sqlite3_bind_text(q, at, s, -1, SQLITE_STATIC);
 }
 
-static const char *column(sqlite3_stmt *q, int at)
+static const char *team_column(sqlite3_stmt *q, int at)
 {
         const char *s = (const char *)sqlite3_column_text(q, at);
 
@@ -32,7 +32,7 @@ int store_seed(struct store *s, uint8_t ret[STORE_SEED_LEN], struct err *err)
         sqlite3_stmt *get = s->statement[DB_SETTING_GET], *put = s->statement[DB_SETTING_PUT];
         int step, r = 0;
 
-        text(get, 1, "token_seed");
+        team_bind_text(get, 1, "token_seed");
         step = sqlite3_step(get);
         if (step == SQLITE_ROW && sqlite3_column_bytes(get, 0) == STORE_SEED_LEN)
                 memcpy(ret, sqlite3_column_blob(get, 0), STORE_SEED_LEN);
@@ -45,7 +45,7 @@ int store_seed(struct store *s, uint8_t ret[STORE_SEED_LEN], struct err *err)
                 return r;
 
         random_bytes(ret, STORE_SEED_LEN);
-        text(put, 1, "token_seed");
+        team_bind_text(put, 1, "token_seed");
         (void)sqlite3_bind_blob(put, 2, ret, STORE_SEED_LEN, SQLITE_STATIC);
         return db_run(s, DB_SETTING_PUT, err, "write seed");
 }
@@ -58,9 +58,9 @@ int store_team_add(struct store *s, const struct store_team *t, int64_t *ret_no,
         r = db_keep_change_room(s, err, "add team");
         if (r < 0)
                 return r;
-        text(q, 1, t->id);
-        text(q, 2, t->slug);
-        text(q, 3, t->name);
+        team_bind_text(q, 1, t->id);
+        team_bind_text(q, 2, t->slug);
+        team_bind_text(q, 3, t->name);
         (void)sqlite3_bind_int64(q, 4, clock_real_ns());
         r = db_run(s, DB_TEAM_ADD, err, "add team");
         if (r < 0)
@@ -81,9 +81,9 @@ int store_team_each(struct store *s, int (*each)(const struct store_team *t, voi
                         r = db_fail(s->db, err, "read teams");
                         break;
                 }
-                copy_uuid(t.id, column(q, 1));
-                t.slug = column(q, 2);
-                t.name = column(q, 3);
+                copy_uuid(t.id, team_column(q, 1));
+                t.slug = team_column(q, 2);
+                t.name = team_column(q, 3);
                 r = each(&t, arg);
                 if (r < 0)
                         err_sys(err, r, "store: read teams");
@@ -99,10 +99,10 @@ int store_key_add(struct store *s, const struct store_key *k, struct err *err)
 
         if (r < 0)
                 return r;
-        text(q, 1, k->id);
+        team_bind_text(q, 1, k->id);
         (void)sqlite3_bind_int64(q, 2, k->team);
-        text(q, 3, k->name);
-        text(q, 4, k->mask);
+        team_bind_text(q, 3, k->name);
+        team_bind_text(q, 4, k->mask);
         (void)sqlite3_bind_blob(q, 5, k->hash, STORE_KEY_HASH_LEN, SQLITE_STATIC);
         (void)sqlite3_bind_int64(q, 6, clock_real_ns());
         return db_run(s, DB_KEY_ADD, err, "add key");
@@ -120,9 +120,9 @@ int store_key_each(struct store *s, int (*each)(const struct store_key *k, void 
                         r = db_fail(s->db, err, "read keys");
                         break;
                 }
-                copy_uuid(k.id, column(q, 0));
-                k.name = column(q, 2);
-                k.mask = column(q, 3);
+                copy_uuid(k.id, team_column(q, 0));
+                k.name = team_column(q, 2);
+                k.mask = team_column(q, 3);
                 if (sqlite3_column_bytes(q, 4) == STORE_KEY_HASH_LEN) /* the schema holds it to that */
                         memcpy(k.hash, sqlite3_column_blob(q, 4), STORE_KEY_HASH_LEN);
                 r = each(&k, arg);

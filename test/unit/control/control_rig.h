@@ -110,12 +110,13 @@ static struct fake_engine {
         json_t *alive;                /* id -> true, or {"state","checkpoint","sealed","layers"} */
         json_t *checkpoints, *layers; /* names that are on its disk -> true, or their origin */
         json_t *lost;                 /* what it was told to move aside -> what it was */
-        const char *envd_silent;      /* how it is with envds of those it wakes with memory; NULL: they answer */
-        bool is_large;                /* sandboxes' files are too many to be copied while they run */
-        const char *broken;           /* what control should not have done */
-        json_t *plan;                 /* the last one */
-        json_t *held;                 /* the last message that was held */
-        char log[16384];              /* "list create:<id> kill:<id> ..." of what came */
+        const char *
+                envd_silent; /* why envds of sandboxes that are restored with memory do not answer; NULL: they answer */
+        bool is_large;       /* sandboxes' files are too many to be copied while they run */
+        const char *broken;  /* what control should not have done */
+        json_t *plan;        /* the last one */
+        json_t *held;        /* the last message that was held */
+        char log[16384];     /* "list create:<id> kill:<id> ..." of what came */
 } engine;
 
 static void engine_note(const char *op, const char *id)
@@ -202,7 +203,7 @@ static json_t *engine_create(const json_t *plan)
         const char *id = json_string_value(json_object_get(plan, "id"));
         const char *checkpoint = json_string_value(json_object_get(plan, "checkpoint"));
         const char *upper = json_string_value(json_object_get(plan, "upper"));
-        bool keeps = upper && strcmp(upper, "kept") == 0, rests = strcmp(state_at_engine(id), "paused") == 0;
+        bool keeps = upper && strcmp(upper, "kept") == 0, is_paused = strcmp(state_at_engine(id), "paused") == 0;
         const json_t *sealed = json_object_get(json_object_get(engine.alive, id), "sealed");
 
         if (engine.fails_create)
@@ -211,17 +212,17 @@ static json_t *engine_create(const json_t *plan)
                 return engine_refusal("not_found", "no such checkpoint");
         if (!engine_has_layers(json_object_get(plan, "layers")))
                 return engine_refusal("not_found", "no such layer");
-        if (keeps && rests && checkpoint &&
+        if (keeps && is_paused && checkpoint &&
             !json_equal(json_object_get(plan, "checkpoint"),
                         json_object_get(json_object_get(engine.alive, id), "checkpoint")))
                 return engine_refusal("invalid", "checkpoint damaged: of other files");
         if (keeps && !json_object_get(engine.alive, id))
-                return engine_refusal("gone", "it is not at rest here");
-        if (keeps && (!rests || sealed))
+                return engine_refusal("gone", "it is not paused here");
+        if (keeps && (!is_paused || sealed))
                 return engine_refusal("conflict", "it runs, or is sealed");
-        if (!rests && json_object_get(engine.alive, id))
+        if (!is_paused && json_object_get(engine.alive, id))
                 return engine_refusal("conflict", "it exists");
-        if (rests && !keeps && !sealed)
+        if (is_paused && !keeps && !sealed)
                 engine.broken = "a new upper directory over one that is there";
         (void)json_object_set_new(engine.alive, id,
                                   json_pack("{s:s,s:O,s:O*}", "state", "running", "layers",
@@ -283,7 +284,7 @@ static json_t *engine_seal(const json_t *msg, const char *id)
         const char *layer = json_string_value(json_object_get(msg, "layer"));
 
         if (strcmp(state_at_engine(id), "paused") != 0)
-                return engine_refusal("conflict", "it is not at rest");
+                return engine_refusal("conflict", "it is not paused");
         (void)json_object_set_new(json_object_get(engine.alive, id), "sealed", json_string(layer));
         engine_note_origin(json_object_get(engine.alive, id), msg);
         (void)json_object_set_new(engine.layers, layer, json_true());

@@ -314,7 +314,7 @@ static void a_client_that_leaves_leaves_no_copy(void)
 }
 
 /* The link is lost at each op, before or after it was carried out: in the end the sandbox runs, and nothing is left. */
-static void a_copy_lost_with_the_engine_is_settled(void)
+static void a_copy_lost_with_the_engine_ends_well(void)
 {
         static const char *const at[] = {"pause", "seal", "create", "flush"};
 
@@ -338,7 +338,7 @@ static void a_copy_lost_with_the_engine_is_settled(void)
 }
 
 /* Control itself is lost with each op under way, carried out or not. */
-static void a_copy_lost_with_control_is_settled(void)
+static void a_copy_lost_with_control_ends_well(void)
 {
         static const char *const at[] = {"pause", "seal", "create", "flush"};
 
@@ -516,8 +516,8 @@ int main(void)
         RUN_IN_RIG(a_paused_one_whose_layer_is_not_flushed_keeps_its_files);
         RUN_IN_RIG(an_original_that_cannot_go_on_is_paused);
         RUN_IN_RIG(a_client_that_leaves_leaves_no_copy);
-        RUN_IN_RIG(a_copy_lost_with_the_engine_is_settled);
-        RUN_IN_RIG(a_copy_lost_with_control_is_settled);
+        RUN_IN_RIG(a_copy_lost_with_the_engine_ends_well);
+        RUN_IN_RIG(a_copy_lost_with_control_ends_well);
         RUN_IN_RIG(forks_are_sandboxes_of_their_own);
         RUN_IN_RIG(a_paused_one_is_forked_too);
         RUN_IN_RIG(each_fork_may_fail_alone);

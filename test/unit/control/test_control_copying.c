@@ -151,7 +151,7 @@ static void a_kill_meanwhile_wins(void)
         CHECK(end_it(id));
         CHECK(run_until(client_is_done, &a));
         CHECK_INT(a.status, ==, 409);
-        json_decref(engine_do("copy", engine.held)); /* the worker was through with it */
+        json_decref(engine_do("copy", engine.held)); /* the job process had done it */
         CHECK(!engine_lives(id));
         client_close(&a);
         CHECK(run_until(nothing_is_left, NULL));
@@ -299,7 +299,7 @@ static void a_copy_that_nobody_hears_of_is_dropped(void)
         }
 }
 
-/* A worker outlives the engine: nothing of it is dropped before it is over. */
+/* A job process outlives the engine: nothing that it makes is dropped before it is done. */
 static void a_busy_one_is_waited_for(void)
 {
         char id[SANDBOX_ID_MAX];
@@ -352,7 +352,7 @@ static void a_busy_one_may_have_ended(void)
         }
 }
 
-/* Control was killed while a worker was at it, and it is ended before the worker is done. */
+/* Control was killed while a job process worked on the sandbox, which is ended before the process is done. */
 static void what_a_busy_one_leaves_goes_with_it(void)
 {
         char id[SANDBOX_ID_MAX];
@@ -376,7 +376,7 @@ static void what_a_busy_one_leaves_goes_with_it(void)
         (void)json_object_set_new(engine.alive, id, json_pack("{s:s}", "state", "running"));
         json_decref(engine_do("copy", copy));
         json_decref(copy);
-        engine_release(); /* it was killed when its worker was done */
+        engine_release(); /* it was killed when the job process was done */
         CHECK(run_until(nothing_is_left, NULL));
         CHECK(!engine_lives(id));
         CHECK_INT(json_object_size(engine.lost), ==, 0);

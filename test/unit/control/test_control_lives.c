@@ -660,7 +660,7 @@ static void the_first_key_is_made_once(void)
         CHECK_INT(ask("GET", "/sandboxes", NULL), ==, 200);
 }
 
-static void a_prepared_key_is_settled_after_a_crash(void)
+static void a_prepared_key_is_finished_after_a_crash(void)
 {
         char path[96], new_path[96];
 
@@ -707,6 +707,6 @@ int main(void)
         RUN_IN_RIG(a_client_that_leaves_before_the_engine_is_there_leaves_nothing);
         RUN_IN_RIG(a_client_that_leaves_during_kill_changes_nothing);
         RUN_IN_RIG(the_first_key_is_made_once);
-        RUN_IN_RIG(a_prepared_key_is_settled_after_a_crash);
+        RUN_IN_RIG(a_prepared_key_is_finished_after_a_crash);
         return tap_done();
 }

@@ -480,7 +480,7 @@ static void memory_that_is_given_up_is_forgotten(void)
         CHECK(!json_object_get(engine.plan, "checkpoint"));
 }
 
-/* A worker of the engine's that dies late: an error, and then the fact. */
+/* A job process of the engine that dies late: an error, and then the fact. */
 static void the_last_word_is_the_fact(void)
 {
         char id[SANDBOX_ID_MAX];
@@ -489,7 +489,7 @@ static void the_last_word_is_the_fact(void)
         CHECK_INT(pause_it(id), ==, 204);
         engine.fails_create = true;
         engine.fail_kind = "internal";
-        engine.fail_message = "its worker died";
+        engine.fail_message = "its job process died";
         CHECK_INT(connect_to(id, "{}"), ==, 500);
         (void)json_object_set_new(json_object_get(engine.alive, id), "state", json_string("running"));
         (void)channel_send(engine.channel,

@@ -21,7 +21,7 @@ static void a_paused_one_survives_a_restart_of_control(void)
 }
 
 /* Each op is lost with the link once before and once after it was carried out; then everything must come to rest. */
-static void a_pause_lost_with_the_engine_is_settled(void)
+static void a_pause_lost_with_the_engine_ends_well(void)
 {
         for (int done = 0; done < 2; done++) {
                 char id[SANDBOX_ID_MAX];
@@ -38,7 +38,7 @@ static void a_pause_lost_with_the_engine_is_settled(void)
         }
 }
 
-static void a_resume_lost_with_the_engine_is_settled(void)
+static void a_resume_lost_with_the_engine_ends_well(void)
 {
         for (int done = 0; done < 2; done++) {
                 char id[SANDBOX_ID_MAX];
@@ -423,8 +423,8 @@ static void what_is_made_too_late_is_ended(void)
 int main(void)
 {
         RUN_IN_RIG(a_paused_one_survives_a_restart_of_control);
-        RUN_IN_RIG(a_pause_lost_with_the_engine_is_settled);
-        RUN_IN_RIG(a_resume_lost_with_the_engine_is_settled);
+        RUN_IN_RIG(a_pause_lost_with_the_engine_ends_well);
+        RUN_IN_RIG(a_resume_lost_with_the_engine_ends_well);
         RUN_IN_RIG(memory_given_up_by_a_lost_resume_is_not_asked_for_again);
         RUN_IN_RIG(what_is_not_answered_is_asked_anew);
         RUN_IN_RIG(a_pause_that_cannot_be_recorded_is_an_error);

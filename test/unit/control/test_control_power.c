@@ -10,7 +10,7 @@ static bool boot_again(void)
         return control_start() && run_until(engine_is_up, NULL);
 }
 
-/* Its files are there, neither at rest nor alive. */
+/* Its files are there, neither paused nor running. */
 static void end_with_the_machine(const char *id, bool is_of_before)
 {
         (void)json_object_set_new(engine.alive, id, json_pack("{s:s,s:b}", "state", "ended", "rebooted", is_of_before));

@@ -1,4 +1,4 @@
-/* Going back to a snapshot, chains of layers that are kept short, and traffic that wakes. */
+/* Going back to a snapshot, chains of layers that are kept short, and traffic that resumes. */
 #include "control_copy.h"
 
 #include "model/plan.h"
@@ -45,7 +45,7 @@ static void it_goes_back_to_its_snapshot(void)
         CHECK(run_until(nothing_is_left, NULL));
 }
 
-/* What it was is gone by then: a worker that dies must not leave it paused. */
+/* What it was is gone by then: a job process that dies must not leave it paused. */
 static void going_back_is_tried_again(void)
 {
         char id[SANDBOX_ID_MAX], snapshot[160], path[128], body[200];
@@ -59,7 +59,7 @@ static void going_back_is_tried_again(void)
         start(&a, "POST", path, body);
         CHECK(run_until(engine_has_logged, "create:"));
         engine.holds_create = false;
-        engine_answer(engine.held, engine_refusal("internal", "its worker died"));
+        engine_answer(engine.held, engine_refusal("internal", "its job process died"));
         CHECK(run_until(client_is_done, &a));
         CHECK_INT(a.status, ==, 200);
         client_close(&a);
@@ -115,7 +115,7 @@ static void going_back_that_fails_leaves_it_paused(void)
         CHECK_INT(connect_to(id, "{\"memory\":false}"), ==, 201);
 }
 
-/* ---- chains ---- */
+/* ---- chains of layers ---- */
 
 static bool is_short(void *arg)
 {
@@ -124,7 +124,7 @@ static bool is_short(void *arg)
         return json_array_size(l->merged_layers ? l->merged_layers : l->sandbox.layers) <= 2 + LAYERS_SEALED_MAX;
 }
 
-static void chains_are_kept_short(void)
+static void layer_chains_are_kept_short(void)
 {
         char id[SANDBOX_ID_MAX], snapshot[160], first[160];
 
@@ -206,7 +206,7 @@ static void a_chain_that_cannot_be_merged_is_not_in_the_way_of_others(void)
 
 /* ---- traffic ---- */
 
-static void wake(const char *id, int port, const char *token)
+static void ask_to_resume(const char *id, int port, const char *token)
 {
         edge.log[0] = 0;
         (void)channel_send(edge.channel,
@@ -215,7 +215,7 @@ static void wake(const char *id, int port, const char *token)
                            NULL, 0);
 }
 
-static void traffic_wakes_who_wants_it(void)
+static void traffic_resumes_a_sandbox_that_allows_it(void)
 {
         char id[SANDBOX_ID_MAX], token[65];
 
@@ -225,28 +225,28 @@ static void traffic_wakes_who_wants_it(void)
         (void)snprintf(token, sizeof(token), "%s", text_at("envdAccessToken"));
         CHECK_INT(pause_it(id), ==, 204);
         CHECK(run_until(edge_has_heard, "\"state\":\"paused\",\"wakes\":true"));
-        wake(id, ENVD_PORT, NULL);
+        ask_to_resume(id, ENVD_PORT, NULL);
         CHECK(run_until(edge_has_heard, "\"kind\":\"denied\""));
-        wake(id, ENVD_PORT, "0000000000000000000000000000000000000000000000000000000000000000");
+        ask_to_resume(id, ENVD_PORT, "0000000000000000000000000000000000000000000000000000000000000000");
         CHECK(run_until(edge_has_heard, "\"kind\":\"denied\""));
         CHECK(engine_has(id, "paused"));
         engine.log[0] = 0;
-        wake(id, 3000, NULL);
-        wake(id, 3001, NULL);
+        ask_to_resume(id, 3000, NULL);
+        ask_to_resume(id, 3001, NULL);
         CHECK(run_until(edge_has_heard, "\"ok\":true,\"req\":9"));
         CHECK(strstr(edge.log, "\"state\":\"running\""));
         run_rounds(20);
         CHECK(!strstr(strstr(engine.log, "create:") + 1, "create:")); /* once */
         CHECK_STR(shown(id, "endAt"), "2026-09-21T14:18:20.000000Z"); /* at least 300 s */
         CHECK_INT(pause_it(id), ==, 204);
-        wake(id, ENVD_PORT, token);
+        ask_to_resume(id, ENVD_PORT, token);
         CHECK(run_until(edge_has_heard, "\"ok\":true"));
-        wake(id, 3000, NULL); /* it runs already */
+        ask_to_resume(id, 3000, NULL); /* it runs already */
         CHECK(run_until(edge_has_heard, "\"ok\":true"));
         edge.channel = channel_free(edge.channel);
 }
 
-static void traffic_does_not_wake_the_others(void)
+static void traffic_does_not_resume_the_others(void)
 {
         char id[SANDBOX_ID_MAX], files[SANDBOX_ID_MAX], other[SANDBOX_ID_MAX];
 
@@ -255,24 +255,24 @@ static void traffic_does_not_wake_the_others(void)
         CHECK(create(BASE, id) && pause_it(id) == 204);
         CHECK(run_until(edge_has_heard, "\"state\":\"paused\""));
         CHECK(!strstr(edge.log, "wakes"));
-        wake(id, 3000, NULL);
+        ask_to_resume(id, 3000, NULL);
         CHECK(run_until(edge_has_heard, "\"kind\":\"not_found\""));
         CHECK(create("{\"templateID\":\"base\",\"autoResume\":{\"enabled\":true}}", files));
         CHECK_INT(ask("POST", path_of(files, "/pause"), "{\"memory\":false}"), ==, 204);
-        wake(files, 3000, NULL);
+        ask_to_resume(files, 3000, NULL);
         CHECK(run_until(edge_has_heard, "\"kind\":\"not_found\""));
-        wake("inone", 3000, NULL);
+        ask_to_resume("inone", 3000, NULL);
         CHECK(run_until(edge_has_heard, "\"kind\":\"not_found\""));
         CHECK_INT(connect_to(files, "{}"), ==, 201);
         CHECK_INT(pause_it(files), ==, 204);
         CHECK(create(BASE, other));
-        wake(files, 3000, NULL);
+        ask_to_resume(files, 3000, NULL);
         CHECK(run_until(edge_has_heard, "\"kind\":\"limit\""));
         CHECK_INT(ask("DELETE", path_of(other, ""), NULL), ==, 204);
         engine.fails_create = true;
         engine.fail_kind = "unavailable";
         engine.fail_message = "no";
-        wake(files, 3000, NULL);
+        ask_to_resume(files, 3000, NULL);
         CHECK(run_until(edge_has_heard, "\"kind\":\"unavailable\""));
         edge.channel = channel_free(edge.channel);
 }
@@ -287,7 +287,7 @@ static void traffic_waits_for_what_is_under_way(void)
         engine.holds = "pause";
         start(&a, "POST", path_of(id, "/pause"), "{}");
         CHECK(run_until(engine_has_logged, "pause:"));
-        wake(id, 3000, NULL);
+        ask_to_resume(id, 3000, NULL);
         run_rounds(20);
         CHECK(!strstr(edge.log, "req"));
         engine_release();
@@ -300,7 +300,7 @@ static void traffic_waits_for_what_is_under_way(void)
         engine.log[0] = 0;
         start(&a, "POST", path_of(id, "/snapshots"), "{}");
         CHECK(run_until(engine_has_logged, "pause:"));
-        wake(id, ENVD_PORT, NULL);
+        ask_to_resume(id, ENVD_PORT, NULL);
         run_rounds(20);
         engine_release();
         CHECK(run_until(edge_has_heard, "\"ok\":true"));
@@ -311,7 +311,7 @@ static void traffic_waits_for_what_is_under_way(void)
         engine.log[0] = 0;
         start(&a, "POST", path_of(id, "/pause"), "{}");
         CHECK(run_until(engine_has_logged, "pause:"));
-        wake(id, 3000, NULL);
+        ask_to_resume(id, 3000, NULL);
         run_rounds(20);
         edge.channel = channel_free(edge.channel);
         run_rounds(20);
@@ -328,11 +328,11 @@ int main(void)
         RUN_IN_RIG(going_back_is_tried_again);
         RUN_IN_RIG(going_back_is_finished_after_a_crash);
         RUN_IN_RIG(going_back_that_fails_leaves_it_paused);
-        RUN_IN_RIG(chains_are_kept_short);
+        RUN_IN_RIG(layer_chains_are_kept_short);
         RUN_IN_RIG(at_the_limit_a_copy_waits_for_the_merge);
         RUN_IN_RIG(a_chain_that_cannot_be_merged_is_not_in_the_way_of_others);
-        RUN_IN_RIG(traffic_wakes_who_wants_it);
-        RUN_IN_RIG(traffic_does_not_wake_the_others);
+        RUN_IN_RIG(traffic_resumes_a_sandbox_that_allows_it);
+        RUN_IN_RIG(traffic_does_not_resume_the_others);
         RUN_IN_RIG(traffic_waits_for_what_is_under_way);
         return tap_done();
 }

@@ -90,7 +90,7 @@ void life_now_running(struct life *l, int64_t started_ns, int64_t end_ns);
 void life_now_paused(struct life *l, int64_t started_ns, int64_t end_ns, const struct err *err);
 
 /* ---- reconcile.c ---- */
-void lives_forget_strangers(struct lives *ls);
+void lives_list_again(struct lives *ls); /* when no job process and no stranger is left: what else does no row know? */
 /* No job process of the engine before works on it any more.  After the last such process, files that no row names are looked
  * for. */
 void life_no_job_left(struct life *l);
@@ -112,3 +112,7 @@ void life_forget_merged_layers(struct life *l);
 void life_end_first(struct life *l);
 void life_end_now(struct life *l);                           /* the same when the row is on disk already */
 bool life_ends_again(struct life *l, const struct err *err); /* did STEP_END fail?  Then it is tried again later */
+
+/* ---- strangers.c ---- */
+void lives_forget_strangers(struct lives *ls);
+void lives_lose_names(struct lives *ls, const json_t *answer); /* checkpoints and layers in the answer to "list" */

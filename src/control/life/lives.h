@@ -143,7 +143,7 @@ struct lives {
         struct list unremoved;   /* rows of ended sandboxes that could not be removed yet (life_row.c) */
         struct engine_call list; /* asked again to find what is left over */
         struct engine_call lose; /* checkpoints and layers that are not in the store are moved aside */
-        struct list strangers;   /* struct stranger, owned: reconcile.c */
+        struct list strangers;   /* struct stranger, owned: strangers.c */
         struct {                 /* sandboxes that ran when the machine stopped: the last ones, for clients that ask */
                 const struct team *team;
                 char id[SANDBOX_ID_MAX];

@@ -120,6 +120,29 @@ static void one_on_a_new_upper_directory_is_paused_as_before(void)
         }
 }
 
+/* The link is lost before the files in the way are removed, or before control knows that they are: they are removed all the
+ * same, and the sandbox can be resumed. */
+static void files_in_the_way_are_removed_although_the_link_is_lost(void)
+{
+        for (int done = 0; done < 2; done++) {
+                char id[SANDBOX_ID_MAX], copy[SANDBOX_ID_MAX];
+
+                CHECK(create(BASE, id) && pause_it(id) == 204);
+                CHECK_INT(fork_it(id, "{\"count\":1}"), ==, 201);
+                (void)snprintf(copy, sizeof(copy), "%s", forked(0));
+                CHECK_INT(ask("DELETE", path_of(copy, ""), NULL), ==, 204);
+                end_with_the_machine(id, true);
+                *(done ? &engine.dies_on : &engine.dies_before) = "kill";
+                CHECK(boot_again());
+                CHECK(until(id, SANDBOX_PAUSED));
+                CHECK(!engine.dies_on && !engine.dies_before && !engine_lives(id));
+                CHECK_INT(row_state(id), ==, SANDBOX_PAUSED);
+                CHECK_INT(connect_to(id, "{}"), ==, 201);
+                CHECK_INT(ask("DELETE", path_of(id, ""), NULL), ==, 204);
+                CHECK(run_until(nothing_is_left, NULL));
+        }
+}
+
 /* The engine knows that it had been resumed: its memory is used up, and the row says RESUMING. */
 static void memory_that_is_used_up_is_used_up_for_the_row_too(void)
 {
@@ -178,6 +201,7 @@ int main(void)
         RUN_IN_RIG(what_ended_and_nobody_knows_is_dropped);
         RUN_IN_RIG(the_files_of_one_that_ends_are_dropped_when_its_row_is_gone);
         RUN_IN_RIG(one_on_a_new_upper_directory_is_paused_as_before);
+        RUN_IN_RIG(files_in_the_way_are_removed_although_the_link_is_lost);
         RUN_IN_RIG(memory_that_is_used_up_is_used_up_for_the_row_too);
         RUN_IN_RIG(files_of_one_that_was_paused_go_after_its_row);
         return tap_done();

@@ -116,13 +116,10 @@ int lost_op_lose(struct engine *e, const json_t *msg, struct ask *a, struct err 
 
 /* ------------------------------------------------------------- looking */
 
-static int on_described(struct engine *e, json_t *base, const json_t *said, const int *fds, size_t nfds,
-                        struct err *err)
+static int on_described(struct engine *e, json_t *base, const struct job_answer *said, struct err *err)
 {
-        (void)e, (void)said, (void)err;
-        if (nfds > 0)
-                standalone_job_join(fds[0], base);
-        return 0;
+        (void)e, (void)base;
+        return said->report ? 0 : err_set(err, ERR_INTERNAL, "what its job process reported did not arrive");
 }
 
 static int run_list(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
@@ -133,11 +130,11 @@ static int run_list(struct engine *e, const json_t *msg, struct ask *a, struct e
         if ((id && get_name(id, &kind, err) < 0) || (after && get_name(after, &kind, err) < 0))
                 return -EINVAL;
         standalone_job_run(e,
-                           &(struct standalone_job_how){.what = json_pack("{s:s,s:s*,s:s*}", "op", "lost", "id",
-                                                                          json_string_value(id), "after",
-                                                                          json_string_value(after)),
-                                                        .is_long = true,
-                                                        .complete = on_described},
+                           &(struct standalone_job_how){
+                                   .job = {.kind = JOB_LOST,
+                                           .lost = {.name = json_string_value(id), .after = json_string_value(after)}},
+                                   .is_long = true,
+                                   .complete = on_described},
                            a);
         return 0;
 }
@@ -145,17 +142,17 @@ static int run_list(struct engine *e, const json_t *msg, struct ask *a, struct e
 /* ------------------------------------------------------------- bringing back */
 
 /* Its directory is where it was: it is paused. */
-static int on_restored(struct engine *e, json_t *base, const json_t *said, const int *fds, size_t nfds, struct err *err)
+static int on_brought_back(struct engine *e, json_t *base, const struct job_answer *said, struct err *err)
 {
         const char *id = json_string_value(json_object_get(base, "id"));
 
-        (void)said, (void)fds, (void)nfds;
+        (void)said;
         return id ? adopt_one(e, id, err) : 0;
 }
 
 static int run_restore(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
 {
-        json_t *checkpoints = json_object_get(msg, "checkpoints"), *layers = json_object_get(msg, "layers");
+        const json_t *checkpoints = json_object_get(msg, "checkpoints"), *layers = json_object_get(msg, "layers");
         const json_t *id = json_object_get(msg, "id");
         enum lost_kind kind;
         int r = check_lists(msg, err);
@@ -167,12 +164,13 @@ static int run_restore(struct engine *e, const json_t *msg, struct ask *a, struc
         if (id && guest_find(e, json_string_value(id)))
                 return err_set(err, ERR_CONFLICT, "sandbox %s exists", json_string_value(id));
         standalone_job_run(e,
-                           &(struct standalone_job_how){.what = json_pack("{s:s,s:s*,s:O*,s:O*}", "op", "lost_restore",
-                                                                          "id", json_string_value(id), "checkpoints",
-                                                                          checkpoints, "layers", layers),
+                           &(struct standalone_job_how){.job = {.kind = JOB_LOST_RESTORE,
+                                                                .lost_restore = {.sandbox = json_string_value(id),
+                                                                                 .checkpoints = checkpoints,
+                                                                                 .layers = layers}},
                                                         .base = json_pack("{s:s*}", "id", json_string_value(id)),
                                                         .is_long = true,
-                                                        .complete = on_restored},
+                                                        .complete = on_brought_back},
                            a);
         return 0;
 }

@@ -124,14 +124,11 @@ static json_t *describe(const struct guest *s)
 }
 
 /* As they are at this moment; names of a moment before do not hurt: whoever no row knows is no news. */
-static int add_sandboxes(struct engine *e, json_t *base, const json_t *said, const int *fds, size_t nfds,
-                         struct err *err)
+static int add_sandboxes(struct engine *e, json_t *base, const struct job_answer *said, struct err *err)
 {
         json_t *list = json_array(), *one;
 
-        (void)err;
-        if (said && nfds > 0)
-                standalone_job_join(fds[0], base);
+        (void)said, (void)err;
         MAP_EACH (slot, &e->sandboxes) {
                 one = describe(slot->value);
                 if (one)
@@ -147,9 +144,8 @@ static int op_list(struct engine *e, const json_t *msg, struct ask *a, struct er
         (void)msg;
         (void)err;
         standalone_job_run(e,
-                           &(struct standalone_job_how){.what = json_pack("{s:s}", "op", "names"),
-                                                        .patience_ms = PATIENCE_MS,
-                                                        .complete = add_sandboxes},
+                           &(struct standalone_job_how){
+                                   .job = {.kind = JOB_NAMES}, .patience_ms = PATIENCE_MS, .complete = add_sandboxes},
                            a);
         return 0;
 }
@@ -330,14 +326,15 @@ static int op_net(struct engine *e, const json_t *msg, struct ask *a, struct err
 }
 
 /* For the next time, when the disk may not say so. */
-static int remember_size(struct engine *e, json_t *base, const json_t *said, const int *fds, size_t nfds,
-                         struct err *err)
+static int remember_size(struct engine *e, json_t *base, const struct job_answer *said, struct err *err)
 {
         struct guest *s = guest_find(e, json_string_value(json_object_get(base, "id")));
 
-        (void)fds, (void)nfds, (void)err;
+        (void)err;
+        if (said)
+                (void)json_object_set_new(base, "disk_bytes", json_integer((json_int_t)said->disk_bytes));
         if (s && said)
-                s->disk_bytes = (uint64_t)json_integer_value(json_object_get(said, "disk_bytes"));
+                s->disk_bytes = said->disk_bytes;
         return 0;
 }
 
@@ -355,7 +352,7 @@ static int op_stats(struct engine *e, const json_t *msg, struct ask *a, struct e
         standalone_job_run(
                 e,
                 &(struct standalone_job_how){
-                        .what = json_pack("{s:s,s:s}", "op", "measure", "id", s->record.id),
+                        .job = {.kind = JOB_MEASURE, .id = s->record.id},
                         .base = json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:I}", "id", s->record.id, "memory_bytes",
                                           (json_int_t)u.memory_bytes, "memory_cache", (json_int_t)u.memory_cache,
                                           "memory_limit", (json_int_t)u.memory_limit, "cpu_us", (json_int_t)u.cpu_us,

@@ -59,15 +59,15 @@ static void add_layer(const char *name, void *arg)
                 (void)json_array_append_new(l->names, json_string(name));
 }
 
-int job_names(const struct job_conf *c, const json_t *job, struct job_result *ret, struct err *err)
+int job_names(const struct job_conf *c, const struct job *job, struct job_answer *ret, struct err *err)
 {
         struct listing checkpoints = {c->checkpoints_dir, json_array()}, layers = {c->checkpoints_dir, json_array()};
 
         (void)job;
         each_name(c->checkpoints_dir, add_checkpoint, &checkpoints);
         each_name(c->sealed_dir, add_layer, &layers);
-        return job_answer_large(ret, json_pack("{s:o,s:o}", "checkpoints", checkpoints.names, "layers", layers.names),
-                                err);
+        ret->report = json_pack("{s:o,s:o}", "checkpoints", checkpoints.names, "layers", layers.names);
+        return ret->report ? 0 : err_sys(err, -ENOMEM, "list checkpoints and layers");
 }
 
 /* ------------------------------------------------------------- tidying */

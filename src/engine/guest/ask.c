@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "model/err_json.h"
 
 struct ask *ask_create(struct client *c, json_int_t req)
 {
@@ -44,10 +45,7 @@ void ask_fail(struct ask *a, const struct err *err)
 {
         if (!a)
                 return;
-        answer(a,
-               json_pack("{s:I,s:{s:s,s:s}}", "req", a->req, "error", "kind", err_kind_name(err->kind), "message",
-                         err->msg),
-               -1);
+        answer(a, json_pack("{s:I,s:o}", "req", a->req, "error", err_encode(err)), -1);
 }
 
 void client_orphan_asks(struct client *c)

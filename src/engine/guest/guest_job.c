@@ -23,18 +23,6 @@ static void guest_job_free(struct guest_job *w)
         loop_post(w->guest->engine->loop, &w->free_task);
 }
 
-static void read_error(const json_t *answer, struct err *err)
-{
-        const json_t *e = json_object_get(answer, "error");
-        const char *msg = json_string_value(json_object_get(e, "message"));
-
-        if (!answer)
-                (void)err_set(err, ERR_INTERNAL, "its job process died");
-        else if (e)
-                (void)err_set(err, err_kind_from_name(json_string_value(json_object_get(e, "kind"))), "%s",
-                              msg ? msg : "no reason was given");
-}
-
 /* Its end and its job process's last word arrive in any order; the end counts. */
 static void notice_death(struct guest *s)
 {
@@ -47,53 +35,52 @@ static void notice_death(struct guest *s)
         }
 }
 
-static void on_done(struct queued_job *j, const json_t *answer, int *fds, size_t nfds)
+static void guest_job_done(struct queued_job *j, struct job_answer *answer)
 {
         struct guest_job *w = CONTAINER_OF(j, struct guest_job, queued);
+        const struct err died = {.kind = ERR_INTERNAL, .msg = "its job process died"};
         struct guest *s = w->guest;
-        struct err err = {0};
 
-        read_error(answer, &err);
         s->job = NULL;
         trash_remover_call(&s->engine->trash_remover); /* job processes throw things away, too */
         notice_death(s);
-        w->on_done(w, answer, &err, fds, nfds);
+        w->on_done(w, answer, answer ? &answer->err : &died);
         guest_job_free(w);
 }
 
-struct guest_job *guest_job_create(struct guest *s, json_t *what, struct ask *a)
+static json_t *encode_about(const struct guest *s, const struct job *job)
 {
-        struct guest_job *w = what ? calloc(1, sizeof(*w)) : NULL;
+        struct job j = *job; /* borrows what it points to */
+
+        j.id = s->record.id;
+        memcpy(j.note.boot_id, s->engine->boot_id, sizeof(j.note.boot_id));
+        return job_encode(&j);
+}
+
+struct guest_job *guest_job_create(struct guest *s, const struct job *job, struct ask *a)
+{
+        json_t *message = encode_about(s, job);
+        struct guest_job *w = message ? calloc(1, sizeof(*w)) : NULL;
 
         if (!w) {
-                json_decref(what);
+                json_decref(message);
                 return NULL;
         }
         *w = (struct guest_job){.guest = s, .ask = a, .began_us = clock_mono_us()};
-        w->queued = (struct queued_job){.what = what, .on_done = on_done};
+        w->queued = (struct queued_job){.kind = job->kind, .message = message, .on_done = guest_job_done};
         return w;
 }
 
 void guest_job_discard(struct guest_job *w)
 {
-        json_decref(w->queued.what);
+        json_decref(w->queued.message);
         guest_job_free(w);
 }
 
-int guest_job_start(struct guest_job *w, const struct job_note *note, struct err *err)
+void guest_job_start(struct guest_job *w)
 {
-        struct guest *s = w->guest;
-        struct job_note here = *note; /* borrows its rules */
-
-        memcpy(here.boot_id, s->engine->boot_id, sizeof(here.boot_id));
-        if (json_object_set_new(w->queued.what, "id", json_string(s->record.id)) < 0 ||
-            json_object_set_new(w->queued.what, "note", job_note_encode(&here)) < 0) {
-                guest_job_discard(w);
-                return err_sys(err, -ENOMEM, "work on sandbox %s", s->record.id);
-        }
-        s->job = w;
-        job_queue_run(&s->engine->job_queue, &w->queued);
-        return 0;
+        w->guest->job = w;
+        job_queue_run(&w->guest->engine->job_queue, &w->queued);
 }
 
 bool guest_job_give_up(struct guest *s)
@@ -133,15 +120,15 @@ bool guest_job_is_making(const struct engine *e, const char *name)
 
 /* ------------------------------------------------------------- after a job process that is not ours to hear */
 
-static void on_rechecked(struct guest_job *w, const json_t *answer, const struct err *err, int *fds, size_t nfds)
+static void on_rechecked(struct guest_job *w, struct job_answer *answer, const struct err *err)
 {
-        (void)answer, (void)err, (void)fds, (void)nfds;
+        (void)answer, (void)err;
         adopt_recheck(w->guest, TAKE_PTR(w->ask), w->wish);
 }
 
 void guest_job_recheck(struct guest *s, struct ask *a, enum adopt_wish wish)
 {
-        struct guest_job *w = guest_job_create(s, json_pack("{s:s,s:s}", "op", "recheck", "id", s->record.id), a);
+        struct guest_job *w = guest_job_create(s, &(struct job){.kind = JOB_RECHECK}, a);
 
         if (!w) {
                 log_error("sandbox.stuck", "sandbox=%s error=\"out of memory\", until the engine starts again",
@@ -152,6 +139,5 @@ void guest_job_recheck(struct guest *s, struct ask *a, enum adopt_wish wish)
         w->queued.only_waits = true;
         w->on_done = on_rechecked;
         w->wish = wish;
-        s->job = w;
-        job_queue_run(&s->engine->job_queue, &w->queued);
+        guest_job_start(w);
 }

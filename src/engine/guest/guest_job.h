@@ -10,20 +10,20 @@ struct guest_job {
         struct guest *guest;
         struct ask *ask; /* owned until answered */
         uint64_t began_us;
-        /* err: ERR_NONE or why it failed.  answer NULL: its job process died.  fds are the callee's.  w is no longer the guest's
-         * work, and is freed after this. */
-        void (*on_done)(struct guest_job *w, const json_t *answer, const struct err *err, int *fds, size_t nfds);
-        struct plan_create plan; /* owned; of a sandbox that wakes */
+        /* err: ERR_NONE or why it failed.  answer NULL: its job process died; else fds may be taken out of it.  w is no longer the
+         * guest's job, and is freed after this. */
+        void (*on_done)(struct guest_job *w, struct job_answer *answer, const struct err *err);
+        struct plan_create plan; /* owned; of a sandbox that is restored */
         struct paused paused;    /* what is to be paused */
         bool is_durable;
         enum adopt_wish wish; /* of guest_job_recheck() */
         struct task free_task;
 };
 
-/* New, with `what` (used up, also on failure) for the job process; begun by guest_job_start(). */
-struct guest_job *guest_job_create(struct guest *s, json_t *what, struct ask *a);
-/* Off, with what its job process notes first.  On failure the work is freed, its ask is still the caller's. */
-int guest_job_start(struct guest_job *w, const struct job_note *note, struct err *err);
+/* New; begun by guest_job_start().  Sandbox and boot are filled into the job here, the rest is the caller's to fill in.  NULL:
+ * out of memory, and the ask is still the caller's. */
+struct guest_job *guest_job_create(struct guest *s, const struct job *job, struct ask *a);
+void guest_job_start(struct guest_job *w);
 void guest_job_discard(struct guest_job *w); /* one that was not started; its ask is still the caller's */
 /* If the job process did not begin yet: true, and who asked is told.  Only for those about to be ended. */
 bool guest_job_give_up(struct guest *s);

@@ -36,7 +36,7 @@ static void runs_on(struct guest_job *w, const struct err *err)
         s->engine->alive++;
 }
 
-static void rests(struct guest_job *w, const json_t *answer)
+static void rests(struct guest_job *w, const struct job_answer *answer)
 {
         struct guest *s = w->guest;
         bool is_orphan = !w->ask->client, is_warm;
@@ -49,8 +49,8 @@ static void rests(struct guest_job *w, const json_t *answer)
         log_info("sandbox.paused", "sandbox=%s checkpoint=%s took_us=%llu warm=%d", s->record.id, s->paused.checkpoint,
                  (unsigned long long)us, is_warm);
         ask_ok(TAKE_PTR(w->ask),
-               json_pack("{s:O,s:O,s:I,s:b}", "bytes", json_object_get(answer, "bytes"), "frozen_us",
-                         json_object_get(answer, "frozen_us"), "took_us", (json_int_t)us, "warm", is_warm),
+               json_pack("{s:I,s:I,s:I,s:b}", "bytes", (json_int_t)answer->bytes, "frozen_us",
+                         (json_int_t)answer->frozen_us, "took_us", (json_int_t)us, "warm", is_warm),
                -1);
         if (s->is_doomed)
                 guest_end(s);
@@ -60,9 +60,8 @@ static void rests(struct guest_job *w, const json_t *answer)
                 guest_tell(s, "rechecked");
 }
 
-static void on_paused(struct guest_job *w, const json_t *answer, const struct err *err, int *fds, size_t nfds)
+static void on_paused(struct guest_job *w, struct job_answer *answer, const struct err *err)
 {
-        (void)fds, (void)nfds;
         if (!answer) {
                 w->guest->paused = w->paused; /* what was being written */
                 guest_go(w->guest, GUEST_BUSY);
@@ -73,51 +72,44 @@ static void on_paused(struct guest_job *w, const json_t *answer, const struct er
                 rests(w, answer);
 }
 
-json_t *pause_describe_job(const struct guest *s, const char *op, const char *checkpoint, const json_t *origin)
+struct job_namespace pause_namespace(const struct guest *s)
 {
         const struct record *r = &s->record;
 
-        return json_pack("{s:s,s:s,s:s*,s:i,s:i,s:I,s:I,s:s,s:O*}", "op", op, "id", r->id, "checkpoint",
-                         checkpoint[0] ? checkpoint : NULL, "slot", (int)r->slot, "pid", (int)r->pid, "uid_base",
-                         (json_int_t)r->uid_base, "address",
-                         (json_int_t)(s->engine->firewall ? instance_address(&s->engine->instance, r->slot) : 0),
-                         "envd", r->envd, "origin", origin);
-}
-
-static json_t *describe(const struct guest *s, const char *checkpoint, bool is_durable, const json_t *origin)
-{
-        json_t *job = pause_describe_job(s, "pause", checkpoint, origin);
-
-        if (job && json_object_set_new(job, "durable", json_boolean(is_durable)) < 0) {
-                json_decref(job);
-                job = NULL;
-        }
-        return job;
+        return (struct job_namespace){
+                .slot = r->slot,
+                .pid = r->pid,
+                .uid_base = r->uid_base,
+                .address = s->engine->firewall ? instance_address(&s->engine->instance, r->slot) : 0,
+                .envd = r->envd,
+        };
 }
 
 void pause_begin(struct guest *s, const char *checkpoint, bool is_durable, const json_t *origin, struct ask *a)
 {
-        struct job_note note = {.slot = s->record.slot, .net = s->record.net};
-        struct guest_job *w = guest_job_create(s, describe(s, checkpoint, is_durable, origin), a);
+        struct job job = {.kind = JOB_PAUSE,
+                          .note = {.slot = s->record.slot, .net = s->record.net},
+                          .pause = {.checkpoint = checkpoint[0] ? checkpoint : NULL,
+                                    .is_durable = is_durable,
+                                    .origin = origin,
+                                    .namespace = pause_namespace(s)}};
         struct err err = {0};
+        struct guest_job *w;
 
+        (void)snprintf(job.note.checkpoint, sizeof(job.note.checkpoint), "%s", checkpoint);
+        w = guest_job_create(s, &job, a);
         if (!w) {
                 (void)err_sys(&err, -ENOMEM, "pause");
                 ask_fail(a, &err);
                 return;
         }
-        (void)snprintf(note.checkpoint, sizeof(note.checkpoint), "%s", checkpoint);
-        memcpy(w->paused.checkpoint, note.checkpoint, sizeof(note.checkpoint));
+        memcpy(w->paused.checkpoint, job.note.checkpoint, sizeof(job.note.checkpoint));
         w->is_durable = is_durable;
         w->on_done = on_paused;
         w->queued.is_long = true;
         guest_go(s, GUEST_PAUSING);
         s->engine->alive--;
-        if (guest_job_start(w, &note, &err) < 0) {
-                guest_go(s, GUEST_RUNNING);
-                s->engine->alive++;
-                ask_fail(a, &err);
-        }
+        guest_job_start(w);
 }
 
 /* ------------------------------------------------------------- paused */
@@ -135,14 +127,13 @@ static bool is_sealed_all_the_same(const struct guest_job *w)
                faccessat(e->sealed_dir, now.sealed, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-static void on_sealed(struct guest_job *w, const json_t *answer, const struct err *err, int *fds, size_t nfds)
+static void on_sealed(struct guest_job *w, struct job_answer *answer, const struct err *err)
 {
         struct guest *s = w->guest;
 
-        (void)fds, (void)nfds;
         if (err->kind == ERR_NONE || (!answer && is_sealed_all_the_same(w))) {
                 memcpy(s->paused.sealed, w->paused.sealed, sizeof(s->paused.sealed));
-                ask_ok(TAKE_PTR(w->ask), json_pack("{s:O*}", "bytes", json_object_get(answer, "bytes")), -1);
+                ask_ok(TAKE_PTR(w->ask), answer ? json_pack("{s:I}", "bytes", (json_int_t)answer->bytes) : NULL, -1);
         } else
                 ask_fail(TAKE_PTR(w->ask), err);
         if (s->is_doomed)
@@ -151,7 +142,7 @@ static void on_sealed(struct guest_job *w, const json_t *answer, const struct er
 
 void pause_seal(struct guest *s, const char *layer, const json_t *origin, struct ask *a)
 {
-        struct job_note note = {0};
+        const struct job job = {.kind = JOB_SEAL, .seal = {.layer = layer, .origin = origin}};
         struct err err = {0};
         struct guest_job *w;
 
@@ -161,9 +152,7 @@ void pause_seal(struct guest *s, const char *layer, const json_t *origin, struct
                 ask_fail(a, &err);
                 return;
         }
-        w = guest_job_create(
-                s, json_pack("{s:s,s:s,s:s,s:O*}", "op", "seal", "id", s->record.id, "layer", layer, "origin", origin),
-                a);
+        w = guest_job_create(s, &job, a);
         if (!w) {
                 (void)err_sys(&err, -ENOMEM, "seal");
                 ask_fail(a, &err);
@@ -173,15 +162,14 @@ void pause_seal(struct guest *s, const char *layer, const json_t *origin, struct
         w->on_done = on_sealed;
         w->queued.is_repeatable =
                 true; /* a job process may die between moving the files and saying so: they must not be forgotten */
-        if (guest_job_start(w, &note, &err) < 0)
-                ask_fail(a, &err);
+        guest_job_start(w);
 }
 
-static void on_kept(struct guest_job *w, const json_t *answer, const struct err *err, int *fds, size_t nfds)
+static void on_kept(struct guest_job *w, struct job_answer *answer, const struct err *err)
 {
         struct guest *s = w->guest;
 
-        (void)answer, (void)fds, (void)nfds;
+        (void)answer;
         if (err->kind == ERR_NONE) {
                 s->paused.boot_id[0] = '\0';
                 ask_ok(TAKE_PTR(w->ask), NULL, -1);
@@ -193,7 +181,7 @@ static void on_kept(struct guest_job *w, const json_t *answer, const struct err 
 
 void pause_make_durable(struct guest *s, struct ask *a)
 {
-        struct guest_job *w = guest_job_create(s, json_pack("{s:s}", "op", "make_durable"), a);
+        struct guest_job *w = guest_job_create(s, &(struct job){.kind = JOB_MAKE_DURABLE}, a);
         struct err err = {0};
 
         if (!w) {
@@ -203,8 +191,7 @@ void pause_make_durable(struct guest *s, struct ask *a)
         }
         w->on_done = on_kept;
         w->queued.is_long = w->queued.is_repeatable = true;
-        if (guest_job_start(w, &(struct job_note){0}, &err) < 0)
-                ask_fail(a, &err);
+        guest_job_start(w);
 }
 
 /* ------------------------------------------------------------- what belongs to no sandbox */
@@ -214,9 +201,9 @@ void saved_items_flush(struct engine *e, const char *checkpoint, const char *lay
         if (checkpoint)
                 recent_checkpoints_forget(&e->recent, checkpoint);
         standalone_job_run(e,
-                           &(struct standalone_job_how){.what = json_pack("{s:s,s:s*,s:s*}", "op", "flush",
-                                                                          "checkpoint", checkpoint, "layer", layer),
-                                                        .is_long = true},
+                           &(struct standalone_job_how){
+                                   .job = {.kind = JOB_FLUSH, .flush = {.checkpoint = checkpoint, .layer = layer}},
+                                   .is_long = true},
                            a);
 }
 

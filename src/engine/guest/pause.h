@@ -1,16 +1,17 @@
 /* pause.h - how a running sandbox comes to rest, and what can be done to one paused. */
 #pragma once
 #include "engine/guest/guest.h"
+#include "engine/jobs/job.h"
 
 /* RUNNING -> PAUSING; answered when it is paused, or runs on as if nothing had been. */
 void pause_begin(struct guest *s, const char *checkpoint /* "": files only */, bool is_durable,
                  const json_t *origin /* borrowed; NULL: as it is noted already (origin.h) */, struct ask *a);
-/* What a job process has to know to write its memory down; new reference, NULL out of memory. */
-json_t *pause_describe_job(const struct guest *s, const char *op, const char *checkpoint, const json_t *origin);
-/* RESTING: its upper directory becomes a layer. */
+/* What a job process has to know about a sandbox that runs. */
+struct job_namespace pause_namespace(const struct guest *s);
+/* PAUSED: its upper directory becomes a layer. */
+void pause_seal(struct guest *s, const char *layer, const json_t *origin, struct ask *a);
 /* What was put there without waiting for the disk stays, also after the machine went down: flush it, and say so. */
 void pause_make_durable(struct guest *s, struct ask *a);
-void pause_seal(struct guest *s, const char *layer, const json_t *origin, struct ask *a);
 /* What a pause without is_durable left to be flushed; either may be NULL. */
 void saved_items_flush(struct engine *e, const char *checkpoint, const char *layer, struct ask *a);
 /* To the trash; it need not be there.  Negative: it is still there, and that is logged. */

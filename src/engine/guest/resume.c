@@ -10,12 +10,14 @@
 #include "engine/guest/pause.h"
 #include "engine/guest/warm.h"
 #include "engine/guest/guest_job.h"
+#include "model/err_json.h"
 #include "sys/fs.h"
 
 /* ------------------------------------------------------------- how it ends */
 
-/* silent: borrowed; why its envd did not answer, NULL: it did. */
-static void is_running(struct guest *s, struct ask *a, uint64_t began_us, const char *from, json_t *envd_silent)
+/* envd_silent: why its envd did not answer; NULL: it did. */
+static void is_running(struct guest *s, struct ask *a, uint64_t began_us, const char *from,
+                       const struct err *envd_silent)
 {
         uint64_t us = clock_mono_us() - began_us;
         bool is_orphan = !a->client;
@@ -25,8 +27,8 @@ static void is_running(struct guest *s, struct ask *a, uint64_t began_us, const 
         s->paused = (struct paused){0};
         s->was_paused = false;
         ask_ok(a,
-               json_pack("{s:i,s:I,s:s,s:O*}", "pid", (int)s->record.pid, "create_us", (json_int_t)us, "from", from,
-                         "envd_silent", envd_silent),
+               json_pack("{s:i,s:I,s:s,s:o*}", "pid", (int)s->record.pid, "create_us", (json_int_t)us, "from", from,
+                         "envd_silent", envd_silent ? err_encode(envd_silent) : NULL),
                -1);
         log_info("sandbox.resumed", "sandbox=%s slot=%u pid=%d from=%s create_us=%llu%s", s->record.id, s->record.slot,
                  s->record.pid, from, (unsigned long long)us, envd_silent ? " envd_silent=1" : "");
@@ -35,21 +37,21 @@ static void is_running(struct guest *s, struct ask *a, uint64_t began_us, const 
 }
 
 /* Its record is what the job process wrote: process, envd. */
-static int take_over(struct guest *s, int *fds, size_t nfds, struct err *err)
+static int take_over(struct guest *s, struct job_answer *answer, struct err *err)
 {
         AUTO_CLOSE int dir = sys_open_dir(s->engine->sandboxes_dir, s->record.id);
         struct record r;
         int x;
 
-        if (nfds != JOB_ANSWER_FDS_MAX)
+        if (answer->pidfd < 0 || answer->netns < 0)
                 return err_set(err, ERR_INTERNAL, "its job process kept what it should hand over");
         x = dir < 0 ? err_sys(err, dir, "open directory of sandbox %s", s->record.id) : record_read(dir, &r, err);
         if (x < 0)
                 return x;
         record_done(&s->record);
         s->record = r;
-        s->netns = TAKE_FD(fds[1]);
-        x = guest_watch(s, TAKE_FD(fds[0]));
+        s->netns = TAKE_FD(answer->netns);
+        x = guest_watch(s, TAKE_FD(answer->pidfd));
         if (x < 0)
                 close_fd(&s->death.fd);
         return x < 0 ? err_sys(err, x, "watch process") : 0;
@@ -115,7 +117,7 @@ static void see_what_there_is(struct guest_job *w)
         guest_job_recheck(w->guest, TAKE_PTR(w->ask), ADOPT_RUNNING);
 }
 
-static void on_woken(struct guest_job *w, const json_t *answer, const struct err *why, int *fds, size_t nfds)
+static void on_restored(struct guest_job *w, struct job_answer *answer, const struct err *why)
 {
         struct guest *s = w->guest;
         struct err err = *why;
@@ -126,16 +128,15 @@ static void on_woken(struct guest_job *w, const json_t *answer, const struct err
                 see_what_there_is(w);
         } else if (err.kind != ERR_NONE) {
                 failed(w, &err);
-        } else if (take_over(s, fds, nfds, &err) < 0) {
+        } else if (take_over(s, answer, &err) < 0) {
                 log_warn("sandbox.left", "sandbox=%s error=\"%s\", looking again", s->record.id, err.msg);
                 see_what_there_is(w);
         } else if (s->is_doomed) {
                 (void)err_set(&err, ERR_CONFLICT, "sandbox %s was killed while it was being made", s->record.id);
                 failed(w, &err);
         } else
-                is_running(s, TAKE_PTR(w->ask), w->began_us, "checkpoint", json_object_get(answer, "envd_silent"));
-        while (nfds > 0)
-                close_fd(&fds[--nfds]);
+                is_running(s, TAKE_PTR(w->ask), w->began_us, "checkpoint",
+                           answer->envd_silent.kind != ERR_NONE ? &answer->envd_silent : NULL);
 }
 
 /* ------------------------------------------------------------- how it begins */
@@ -241,30 +242,28 @@ static int take_slot(struct guest *s, struct err *err)
 
 static int begin(struct guest *s, struct plan_create *plan, struct ask *a, struct err *err)
 {
-        struct job_note note = {0};
+        struct job job = {.kind = JOB_RESTORE, .makes_directory = !s->was_paused, .restore.plan = plan};
         struct guest_job *w;
         int r;
 
         r = take_slot(s, err);
         if (r < 0)
                 return r;
-        w = guest_job_create(s,
-                             json_pack("{s:s,s:b,s:o,s:i,s:I,s:I,s:b}", "op", "restore", "make", !s->was_paused, "plan",
-                                       plan_encode(plan), "slot", (int)s->record.slot, "uid_base",
-                                       (json_int_t)s->record.uid_base, "turn", (json_int_t)s->engine->mark_turn++,
-                                       "recent",
-                                       recent_checkpoints_has(&s->engine->recent, plan->checkpoint, clock_mono_us())),
-                             a);
+        job.note.slot = s->record.slot;
+        job.note.net = plan->net;
+        memcpy(job.note.checkpoint, plan->checkpoint, sizeof(job.note.checkpoint));
+        job.restore.turn = s->engine->mark_turn++;
+        job.restore.is_recent = recent_checkpoints_has(&s->engine->recent, plan->checkpoint, clock_mono_us());
+        job.restore.namespace = (struct job_namespace){.slot = s->record.slot, .uid_base = s->record.uid_base};
+        w = guest_job_create(s, &job, a);
         if (!w)
                 return err_sys(err, -ENOMEM, "restore sandbox %s", s->record.id);
-        w->on_done = on_woken;
+        w->on_done = on_restored;
         r = guest_set_net(s, &plan->net, err);
-        note.slot = s->record.slot;
-        note.net = s->record.net;
-        memcpy(note.checkpoint, plan->checkpoint, sizeof(note.checkpoint));
-        if (r == 0)
-                return guest_job_start(w, &note, err);
-        guest_job_discard(w);
+        if (r < 0)
+                guest_job_discard(w);
+        else
+                guest_job_start(w);
         return r;
 }
 

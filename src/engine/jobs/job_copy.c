@@ -42,7 +42,7 @@ static int copy_files(void *arg, struct err *err)
         return r;
 }
 
-static int write_both(struct copying *c, struct err *err)
+static int copy_frozen(struct copying *c, struct err *err)
 {
         int r = memory_dump_freeze(&c->dump, err);
 
@@ -57,7 +57,7 @@ static int write_both(struct copying *c, struct err *err)
 }
 
 /* From here on it is found as a layer, and is whole. */
-static int seal(const struct copying *c, struct err *err)
+static int copy_seal(const struct copying *c, struct err *err)
 {
         const struct job_conf *conf = c->dump.conf;
 
@@ -66,20 +66,20 @@ static int seal(const struct copying *c, struct err *err)
         return 0;
 }
 
-static int copy_it(struct copying *c, struct err *err)
+static int copy_sandbox(struct copying *c, struct err *err)
 {
         int r = upper_measure(c->dump.dir, "u", &c->files, err);
 
         if (r < 0)
                 return r;
-        r = write_both(c, err);
+        r = copy_frozen(c, err);
         job_stall_point(c->dump.conf, "thawed");
         if (r == 0)
                 origin_write(c->dump.checkpoint_dir, c->dump.checkpoint, c->origin);
         if (r == 0)
                 r = memory_dump_finish(&c->dump, &c->bytes, err);
         if (r == 0)
-                r = seal(c, err);
+                r = copy_seal(c, err);
         if (r < 0) {
                 memory_dump_discard(&c->dump);
                 job_discard(c->dump.conf, c->dump.dir, JOB_COPY_DIR);
@@ -89,27 +89,27 @@ static int copy_it(struct copying *c, struct err *err)
         return r;
 }
 
-int job_copy(const struct job_conf *conf, const json_t *job, struct job_result *ret, struct err *err)
+int job_copy(const struct job_conf *conf, const struct job *job, struct job_answer *ret, struct err *err)
 {
-        struct copying c = {.layer = json_string_value(json_object_get(job, "layer")),
-                            .origin = json_object_get(job, "origin"),
-                            .began_us = clock_mono_us()};
+        const struct job_copy *how = &job->copy;
+        struct copying c = {.layer = how->layer, .origin = how->origin, .began_us = clock_mono_us()};
         int r;
 
-        memory_dump_init(&c.dump, conf, job);
+        memory_dump_init(&c.dump, conf, job->id, how->checkpoint, &how->namespace);
         c.dump.on_written = copy_files;
         c.dump.arg = &c;
         c.dump.dir = sys_open_dir(conf->sandboxes_dir, c.dump.id);
         if (c.dump.dir < 0)
                 return err_sys(err, c.dump.dir, "open directory of sandbox %s", c.dump.id);
-        r = copy_it(&c, err);
+        r = copy_sandbox(&c, err);
         if (r < 0)
                 return r;
         log_debug("copy.steps", "sandbox=%s freeze_us=%llu dump_us=%llu files_us=%llu thaw_us=%llu rest_us=%llu",
                   c.dump.id, (unsigned long long)(c.frozen_us - c.began_us),
                   (unsigned long long)(c.written_us - c.frozen_us), (unsigned long long)(c.copied_us - c.written_us),
                   (unsigned long long)(c.thawed_us - c.copied_us), (unsigned long long)(clock_mono_us() - c.thawed_us));
-        ret->body = json_pack("{s:I,s:I,s:I}", "bytes", (json_int_t)c.bytes, "layer_bytes", (json_int_t)c.files.bytes,
-                              "frozen_us", (json_int_t)(c.thawed_us - c.began_us));
+        ret->bytes = c.bytes;
+        ret->layer_bytes = c.files.bytes;
+        ret->frozen_us = c.thawed_us - c.began_us;
         return 0;
 }

@@ -70,9 +70,9 @@ uint64_t job_size_of(int dir, const char *name)
 }
 
 /* Its own files: what lies in layers is shared with others. */
-int job_measure(const struct job_conf *c, const json_t *job, struct job_result *ret, struct err *err)
+int job_measure(const struct job_conf *c, const struct job *job, struct job_answer *ret, struct err *err)
 {
-        const char *id = json_string_value(json_object_get(job, "id"));
+        const char *id = job->id;
         AUTO_CLOSE int dir = sys_open_dir(c->sandboxes_dir, id);
         struct count n = {0};
 
@@ -82,7 +82,7 @@ int job_measure(const struct job_conf *c, const json_t *job, struct job_result *
                 return err_sys(err, dir, "open directory of sandbox %s", id);
         job_stall_point(c, "measuring");
         count_below(dir, "u", &n, 0);
-        ret->body = json_pack("{s:I}", "disk_bytes", (json_int_t)n.bytes);
+        ret->disk_bytes = n.bytes;
         return 0;
 }
 
@@ -130,10 +130,10 @@ static void note_origin(const struct job_conf *c, int dir, const char *id, const
                 origin_write(checkpoint, s->checkpoint, origin);
 }
 
-int job_seal(const struct job_conf *c, const json_t *job, struct job_result *ret, struct err *err)
+int job_seal(const struct job_conf *c, const struct job *job, struct job_answer *ret, struct err *err)
 {
-        const char *id = json_string_value(json_object_get(job, "id"));
-        const char *layer = json_string_value(json_object_get(job, "layer"));
+        const char *id = job->id;
+        const char *layer = job->seal.layer;
         AUTO_CLOSE int dir = sys_open_dir(c->sandboxes_dir, id);
         struct count n = {0};
         struct paused s;
@@ -149,9 +149,9 @@ int job_seal(const struct job_conf *c, const json_t *job, struct job_result *ret
         if (r < 0)
                 return r;
         job_stall_point(c, "moved");
-        note_origin(c, dir, id, &s, json_object_get(job, "origin"));
+        note_origin(c, dir, id, &s, job->seal.origin);
         count_below(c->sealed_dir, layer, &n, 0);
-        ret->body = json_pack("{s:I}", "bytes", (json_int_t)n.bytes);
+        ret->bytes = n.bytes;
         return 0;
 }
 
@@ -173,24 +173,23 @@ static int flush_checkpoint(const struct job_conf *c, const char *checkpoint, st
         return dir < 0 ? err_sys(err, dir, "checkpoint '%s'", checkpoint) : checkpoint_flush(dir, err);
 }
 
-int job_flush(const struct job_conf *c, const json_t *job, struct job_result *ret, struct err *err)
+int job_flush(const struct job_conf *c, const struct job *job, struct job_answer *ret, struct err *err)
 {
-        const char *layer = json_string_value(json_object_get(job, "layer"));
-        const char *checkpoint = json_string_value(json_object_get(job, "checkpoint"));
+        const struct job_flush *what = &job->flush;
         int r = 0;
 
         (void)ret;
         job_stall_point(c, "flushing");
-        if (checkpoint)
-                r = flush_checkpoint(c, checkpoint, err);
-        if (r == 0 && layer)
-                r = flush_layer(c, layer, err);
+        if (what->checkpoint)
+                r = flush_checkpoint(c, what->checkpoint, err);
+        if (r == 0 && what->layer)
+                r = flush_layer(c, what->layer, err);
         return r;
 }
 
-int job_make_durable(const struct job_conf *c, const json_t *job, struct job_result *ret, struct err *err)
+int job_make_durable(const struct job_conf *c, const struct job *job, struct job_answer *ret, struct err *err)
 {
-        const char *id = json_string_value(json_object_get(job, "id"));
+        const char *id = job->id;
         AUTO_CLOSE int dir = sys_open_dir(c->sandboxes_dir, id);
         struct paused s;
         int r;
@@ -224,10 +223,10 @@ bool job_is_traced(const struct job_conf *c, pid_t pid)
 }
 
 /* The lock says when the other job process is gone.  What dumps for it may be a moment behind, and has no event. */
-int job_recheck(const struct job_conf *c, const json_t *job, struct job_result *ret, struct err *err)
+int job_recheck(const struct job_conf *c, const struct job *job, struct job_answer *ret, struct err *err)
 {
         const struct timespec pause = {.tv_nsec = 5000000};
-        const char *id = json_string_value(json_object_get(job, "id"));
+        const char *id = job->id;
         AUTO_CLOSE int dir = sys_open_dir(c->sandboxes_dir, id);
         struct record rec;
         struct err none;

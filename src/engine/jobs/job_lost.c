@@ -2,14 +2,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "engine/records/lost_note.h"
 #include "engine/records/origin.h"
 #include "engine/records/paused.h"
 #include "engine/records/job_note.h"
+#include "engine/jobs/job_files.h"
 #include "engine/jobs/job_process.h"
 #include "sys/fs.h"
 
@@ -18,7 +22,61 @@ static bool is_there(int dir, const char *name)
         return faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* ------------------------------------------------------------- looking */
+/* ------------------------------------------------------------- a page of it */
+
+#define LOST_PAGE_MAX 64u
+
+struct lost_page {
+        char names[LOST_PAGE_MAX + 1][SEALED_ID_MAX]; /* the first of them, in order */
+        size_t count;
+};
+
+/* Keep the smallest ones: however many there are, no more is remembered. */
+static void lost_page_add(struct lost_page *p, const char *name)
+{
+        size_t at = p->count;
+
+        while (at > 0 && strcmp(p->names[at - 1], name) > 0)
+                at--;
+        if (at > LOST_PAGE_MAX)
+                return;
+        if (p->count <= LOST_PAGE_MAX)
+                p->count++;
+        memmove(p->names[at + 1], p->names[at], (p->count - at - 1) * sizeof(p->names[0]));
+        (void)snprintf(p->names[at], sizeof(p->names[at]), "%.*s", SEALED_ID_MAX - 1, name);
+}
+
+static json_t *describe_briefly(int lost, const char *name)
+{
+        enum lost_kind kind = LOST_SANDBOX;
+        char at[CLOCK_TEXT_MAX];
+        struct lost_note n;
+
+        (void)lost_kind_of(name, &kind);
+        lost_note_read(lost, name, &n);
+        clock_format(n.lost_ns, at);
+        return json_pack("{s:s,s:s,s:s,s:s,s:s,s:I}", "id", name, "kind", lost_kind_name(kind), "was", n.was, "why",
+                         n.why, "lostAt", at, "bytes", (json_int_t)job_size_of(lost, name));
+}
+
+/* In order of names, those after `after` (NULL: from the first on).  Walks through what is there for its size. */
+static json_t *list_page(int lost, const char *after)
+{
+        AUTO_DIR DIR *d = sys_list(lost);
+        AUTO_FREE struct lost_page *p = calloc(1, sizeof(*p));
+        json_t *list = json_array();
+        const struct dirent *e;
+        enum lost_kind kind;
+
+        while (d && p && (e = sys_list_next(d)))
+                if (lost_kind_of(e->d_name, &kind) && (!after || strcmp(e->d_name, after) > 0))
+                        lost_page_add(p, e->d_name);
+        for (size_t i = 0; p && i < p->count && i < LOST_PAGE_MAX; i++)
+                (void)json_array_append_new(list, describe_briefly(lost, p->names[i]));
+        return json_pack("{s:o,s:b}", "lost", list, "more", p && p->count > LOST_PAGE_MAX);
+}
+
+/* ------------------------------------------------------------- one of them */
 
 static bool has_checkpoint(const struct job_conf *c, int lost, const char *name)
 {
@@ -29,7 +87,7 @@ static bool has_checkpoint(const struct job_conf *c, int lost, const char *name)
 }
 
 /* What control needs to know about one of them before it asks for it back. */
-static int describe_one(const struct job_conf *c, int lost, const char *name, struct job_result *ret, struct err *err)
+static int describe_one(const struct job_conf *c, int lost, const char *name, struct job_answer *ret, struct err *err)
 {
         AUTO_CLOSE int dir = sys_open_dir(lost, name);
         const char *checkpoint = NULL;
@@ -51,10 +109,9 @@ static int describe_one(const struct job_conf *c, int lost, const char *name, st
         else if (paused_read(dir, name, &paused, &none) == 0 && paused.checkpoint[0] &&
                  has_checkpoint(c, lost, paused.checkpoint))
                 checkpoint = paused.checkpoint;
-        return job_answer_large(ret,
-                                json_pack("{s:s,s:o,s:s*,s:s*}", "kind", lost_kind_name(kind), "origin", origin,
-                                          "checkpoint", checkpoint, "sealed", paused.sealed[0] ? paused.sealed : NULL),
-                                err);
+        ret->report = json_pack("{s:s,s:o,s:s*,s:s*}", "kind", lost_kind_name(kind), "origin", origin, "checkpoint",
+                                checkpoint, "sealed", paused.sealed[0] ? paused.sealed : NULL);
+        return ret->report ? 0 : err_sys(err, -ENOMEM, "describe '%s'", name);
 }
 
 static int open_lost(const struct job_conf *c, int *ret, struct err *err)
@@ -67,21 +124,17 @@ static int open_lost(const struct job_conf *c, int *ret, struct err *err)
         return 0;
 }
 
-int job_lost(const struct job_conf *c, const json_t *job, struct job_result *ret, struct err *err)
+int job_lost(const struct job_conf *c, const struct job *job, struct job_answer *ret, struct err *err)
 {
-        const char *id = json_string_value(json_object_get(job, "id"));
         AUTO_CLOSE int lost = -1;
-        bool has_more = false;
-        json_t *list;
         int r = open_lost(c, &lost, err);
 
         if (r < 0)
                 return r;
-        if (id)
-                return describe_one(c, lost, id, ret, err);
-        list = lost_page(lost, json_string_value(json_object_get(job, "after")), &has_more);
-        ret->body = json_pack("{s:o,s:b}", "lost", list, "more", has_more);
-        return ret->body ? 0 : err_sys(err, -ENOMEM, "list what was lost");
+        if (job->lost.name)
+                return describe_one(c, lost, job->lost.name, ret, err);
+        ret->report = list_page(lost, job->lost.after);
+        return ret->report ? 0 : err_sys(err, -ENOMEM, "list what was lost");
 }
 
 /* ------------------------------------------------------------- bringing back */
@@ -124,7 +177,7 @@ static int bring_back_names(int lost, const json_t *list, int home, struct err *
 
 /* Before it is moved: one whose processes were ended is paused with its files; and so is one of which nothing more can be
  * learned, since somebody wants it back. */
-static int lay_down(int lost, const char *id, struct err *err)
+static int note_paused(int lost, const char *id, struct err *err)
 {
         AUTO_CLOSE int dir = sys_open_dir(lost, id);
         const struct paused files_only = {0};
@@ -143,7 +196,7 @@ static int lay_down(int lost, const char *id, struct err *err)
         return paused_write(dir, id, &files_only, true, err);
 }
 
-static int restore_sandbox(const struct job_conf *c, int lost, const char *id, struct err *err)
+static int bring_back_sandbox(const struct job_conf *c, int lost, const char *id, struct err *err)
 {
         int r;
 
@@ -151,22 +204,21 @@ static int restore_sandbox(const struct job_conf *c, int lost, const char *id, s
                 return 0; /* a job process before us did so, and died before it said so */
         if (is_there(c->sandboxes_dir, id))
                 return err_set(err, ERR_CONFLICT, "sandbox %s exists", id);
-        r = lay_down(lost, id, err);
+        r = note_paused(lost, id, err);
         return r < 0 ? r : bring_back(lost, id, c->sandboxes_dir, err);
 }
 
-int job_lost_restore(const struct job_conf *c, const json_t *job, struct job_result *ret, struct err *err)
+int job_lost_restore(const struct job_conf *c, const struct job *job, struct job_answer *ret, struct err *err)
 {
-        const json_t *checkpoints = json_object_get(job, "checkpoints"), *layers = json_object_get(job, "layers");
-        const char *id = json_string_value(json_object_get(job, "id"));
+        const struct job_lost_restore *what = &job->lost_restore;
         AUTO_CLOSE int lost = -1;
         int r = open_lost(c, &lost, err);
 
         (void)ret;
-        if (r < 0 || (r = find_names(lost, checkpoints, c->checkpoints_dir, err)) < 0 ||
-            (r = find_names(lost, layers, c->sealed_dir, err)) < 0 ||
-            (r = bring_back_names(lost, layers, c->sealed_dir, err)) < 0 ||
-            (r = bring_back_names(lost, checkpoints, c->checkpoints_dir, err)) < 0)
+        if (r < 0 || (r = find_names(lost, what->checkpoints, c->checkpoints_dir, err)) < 0 ||
+            (r = find_names(lost, what->layers, c->sealed_dir, err)) < 0 ||
+            (r = bring_back_names(lost, what->layers, c->sealed_dir, err)) < 0 ||
+            (r = bring_back_names(lost, what->checkpoints, c->checkpoints_dir, err)) < 0)
                 return r;
-        return id ? restore_sandbox(c, lost, id, err) : 0;
+        return what->sandbox ? bring_back_sandbox(c, lost, what->sandbox, err) : 0;
 }

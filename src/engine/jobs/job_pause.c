@@ -34,7 +34,7 @@ static void *flush_early(void *arg)
         return NULL;
 }
 
-static int finish(struct pausing *p, struct err *err)
+static int finish_checkpoint(struct pausing *p, struct err *err)
 {
         pthread_t flusher;
         bool is_flushing = p->dump.is_durable && pthread_create(&flusher, NULL, flush_early, p) == 0;
@@ -61,7 +61,7 @@ static int write_checkpoint(struct pausing *p, struct err *err)
 
         p->dumped_us = clock_mono_us();
         job_stall_point(p->dump.conf, "dumped");
-        return r < 0 ? r : finish(p, err);
+        return r < 0 ? r : finish_checkpoint(p, err);
 }
 
 /* ------------------------------------------------------------- its files */
@@ -77,7 +77,7 @@ static int keep_files(const struct pausing *p, struct err *err)
         return paused_write(d->dir, d->id, &p->paused, d->is_durable, err);
 }
 
-static void undo(const struct pausing *p)
+static void pause_undo(const struct pausing *p)
 {
         const struct memory_dump *d = &p->dump;
 
@@ -88,7 +88,7 @@ static void undo(const struct pausing *p)
         memory_dump_await_end(d);
 }
 
-static int pause_it(struct pausing *p, struct err *err)
+static int pause_sandbox(struct pausing *p, struct err *err)
 {
         int r = memory_dump_freeze(&p->dump, err);
 
@@ -99,20 +99,21 @@ static int pause_it(struct pausing *p, struct err *err)
         if (r == 0)
                 r = keep_files(p, err);
         if (r < 0)
-                undo(p);
+                pause_undo(p);
         else
                 job_stall_point(p->dump.conf, "kept");
         return r;
 }
 
-int job_pause(const struct job_conf *c, const json_t *job, struct job_result *ret, struct err *err)
+int job_pause(const struct job_conf *c, const struct job *job, struct job_answer *ret, struct err *err)
 {
-        struct pausing p = {.began_us = clock_mono_us()};
+        const struct job_pause *how = &job->pause;
+        struct pausing p = {.origin = how->origin, .began_us = clock_mono_us()};
         uint64_t now;
         int r;
 
-        memory_dump_init(&p.dump, c, job);
-        p.origin = json_object_get(job, "origin");
+        memory_dump_init(&p.dump, c, job->id, how->checkpoint, &how->namespace);
+        p.dump.is_durable = how->is_durable;
         (void)snprintf(p.paused.checkpoint, sizeof(p.paused.checkpoint), "%s",
                        p.dump.checkpoint ? p.dump.checkpoint : "");
         if (!p.dump.is_durable)
@@ -123,13 +124,14 @@ int job_pause(const struct job_conf *c, const json_t *job, struct job_result *re
         p.dump.on_written = keep_names;
         p.dump.arg = &p;
         job_discard(c, p.dump.dir, UNLINKED_FILES_DIR); /* of one that was thawed */
-        r = pause_it(&p, err);
+        r = pause_sandbox(&p, err);
         if (r < 0)
                 return r;
         now = clock_mono_us();
         log_debug("pause.steps", "sandbox=%s freeze_us=%llu dump_us=%llu images_us=%llu files_us=%llu", p.dump.id,
                   (unsigned long long)(p.frozen_us - p.began_us), (unsigned long long)(p.dumped_us - p.frozen_us),
                   (unsigned long long)(p.summed_us - p.dumped_us), (unsigned long long)(now - p.summed_us));
-        ret->body = json_pack("{s:I,s:I}", "bytes", (json_int_t)p.bytes, "frozen_us", (json_int_t)(now - p.began_us));
+        ret->bytes = p.bytes;
+        ret->frozen_us = now - p.began_us;
         return 0;
 }

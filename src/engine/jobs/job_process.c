@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -24,21 +23,18 @@
 #define JOB_FDS 2
 #define JOB_S 1800u
 
-static const struct {
-        const char *name;
-        job_op *run;
-} ops[] = {
-        {"pause", job_pause},
-        {"copy", job_copy},
-        {"restore", job_restore},
-        {"seal", job_seal},
-        {"make_durable", job_make_durable},
-        {"flush", job_flush},
-        {"measure", job_measure},
-        {"names", job_names},
-        {"recheck", job_recheck},
-        {"lost", job_lost},
-        {"lost_restore", job_lost_restore},
+static job_op *const job_ops[JOB_KINDS] = {
+        [JOB_PAUSE] = job_pause,
+        [JOB_COPY] = job_copy,
+        [JOB_RESTORE] = job_restore,
+        [JOB_SEAL] = job_seal,
+        [JOB_MAKE_DURABLE] = job_make_durable,
+        [JOB_FLUSH] = job_flush,
+        [JOB_MEASURE] = job_measure,
+        [JOB_NAMES] = job_names,
+        [JOB_RECHECK] = job_recheck,
+        [JOB_LOST] = job_lost,
+        [JOB_LOST_RESTORE] = job_lost_restore,
 };
 
 void job_stall_point(const struct job_conf *c, const char *point)
@@ -56,14 +52,14 @@ void job_stall_point(const struct job_conf *c, const char *point)
                 continue;
 }
 
-void job_waits(const struct job_result *ret)
+void job_say_waits(const struct job_conf *c)
 {
         const char word = JOB_WAITS;
 
-        (void)scm_send(ret->sock, &word, 1, NULL, 0); /* nobody there: nobody counts */
+        (void)scm_send(c->engine_sock, &word, 1, NULL, 0); /* no engine there: nothing is counted */
 }
 
-static json_t *read_job(int fd)
+static json_t *read_message(int fd)
 {
         AUTO_FREE char *text = NULL;
         struct stat st;
@@ -76,60 +72,20 @@ static json_t *read_job(int fd)
         return json_loadb(text, (size_t)st.st_size, 0, NULL);
 }
 
-static void answer(int sock, struct job_result *r, const struct err *err)
+/* Lock the directory of the job's sandbox, and write into it which slot and checkpoint are in use: an engine that comes after
+ * ours leaves both alone.  Not begun if ours is gone by then, since the next may have looked before there was a lock. */
+static int lock_sandbox(const struct job_conf *c, const struct job *job, int *ret, struct err *err)
 {
-        AUTO_FREE char *text = NULL;
-        json_t *msg = err->kind == ERR_NONE ? r->body ? r->body : json_object()
-                                            : json_pack("{s:{s:s,s:s}}", "error", "kind", err_kind_name(err->kind),
-                                                        "message", err->msg);
-
-        if (err->kind == ERR_NONE)
-                (void)json_object_set_new(msg, "ok", json_true());
-        text = json_dumps(msg, JSON_COMPACT);
-        json_decref(msg);
-        if (text)
-                (void)scm_send(sock, text, strlen(text), r->fds, err->kind == ERR_NONE ? r->nfds : 0);
-}
-
-int job_answer_large(struct job_result *ret, json_t *body, struct err *err)
-{
-        AUTO_CLOSE int fd = memfd_create("answer", MFD_CLOEXEC);
-        AUTO_FREE char *text = json_dumps(body, JSON_COMPACT);
-        size_t n = text ? strlen(text) : 0;
-
-        json_decref(body);
-        if (fd < 0 || !text || write(fd, text, n) != (ssize_t)n)
-                return err_sys(err, -ENOMEM, "answer");
-        ret->fds[0] = TAKE_FD(fd);
-        ret->nfds = 1;
-        return 0;
-}
-
-static int run(const struct job_conf *c, const json_t *job, struct job_result *ret, struct err *err)
-{
-        const char *op = json_string_value(json_object_get(job, "op"));
-
-        for (size_t i = 0; i < ARRAY_LEN(ops); i++)
-                if (op && strcmp(ops[i].name, op) == 0)
-                        return ops[i].run(c, job, ret, err);
-        return err_set(err, ERR_INTERNAL, "no such job");
-}
-
-/* The directory of the sandbox that it is about, locked, with a note in it of what is in use: an engine that comes after ours
- * leaves both alone.  Not begun if ours is gone by then, since the next may have looked before there was a lock. */
-static int take_sandbox(const struct job_conf *c, const json_t *job, int sock, int *ret, struct err *err)
-{
-        const char *id = json_string_value(json_object_get(job, "id"));
-        struct pollfd engine = {.fd = sock};
+        struct pollfd engine = {.fd = c->engine_sock};
         AUTO_CLOSE int dir = -1;
         int r;
 
-        if (json_is_true(json_object_get(job, "make")) && mkdirat(c->sandboxes_dir, id, 0700) < 0)
-                return err_sys(err, -errno, "make directory of sandbox %s", id);
-        dir = job_lock_wait(c->sandboxes_dir, id);
+        if (job->makes_directory && mkdirat(c->sandboxes_dir, job->id, 0700) < 0)
+                return err_sys(err, -errno, "make directory of sandbox %s", job->id);
+        dir = job_lock_wait(c->sandboxes_dir, job->id);
         if (dir < 0)
-                return err_sys(err, dir, "lock directory of sandbox %s", id);
-        r = job_note_put(dir, json_object_get(job, "note"), err);
+                return err_sys(err, dir, "lock directory of sandbox %s", job->id);
+        r = job_note_write(dir, &job->note, err);
         if (r < 0)
                 return r;
         if (poll(&engine, 1, 0) == 1) {
@@ -140,36 +96,42 @@ static int take_sandbox(const struct job_conf *c, const json_t *job, int sock, i
         return 0;
 }
 
-/* From here on nothing but the job decides when we end: not the engine, not the job queue, no terminal. */
-static _Noreturn void work(const struct job_conf *c, int job_fd, int sock)
+static void carry_out(const struct job_conf *c, const struct job *job, struct job_answer *ret)
 {
-        struct job_result result = {.sock = sock};
-        struct err err = {0};
-        json_t *job = read_job(job_fd);
-        bool is_of_sandbox = json_object_get(job, "note");
+        bool is_locked = job_locks_sandbox(job->kind);
         int lock = -1, r = 0;
 
-        (void)prctl(PR_SET_NAME, "sg-job");
-        (void)send(sock, &(char){JOB_BEGINS}, 1, MSG_NOSIGNAL);
-        (void)setsid();
-        (void)signal(SIGTERM, SIG_IGN);
-        (void)signal(SIGHUP, SIG_IGN);
-        (void)signal(SIGCHLD, SIG_DFL);
-        (void)alarm(is_of_sandbox ? JOB_S
-                                  : 0); /* one that hangs ends as if it had been killed: the sandbox is thawed */
-        if (is_of_sandbox)
-                r = take_sandbox(c, job, sock, &lock, &err);
+        (void)alarm(is_locked ? JOB_S : 0); /* one that hangs ends as if it had been killed: the sandbox is thawed */
+        if (is_locked)
+                r = lock_sandbox(c, job, &lock, &ret->err);
         if (r == 0)
-                r = run(c, job, &result, &err);
-        if (r < 0 && err.kind == ERR_NONE)
-                (void)err_set(&err, ERR_INTERNAL, "no reason was given");
+                r = job_ops[job->kind](c, job, ret, &ret->err);
+        if (r < 0 && ret->err.kind == ERR_NONE)
+                (void)err_set(&ret->err, ERR_INTERNAL, "no reason was given");
         (void)prctl(PR_SET_NAME, "sg-job-done"); /* what follows may take a moment: watches to be closed */
         if (lock >= 0) {
                 (void)job_note_remove(lock);
                 (void)flock(lock, LOCK_UN); /* the engine may go on with the sandbox as soon as it hears */
         }
-        answer(sock, &result, &err);
-        _exit(err.kind == ERR_NONE ? 0 : 1);
+}
+
+/* From here on nothing but the job decides when we end: not the engine, not the job queue, no terminal. */
+static _Noreturn void work(const struct job_conf *c, int job_fd)
+{
+        struct job_answer answer;
+        struct job job = {0};
+
+        (void)prctl(PR_SET_NAME, "sg-job");
+        (void)send(c->engine_sock, &(char){JOB_BEGINS}, 1, MSG_NOSIGNAL);
+        (void)setsid();
+        (void)signal(SIGTERM, SIG_IGN);
+        (void)signal(SIGHUP, SIG_IGN);
+        (void)signal(SIGCHLD, SIG_DFL);
+        job_answer_init(&answer);
+        if (job_decode(read_message(job_fd), &job, &answer.err) == 0)
+                carry_out(c, &job, &answer);
+        (void)job_answer_send(c->engine_sock, job.kind, &answer); /* no engine there: the disk says how it ended */
+        _exit(answer.err.kind == ERR_NONE ? 0 : 1);
 }
 
 /* A job that nobody can do: its socket is closed, which tells the engine. */
@@ -187,10 +149,10 @@ static ssize_t refuse_one(int sock)
         return n;
 }
 
-/* Pages that every job writes to become its own now, not while somebody waits. */
+/* Pages that every job writes to become its own now, not while a request waits. */
 static void stretch(void)
 {
-        static const char like_a_job[] = "{\"op\":\"\",\"plan\":{\"id\":\"\",\"layers\":[\"\"],\"init\":{}}}";
+        static const char like_a_job[] = "{\"kind\":\"\",\"plan\":{\"id\":\"\",\"layers\":[\"\"],\"init\":{}}}";
         volatile char stack[64u << 10];
 
         for (size_t i = 0; i < sizeof(stack); i += 4096)
@@ -198,8 +160,8 @@ static void stretch(void)
         json_decref(json_loadb(like_a_job, sizeof(like_a_job) - 1, 0, NULL));
 }
 
-/* The next job process: waits for its job, so that nobody waits for its birth. */
-static _Noreturn void wait_for_job(const struct job_conf *c, pid_t job_queue, int sock, int taken)
+/* The next job process: waits for its job, so that no job waits for a fork. */
+static _Noreturn void wait_for_job(struct job_conf *c, pid_t job_queue, int sock, int taken)
 {
         int fds[JOB_FDS] = {-1, -1};
         size_t nfds = 0;
@@ -216,11 +178,12 @@ static _Noreturn void wait_for_job(const struct job_conf *c, pid_t job_queue, in
         (void)close(sock);
         if (nfds < 2)
                 _exit(1);
-        work(c, fds[0], fds[1]); /* the job, and the socket */
+        c->engine_sock = fds[1];
+        work(c, fds[0]);
 }
 
 /* Until it has a job: 1.  0: there will be none any more. */
-static ssize_t keep_spare(const struct job_conf *c, int sock)
+static ssize_t keep_spare(struct job_conf *c, int sock)
 {
         pid_t job_queue = getpid(), pid = -1;
         int taken[2];

@@ -12,59 +12,58 @@
 #include "base/log.h"
 #include "sys/scm.h"
 
-#define ANSWER_MAX 32768u /* a page of lost_note.h is the longest */
 #define RETRY_MIN_MS 100u
 #define RETRY_MAX_MS 5000u
 #define TRIES_MAX 5u
 
-static void pump(struct job_queue *v);
+static void queue_pump(struct job_queue *v);
 
 /* ------------------------------------------------------------- how a job ends */
 
-static void count(struct job_queue *v, const struct queued_job *j, int by)
+static void job_count(struct job_queue *v, const struct queued_job *j, int by)
 {
         v->busy += (unsigned)(j->only_waits || j->is_brief ? 0 : by);
         v->busy_brief += (unsigned)(j->is_brief ? by : 0);
         v->busy_long += (unsigned)(j->is_long ? by : 0);
 }
 
-static bool has_room(const struct job_queue *v, const struct queued_job *j)
+static bool queue_has_room(const struct job_queue *v, const struct queued_job *j)
 {
         if (j->is_brief)
                 return v->busy_brief < v->busy_max;
         return j->only_waits || (v->busy < v->busy_max && !(j->is_long && v->busy_long >= v->busy_long_max));
 }
 
-static void forget(struct queued_job *j)
+static void job_forget(struct queued_job *j)
 {
         loop_del(&j->io);
         close_fd(&j->io.fd);
         list_remove(&j->node);
-        json_decref(j->what);
-        j->what = NULL;
+        json_decref(j->message);
+        j->message = NULL;
 }
 
-static void finish(struct queued_job *j, const json_t *answer, int *fds, size_t nfds)
+static void job_ended(struct queued_job *j, struct job_answer *answer)
 {
         struct job_queue *v = j->job_queue;
 
-        forget(j);
-        count(v, j, -1);
-        j->on_done(j, answer, fds, nfds);
-        pump(v);
+        job_forget(j);
+        job_count(v, j, -1);
+        j->on_done(j, answer);
+        queue_pump(v);
 }
 
 /* What is left depends on the sandbox alone: others need not wait for it. */
-static void only_waits_now(struct queued_job *j)
+static void job_only_waits_now(struct queued_job *j)
 {
-        count(j->job_queue, j, -1);
+        job_count(j->job_queue, j, -1);
         j->only_waits = true;
         j->is_long = false;
-        pump(j->job_queue);
+        queue_pump(j->job_queue);
 }
 
 /* The job queue died before anybody took it, or the job process of one that may be repeated. */
-static void give_again(struct queued_job *j)
+static void job_give_again(struct queued_job *j)
 {
         struct job_queue *v = j->job_queue;
 
@@ -72,19 +71,33 @@ static void give_again(struct queued_job *j)
         log_warn("job.again", "tries=%u", j->tries);
         loop_del(&j->io);
         close_fd(&j->io.fd);
-        count(v, j, -1);
+        job_count(v, j, -1);
         list_remove(&j->node);
         list_push_back(&v->queued, &j->node);
-        pump(v);
+        queue_pump(v);
 }
 
-static void on_answer(struct io *io, uint32_t events)
+/* One that makes no sense counts as none: then the disk says how it ended. */
+static void take_answer(struct queued_job *j, const char *text, size_t len, int *fds, size_t nfds)
+{
+        struct job_answer answer;
+        struct err err = {0};
+
+        if (job_answer_read(j->kind, text, len, fds, nfds, &answer, &err) < 0) {
+                log_error("job.unclear", "kind=%s error=\"%s\"", job_kind_name(j->kind), err.msg);
+                job_ended(j, NULL);
+                return;
+        }
+        job_ended(j, &answer);
+        job_answer_done(&answer);
+}
+
+static void job_on_packet(struct io *io, uint32_t events)
 {
         struct queued_job *j = CONTAINER_OF(io, struct queued_job, io);
-        static char text[ANSWER_MAX];
+        static char text[JOB_ANSWER_TEXT_MAX];
         int fds[JOB_ANSWER_FDS_MAX] = {-1, -1};
         size_t nfds = 0;
-        json_t *answer;
         ssize_t n;
 
         (void)events;
@@ -96,27 +109,25 @@ static void on_answer(struct io *io, uint32_t events)
                 return;
         }
         if (n == 1 && text[0] == JOB_WAITS) {
-                only_waits_now(j);
+                job_only_waits_now(j);
                 return;
         }
         if (n <= 0 && (!j->is_begun || j->is_repeatable) && j->tries < TRIES_MAX) {
-                give_again(j);
+                job_give_again(j);
                 return;
         }
-        answer = n > 0 ? json_loadb(text, (size_t)n, 0, NULL) : NULL;
-        if (!answer)
-                while (nfds > 0)
-                        close_fd(&fds[--nfds]);
-        finish(j, answer, fds, nfds);
-        json_decref(answer);
+        if (n > 0)
+                take_answer(j, text, (size_t)n, fds, nfds);
+        else
+                job_ended(j, NULL);
 }
 
 /* ------------------------------------------------------------- how it begins */
 
-static int write_job(const json_t *what)
+static int write_message(const json_t *message)
 {
         AUTO_CLOSE int fd = memfd_create("job", MFD_CLOEXEC);
-        AUTO_FREE char *text = json_dumps(what, JSON_COMPACT); /* json_dumpfd() writes every quote by itself */
+        AUTO_FREE char *text = json_dumps(message, JSON_COMPACT); /* json_dumpfd() writes every quote by itself */
         size_t n = text ? strlen(text) : 0;
 
         if (fd < 0 || !text)
@@ -124,16 +135,16 @@ static int write_job(const json_t *what)
         return write(fd, text, n) == (ssize_t)n ? TAKE_FD(fd) : -ENOMEM;
 }
 
-static int begin(struct job_queue *v, struct queued_job *j)
+static int job_begin(struct job_queue *v, struct queued_job *j)
 {
         int pair[2], fds[2], r;
-        AUTO_CLOSE int text = write_job(j->what), theirs = -1;
+        AUTO_CLOSE int text = write_message(j->message), theirs = -1;
 
         if (text < 0)
                 return text;
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
                 return -errno;
-        j->io = (struct io){.fd = pair[0], .on = on_answer};
+        j->io = (struct io){.fd = pair[0], .on = job_on_packet};
         fds[0] = text;
         fds[1] = theirs = pair[1];
         j->tries++;
@@ -147,7 +158,7 @@ static int begin(struct job_queue *v, struct queued_job *j)
         return r;
 }
 
-static void try_again_later(struct job_queue *v)
+static void queue_retry_later(struct job_queue *v)
 {
         uint64_t ms = (uint64_t)RETRY_MIN_MS << (v->failures < 8 ? v->failures : 8);
 
@@ -155,23 +166,23 @@ static void try_again_later(struct job_queue *v)
         timer_set(v->loop, &v->retry, ms > RETRY_MAX_MS ? RETRY_MAX_MS : ms);
 }
 
-static void pump(struct job_queue *v)
+static void queue_pump(struct job_queue *v)
 {
         LIST_EACH (node, &v->queued) {
                 struct queued_job *j = LIST_ENTRY(node, struct queued_job, node);
 
                 if (!helper_is_running(&v->helper) || timer_is_armed(&v->retry))
                         return;
-                if (!has_room(v, j))
+                if (!queue_has_room(v, j))
                         continue;
-                if (begin(v, j) < 0) {
-                        try_again_later(v);
+                if (job_begin(v, j) < 0) {
+                        queue_retry_later(v);
                         return;
                 }
                 v->failures = 0;
                 list_remove(&j->node);
                 list_push_back(&v->running, &j->node);
-                count(v, j, 1);
+                job_count(v, j, 1);
         }
 }
 
@@ -182,27 +193,27 @@ void job_queue_run(struct job_queue *v, struct queued_job *j)
         j->is_begun = false;
         j->tries = 0;
         list_push_back(&v->queued, &j->node);
-        pump(v);
+        queue_pump(v);
 }
 
 bool job_queue_cancel(struct queued_job *j)
 {
         if (j->io.fd >= 0)
                 return false;
-        forget(j);
+        job_forget(j);
         return true;
 }
 
 /* ------------------------------------------------------------- the process */
 
-static void on_message(struct helper *h, const void *p, size_t n, int *fds, size_t nfds)
+static void queue_on_message(struct helper *h, const void *p, size_t n, int *fds, size_t nfds)
 {
         (void)h, (void)p, (void)n; /* it says nothing; its job processes do */
         for (size_t i = 0; i < nfds; i++)
                 close_fd(&fds[i]);
 }
 
-static int start_helper(struct job_queue *v, struct err *err)
+static int queue_start_helper(struct job_queue *v, struct err *err)
 {
         int keep[JOB_KEEP_MAX], sock = -1, r;
         unsigned n = job_conf_fds(&v->conf, keep);
@@ -216,27 +227,27 @@ static int start_helper(struct job_queue *v, struct err *err)
         return r < 0 ? err_sys(err, r, "watch job queue") : 0;
 }
 
-static void on_gone(struct helper *h)
+static void queue_on_gone(struct helper *h)
 {
         struct job_queue *v = CONTAINER_OF(h, struct job_queue, helper);
 
         if (v->is_stopped)
                 return;
         log_error("job_queue.died", "running=%u, starting another", v->busy);
-        try_again_later(v);
+        queue_retry_later(v);
 }
 
-static void on_retry(struct timer *t)
+static void queue_on_retry(struct timer *t)
 {
         struct job_queue *v = CONTAINER_OF(t, struct job_queue, retry);
         struct err err = {0};
 
-        if (!helper_is_running(&v->helper) && start_helper(v, &err) < 0) {
+        if (!helper_is_running(&v->helper) && queue_start_helper(v, &err) < 0) {
                 log_error("helper.failed", "error=\"%s\"", err.msg);
-                try_again_later(v);
+                queue_retry_later(v);
                 return;
         }
-        pump(v);
+        queue_pump(v);
 }
 
 int job_queue_start(struct job_queue *v, struct loop *l, const struct job_conf *c, struct err *err)
@@ -247,10 +258,10 @@ int job_queue_start(struct job_queue *v, struct loop *l, const struct job_conf *
         v->busy_long_max = v->busy_max - (v->busy_max + 3) / 4;
         list_init(&v->queued);
         list_init(&v->running);
-        v->helper.on_message = on_message;
-        v->helper.on_gone = on_gone;
-        v->retry.on = on_retry;
-        return start_helper(v, err);
+        v->helper.on_message = queue_on_message;
+        v->helper.on_gone = queue_on_gone;
+        v->retry.on = queue_on_retry;
+        return queue_start_helper(v, err);
 }
 
 void job_queue_stop(struct job_queue *v)
@@ -260,8 +271,8 @@ void job_queue_stop(struct job_queue *v)
                 return;
         timer_clear(&v->retry);
         LIST_EACH (node, &v->queued)
-                forget(LIST_ENTRY(node, struct queued_job, node));
+                job_forget(LIST_ENTRY(node, struct queued_job, node));
         LIST_EACH (node, &v->running)
-                forget(LIST_ENTRY(node, struct queued_job, node));
+                job_forget(LIST_ENTRY(node, struct queued_job, node));
         helper_stop(&v->helper);
 }

@@ -9,7 +9,6 @@
  * of file when the job process died; without JOB_BEGINS nobody had begun, and the job is given to another, as is one that may be
  * repeated.  Before the answer a JOB_WAITS may come: from then on the job does not count as work. */
 #pragma once
-#include <jansson.h>
 #include <stdbool.h>
 
 #include "base/list.h"
@@ -21,14 +20,16 @@ struct err;
 
 struct job_queue;
 
-struct queued_job {         /* embedded in its owner, who sets the first members */
-        json_t *what;       /* owned: {"op":...}, see job_process.h */
+struct queued_job { /* embedded in its owner, which sets the first members */
+        enum job_kind kind;
+        json_t *message;    /* owned: the job, encoded (job.h) */
         bool only_waits;    /* does not count as work */
-        bool is_brief;      /* a moment's work that anybody may ask for at any time: counts among its own kind only */
+        bool is_brief;      /* a moment's work, may be asked for at any time: counts among the brief ones only */
         bool is_repeatable; /* done twice is as good as done once: when its job process dies, another one does it again */
-        bool is_long; /* may take as long as a sandbox makes it take: never all of them at once, so that others wake */
-        /* How it ended: `answer` is borrowed; NULL: the job process died.  The fds are the callee's.  The job is over by then. */
-        void (*on_done)(struct queued_job *j, const json_t *answer, int *fds, size_t nfds);
+        bool is_long; /* may take as long as a sandbox makes it take: never all job processes are at such jobs, so that sandboxes can be resumed */
+        /* How it ended.  answer NULL: the job process died; else the callee may take fds and the report out of it.  The job is over
+         * by then. */
+        void (*on_done)(struct queued_job *j, struct job_answer *answer);
         /* the job queue's own */
         struct job_queue *job_queue;
         bool is_begun;

@@ -31,14 +31,14 @@
 #define SPARE_MEMORY (1u << 30)
 #define SPARE_PIDS 64u
 
-struct waking {
+struct restoring {
         const struct job_conf *conf;
-        struct plan_create plan;
+        const struct plan_create *plan;
         struct record record; /* as it will be */
         struct paused paused; /* as it is paused; so it shall be again if this fails */
         bool was_paused;
         uint64_t turn;  /* of its mark: used_checkpoints.h */
-        bool is_fresh;  /* recent_checkpoints.h */
+        bool is_recent; /* recent_checkpoints.h */
         bool has_moved; /* its processes run, or may have run */
         int dir;        /* sandboxes/<id> */
         int host_netns, host_netlink;
@@ -55,13 +55,13 @@ struct waking {
 
 static void *verify(void *arg)
 {
-        struct waking *w = arg;
+        struct restoring *w = arg;
 
         (void)checkpoint_verify_large(w->checkpoint, &w->damage);
         return NULL;
 }
 
-static int await_verdict(struct waking *w, struct err *err)
+static int await_verdict(struct restoring *w, struct err *err)
 {
         if (w->is_verifying)
                 (void)pthread_join(w->verifier, NULL);
@@ -72,17 +72,17 @@ static int await_verdict(struct waking *w, struct err *err)
         return -EINVAL;
 }
 
-static int open_checkpoint(struct waking *w, struct err *err)
+static int open_checkpoint(struct restoring *w, struct err *err)
 {
-        AUTO_CLOSE int dir = sys_open_dir(w->conf->checkpoints_dir, w->plan.checkpoint);
+        AUTO_CLOSE int dir = sys_open_dir(w->conf->checkpoints_dir, w->plan->checkpoint);
         int r;
 
         if (dir < 0)
-                return err_sys(err, dir, "checkpoint %s", w->plan.checkpoint);
+                return err_sys(err, dir, "checkpoint %s", w->plan->checkpoint);
         r = checkpoint_open(dir, &w->checkpoint, err);
         if (r == 0)
                 r = checkpoint_verify_small(w->checkpoint, err);
-        if (r < 0 || w->is_fresh)
+        if (r < 0 || w->is_recent)
                 return r;
         if (pthread_create(&w->verifier, NULL, verify, w) == 0)
                 w->is_verifying = true;
@@ -95,7 +95,7 @@ static int open_checkpoint(struct waking *w, struct err *err)
 
 static int on_namespaces(pid_t pid, void *arg, struct err *err)
 {
-        struct waking *w = arg;
+        struct restoring *w = arg;
         const struct job_conf *c = w->conf;
         int r;
 
@@ -109,14 +109,14 @@ static int on_namespaces(pid_t pid, void *arg, struct err *err)
         return r;
 }
 
-static int set_hostname(struct waking *w, pid_t pid, struct err *err)
+static int set_hostname(struct restoring *w, pid_t pid, struct err *err)
 {
-        const char *name = json_string_value(json_object_get(w->plan.init, "hostname"));
+        const char *name = json_string_value(json_object_get(w->plan->init, "hostname"));
         AUTO_CLOSE int home = sys_ns_open(w->conf->proc_dir, 0, "uts"),
                        uts = sys_ns_open(w->conf->proc_dir, pid, "uts");
         int r = 0;
 
-        name = name && name[0] ? name : w->plan.id;
+        name = name && name[0] ? name : w->plan->id;
         if (strlen(name) > HOSTNAME_LEN_MAX)
                 return err_set(err, ERR_INVALID, "hostname of more than %u characters", HOSTNAME_LEN_MAX);
         if (home < 0 || uts < 0 || setns(uts, CLONE_NEWUTS) < 0)
@@ -129,11 +129,11 @@ static int set_hostname(struct waking *w, pid_t pid, struct err *err)
 }
 
 /* So that no power cut wakes it from this image again once its files have changed (used_checkpoints.h). */
-static int leave_pause(struct waking *w, struct err *err)
+static int leave_pause(struct restoring *w, struct err *err)
 {
         const struct job_conf *c = w->conf;
-        bool is_marked = w->plan.is_upper_kept && c->used_checkpoints >= 0;
-        int r = is_marked ? used_checkpoints_mark(c->used_checkpoints, w->turn, w->plan.checkpoint, c->boot_id, err)
+        bool is_marked = w->plan->is_upper_kept && c->used_checkpoints >= 0;
+        int r = is_marked ? used_checkpoints_mark(c->used_checkpoints, w->turn, w->plan->checkpoint, c->boot_id, err)
                           : 0;
 
         if (r < 0)
@@ -142,22 +142,22 @@ static int leave_pause(struct waking *w, struct err *err)
         r = paused_remove(w->dir);
         if (r < 0) {
                 if (is_marked)
-                        (void)used_checkpoints_unmark(c->used_checkpoints, w->plan.checkpoint, NULL);
-                return err_sys(err, r, "restore sandbox %s", w->plan.id);
+                        (void)used_checkpoints_unmark(c->used_checkpoints, w->plan->checkpoint, NULL);
+                return err_sys(err, r, "restore sandbox %s", w->plan->id);
         }
-        return w->plan.is_upper_kept && !is_marked ? used_checkpoints_flush(w->dir, err) : 0;
+        return w->plan->is_upper_kept && !is_marked ? used_checkpoints_flush(w->dir, err) : 0;
 }
 
 /* From here on it is a sandbox that runs. */
 static int on_before_resume(pid_t pid, void *arg, struct err *err)
 {
-        struct waking *w = arg;
+        struct restoring *w = arg;
         int r;
 
         if ((r = await_verdict(w, err)) < 0 || (r = set_hostname(w, pid, err)) < 0)
                 return r;
         w->record.pid = pid;
-        w->record.is_stranger = strcmp(checkpoint_facts(w->checkpoint)->sandbox, w->plan.id) != 0;
+        w->record.is_stranger = strcmp(checkpoint_facts(w->checkpoint)->sandbox, w->plan->id) != 0;
         r = sys_start_time(w->conf->proc_dir, pid, &w->record.start_time);
         if (r < 0)
                 return err_sys(err, r, "read start time");
@@ -172,13 +172,13 @@ static int on_before_resume(pid_t pid, void *arg, struct err *err)
 /* ------------------------------------------------------------- the steps */
 
 /* A copy is another machine. */
-static void renew_machine_id(struct waking *w)
+static void renew_machine_id(struct restoring *w)
 {
         AUTO_CLOSE int etc = -1, fd = -1;
         uint8_t bytes[16];
         char text[34];
 
-        if (w->plan.is_upper_kept || strcmp(checkpoint_facts(w->checkpoint)->sandbox, w->plan.id) == 0)
+        if (w->plan->is_upper_kept || strcmp(checkpoint_facts(w->checkpoint)->sandbox, w->plan->id) == 0)
                 return;
         etc = sys_open_dir(w->place.rootfs.mount, "etc");
         if (etc < 0 || faccessat(etc, "machine-id", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
@@ -190,13 +190,13 @@ static void renew_machine_id(struct waking *w)
         if (unlinkat(etc, "machine-id", 0) == 0)
                 fd = openat(etc, "machine-id", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444);
         if (fd < 0 || write(fd, text, 33) != 33)
-                log_warn("machine_id.kept", "sandbox=%s error=\"%s\"", w->plan.id, strerror(errno));
+                log_warn("machine_id.kept", "sandbox=%s error=\"%s\"", w->plan->id, strerror(errno));
         sys_set_fsids(0, 0);
 }
 
-static struct plan_limits limits_with_criu(const struct waking *w)
+static struct plan_limits limits_with_criu(const struct restoring *w)
 {
-        struct plan_limits l = w->plan.limits;
+        struct plan_limits l = w->plan->limits;
 
         l.memory_bytes += SPARE_MEMORY;
         l.pids += SPARE_PIDS;
@@ -204,14 +204,14 @@ static struct plan_limits limits_with_criu(const struct waking *w)
 }
 
 /* CRIU is gone. */
-static int limit_again(const struct waking *w, struct err *err)
+static int limit_again(const struct restoring *w, struct err *err)
 {
         const struct plan_limits before = limits_with_criu(w);
 
-        return cgroups_limit(w->conf->cgroups, w->record.slot, &before, &w->plan.limits, err);
+        return cgroups_limit(w->conf->cgroups, w->record.slot, &before, &w->plan->limits, err);
 }
 
-static int enter_cgroups(struct waking *w, struct err *err)
+static int enter_cgroups(struct restoring *w, struct err *err)
 {
         const struct cgroups *c = w->conf->cgroups;
         const struct plan_limits limits = limits_with_criu(w);
@@ -222,7 +222,7 @@ static int enter_cgroups(struct waking *w, struct err *err)
         return r < 0 ? r : cgroups_join_thread_v1(c, w->record.slot, err);
 }
 
-static int restore(struct waking *w, pid_t *ret_pid, struct err *err)
+static int restore_processes(struct restoring *w, pid_t *ret_pid, struct err *err)
 {
         const struct criu_restore what = {.images = w->place.images,
                                           .work = w->place.work,
@@ -245,13 +245,13 @@ static int restore(struct waking *w, pid_t *ret_pid, struct err *err)
         return r;
 }
 
-static int introduce(struct waking *w, struct err *err)
+static int introduce(struct restoring *w, struct err *err)
 {
-        json_t *init = json_copy(w->plan.init);
+        json_t *init = json_copy(w->plan->init);
         int r;
 
         (void)json_object_set_new(init, "resumed", json_true());
-        r = envd_copies_init(w->netns, w->plan.token_before, init, err);
+        r = envd_copies_init(w->netns, w->plan->token_before, init, err);
         json_decref(init);
         if (r < 0 || !w->record.is_stranger)
                 return r;
@@ -259,7 +259,7 @@ static int introduce(struct waking *w, struct err *err)
         return record_write(w->dir, &w->record, err);
 }
 
-static void end_it(pid_t pid)
+static void kill_restored(pid_t pid)
 {
         AUTO_CLOSE int fd = sys_pidfd_open(pid);
 
@@ -268,36 +268,36 @@ static void end_it(pid_t pid)
 }
 
 /* Its processes have run on the files it keeps, and may have changed them: the image of before is not of these files. */
-static bool is_spent(const struct waking *w)
+static bool is_spent(const struct restoring *w)
 {
-        return w->has_moved && w->was_paused && w->plan.is_upper_kept;
+        return w->has_moved && w->was_paused && w->plan->is_upper_kept;
 }
 
 /* At rest as before, with its memory where that still fits; or, where it was not, the engine removes what there is. */
-static void undo(struct waking *w, pid_t pid, struct err *err)
+static void restore_undo(struct restoring *w, pid_t pid, struct err *err)
 {
         struct err why = {0}, first = *err;
 
         if (w->is_verifying)
                 (void)pthread_join(w->verifier, NULL);
         if (pid > 0)
-                end_it(pid);
+                kill_restored(pid);
         if (is_spent(w)) {
                 w->paused.checkpoint[0] = '\0';
                 (void)err_set(err, first.kind, "%.160s; its processes had begun to run: only its files are kept",
                               first.msg);
         }
-        if (w->was_paused && !w->plan.is_upper_kept)
+        if (w->was_paused && !w->plan->is_upper_kept)
                 job_discard(w->conf, w->dir, "u"); /* it may have been written to */
         if (w->was_paused && w->paused.boot_id[0] && syncfs(w->dir) == 0)
                 w->paused.boot_id[0] = '\0'; /* it was to go on at once: now it may rest for long */
-        if (w->was_paused && paused_write(w->dir, w->plan.id, &w->paused, true, &why) < 0)
-                log_error("sandbox.lost", "sandbox=%s error=\"%s\"", w->plan.id, why.msg);
+        if (w->was_paused && paused_write(w->dir, w->plan->id, &w->paused, true, &why) < 0)
+                log_error("sandbox.lost", "sandbox=%s error=\"%s\"", w->plan->id, why.msg);
         (void)record_remove(w->dir);
 }
 
 /* What runs is handed over, and whether or not anybody heard it say so. */
-static int hand_over(struct waking *w, pid_t pid, const struct err *envd_silent, struct job_result *ret,
+static int hand_over(struct restoring *w, pid_t pid, const struct err *envd_silent, struct job_answer *ret,
                      struct err *err)
 {
         int fd = sys_pidfd_open(pid);
@@ -306,26 +306,24 @@ static int hand_over(struct waking *w, pid_t pid, const struct err *envd_silent,
                 close_fd(&fd), fd = -ESRCH;
         if (fd < 0)
                 return envd_silent ? fd : err_sys(err, fd, "watch process");
-        ret->fds[0] = fd;
-        ret->fds[1] = w->netns;
-        ret->nfds = 2;
+        ret->pidfd = fd;
+        ret->netns = w->netns;
         if (envd_silent)
-                ret->body = json_pack("{s:{s:s,s:s}}", "envd_silent", "kind", err_kind_name(envd_silent->kind),
-                                      "message", envd_silent->msg);
+                ret->envd_silent = *envd_silent;
         return 0;
 }
 
-enum step { STEP_CHECK, STEP_PLACE, STEP_GROUPS, STEP_RESTORE, STEP_INIT, STEPS };
+enum restore_step { STEP_CHECK, STEP_PLACE, STEP_GROUPS, STEP_RESTORE, STEP_INIT, STEPS };
 
-static void log_steps(const struct waking *w, const uint64_t at[STEPS + 1])
+static void log_steps(const struct restoring *w, const uint64_t at[STEPS + 1])
 {
         log_debug("restore.steps", "sandbox=%s check_us=%llu place_us=%llu groups_us=%llu restore_us=%llu init_us=%llu",
-                  w->plan.id, (unsigned long long)(at[1] - at[0]), (unsigned long long)(at[2] - at[1]),
+                  w->plan->id, (unsigned long long)(at[1] - at[0]), (unsigned long long)(at[2] - at[1]),
                   (unsigned long long)(at[3] - at[2]), (unsigned long long)(at[4] - at[3]),
                   (unsigned long long)(at[5] - at[4]));
 }
 
-static int run_step(struct waking *w, enum step step, const struct job_result *ret, pid_t *pid, struct err *err)
+static int run_step(struct restoring *w, enum restore_step step, pid_t *pid, struct err *err)
 {
         int r;
 
@@ -333,37 +331,37 @@ static int run_step(struct waking *w, enum step step, const struct job_result *r
         case STEP_CHECK: return open_checkpoint(w, err);
         case STEP_PLACE:
                 memcpy(w->record.envd, checkpoint_facts(w->checkpoint)->envd, sizeof(w->record.envd));
-                r = w->plan.is_upper_kept ? unlinked_files_put_back(w->dir, err) : 0;
+                r = w->plan->is_upper_kept ? unlinked_files_put_back(w->dir, err) : 0;
                 if (r < 0)
                         return r;
-                origin_write(w->dir, w->plan.id, w->plan.origin);
-                r = place_make(&w->place, w->conf, w->dir, &w->plan, w->checkpoint, w->record.uid_base, err);
+                origin_write(w->dir, w->plan->id, w->plan->origin);
+                r = place_make(&w->place, w->conf, w->dir, w->plan, w->checkpoint, w->record.uid_base, err);
                 if (r == 0)
                         renew_machine_id(w);
                 return r;
         case STEP_GROUPS: return enter_cgroups(w, err);
         case STEP_RESTORE:
                 job_stall_point(w->conf, "placed");
-                r = restore(w, pid, err);
+                r = restore_processes(w, pid, err);
                 job_stall_point(w->conf, "running");
                 return r < 0 ? r : limit_again(w, err);
         case STEP_INIT:
                 job_stall_point(w->conf, "resumed");
-                job_waits(ret);
+                job_say_waits(w->conf);
                 return introduce(w, err);
         case STEPS: break;
         }
         return 0;
 }
 
-static int wake(struct waking *w, struct job_result *ret, struct err *err)
+static int restore_sandbox(struct restoring *w, struct job_answer *ret, struct err *err)
 {
         uint64_t at[STEPS + 1] = {clock_mono_us()};
         pid_t pid = 0;
         int r = 0;
 
         for (int step = 0; step < STEPS && r == 0; step++) {
-                r = run_step(w, (enum step)step, ret, &pid, err);
+                r = run_step(w, (enum restore_step)step, &pid, err);
                 at[step + 1] = clock_mono_us();
         }
         if (r == 0) {
@@ -375,39 +373,42 @@ static int wake(struct waking *w, struct job_result *ret, struct err *err)
                         *err = (struct err){0};
         }
         if (r < 0)
-                undo(w, pid, err);
+                restore_undo(w, pid, err);
         else
                 job_discard(w->conf, w->dir, UNLINKED_FILES_DIR);
         place_clear(&w->place, w->conf, w->dir);
         return r;
 }
 
-int job_restore(const struct job_conf *c, const json_t *job, struct job_result *ret, struct err *err)
+int job_restore(const struct job_conf *c, const struct job *job, struct job_answer *ret, struct err *err)
 {
-        struct waking w = {.conf = c, .cgroup = -1, .netns = -1, .host_netns = -1, .host_netlink = -1};
+        const struct job_restore *how = &job->restore;
+        struct restoring w = {.conf = c,
+                              .plan = how->plan,
+                              .turn = how->turn,
+                              .is_recent = how->is_recent,
+                              .cgroup = -1,
+                              .netns = -1,
+                              .host_netns = -1,
+                              .host_netlink = -1};
         struct err none = {0};
-        int r = plan_decode(json_object_get(job, "plan"), &w.plan, err);
 
-        if (r < 0)
-                return r;
         place_init(&w.place);
-        w.dir = sys_open_dir(c->sandboxes_dir, w.plan.id);
+        w.dir = sys_open_dir(c->sandboxes_dir, job->id);
         if (w.dir < 0)
-                return err_sys(err, w.dir, "open directory of sandbox %s", w.plan.id);
-        w.was_paused = paused_read(w.dir, w.plan.id, &w.paused, &none) == 0;
+                return err_sys(err, w.dir, "open directory of sandbox %s", job->id);
+        w.was_paused = paused_read(w.dir, job->id, &w.paused, &none) == 0;
         if (!w.was_paused && none.kind != ERR_NOT_FOUND) { /* nothing is begun, and nothing undone, on a guess */
                 *err = none;
-                return err_wrap(err, "sandbox %s", w.plan.id);
+                return err_wrap(err, "sandbox %s", job->id);
         }
-        memcpy(w.record.id, w.plan.id, sizeof(w.record.id));
+        memcpy(w.record.id, how->plan->id, sizeof(w.record.id));
         memcpy(w.record.boot_id, c->boot_id, sizeof(w.record.boot_id));
-        w.record.slot = (unsigned)json_integer_value(json_object_get(job, "slot"));
-        w.record.uid_base = (uint32_t)json_integer_value(json_object_get(job, "uid_base"));
+        w.record.slot = how->namespace.slot;
+        w.record.uid_base = how->namespace.uid_base;
         w.record.started_ns = clock_real_ns();
-        w.record.net = w.plan.net;
-        w.record.limits = w.plan.limits;
+        w.record.net = how->plan->net;
+        w.record.limits = how->plan->limits;
         w.record.is_restored = true;
-        w.turn = (uint64_t)json_integer_value(json_object_get(job, "turn"));
-        w.is_fresh = json_is_true(json_object_get(job, "recent"));
-        return wake(&w, ret, err);
+        return restore_sandbox(&w, ret, err);
 }

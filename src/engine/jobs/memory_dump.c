@@ -25,17 +25,13 @@
 #define DYING_MS 5000
 #define FREEZE_ROUNDS 20u /* each lets it run a millisecond longer */
 
-void memory_dump_init(struct memory_dump *d, const struct job_conf *c, const json_t *job)
+void memory_dump_init(struct memory_dump *d, const struct job_conf *c, const char *id, const char *checkpoint,
+                      const struct job_namespace *sandbox)
 {
         *d = (struct memory_dump){.conf = c,
-                                  .id = json_string_value(json_object_get(job, "id")),
-                                  .checkpoint = json_string_value(json_object_get(job, "checkpoint")),
-                                  .slot = (unsigned)json_integer_value(json_object_get(job, "slot")),
-                                  .pid = (pid_t)json_integer_value(json_object_get(job, "pid")),
-                                  .uid_base = (uint32_t)json_integer_value(json_object_get(job, "uid_base")),
-                                  .address = (uint32_t)json_integer_value(json_object_get(job, "address")),
-                                  .envd = json_string_value(json_object_get(job, "envd")),
-                                  .is_durable = json_is_true(json_object_get(job, "durable")),
+                                  .id = id,
+                                  .checkpoint = checkpoint,
+                                  .sandbox = sandbox,
                                   .dir = -1,
                                   .checkpoint_dir = -1,
                                   .images = -1};
@@ -43,23 +39,23 @@ void memory_dump_init(struct memory_dump *d, const struct job_conf *c, const jso
 
 void memory_dump_thaw(const struct memory_dump *d)
 {
-        int r = cgroups_freeze(d->conf->cgroups, d->slot, false);
+        int r = cgroups_freeze(d->conf->cgroups, d->sandbox->slot, false);
 
         if (r < 0 && r != -EOPNOTSUPP)
-                log_error("sandbox.stuck", "sandbox=%s slot=%u error=\"%s\"", d->id, d->slot, strerror(-r));
+                log_error("sandbox.stuck", "sandbox=%s slot=%u error=\"%s\"", d->id, d->sandbox->slot, strerror(-r));
 }
 
 static int freeze(const struct memory_dump *d, struct err *err)
 {
-        int r = cgroups_freeze(d->conf->cgroups, d->slot, true);
+        int r = cgroups_freeze(d->conf->cgroups, d->sandbox->slot, true);
 
         if (r == -EOPNOTSUPP)
                 return err_set(err, ERR_UNAVAILABLE, "this host has no cgroup v2 hierarchy to freeze sandboxes with");
         if (r == 0)
-                r = cgroups_wait_frozen(d->conf->cgroups, d->slot, FREEZE_MS);
+                r = cgroups_wait_frozen(d->conf->cgroups, d->sandbox->slot, FREEZE_MS);
         if (r == -ETIMEDOUT)
                 return err_set(err, ERR_CONFLICT, "its processes did not stop in %d ms", FREEZE_MS);
-        return r < 0 ? err_sys(err, r, "freeze slot %u", d->slot) : 0;
+        return r < 0 ? err_sys(err, r, "freeze slot %u", d->sandbox->slot) : 0;
 }
 
 /* ------------------------------------------------------------- those who wait for a child */
@@ -94,7 +90,7 @@ static pid_t find_any_waiting(const struct memory_dump *d)
         size_t n = 0;
         pid_t found = 0;
 
-        if (cgroups_processes(d->conf->cgroups, d->slot, pids, PROCESSES_MAX, &n) < 0)
+        if (cgroups_processes(d->conf->cgroups, d->sandbox->slot, pids, PROCESSES_MAX, &n) < 0)
                 return 0;
         for (size_t i = 0; i < n && i < PROCESSES_MAX && !found; i++)
                 found = find_waiting(d, pids[i]);
@@ -124,8 +120,9 @@ static bool is_hidden(const struct memory_dump *d)
         char path[24];
         struct stat st;
 
-        (void)snprintf(path, sizeof(path), "%d/stat", (int)d->pid); /* the directory itself is its own in any case */
-        return fstatat(d->conf->proc_dir, path, &st, 0) == 0 && st.st_uid != d->uid_base;
+        (void)snprintf(path, sizeof(path), "%d/stat",
+                       (int)d->sandbox->pid); /* the directory itself is its own in any case */
+        return fstatat(d->conf->proc_dir, path, &st, 0) == 0 && st.st_uid != d->sandbox->uid_base;
 }
 
 /* A program that starts another is through with it in a moment, if it is let; nothing tells when. */
@@ -169,8 +166,9 @@ static int make_dirs(struct memory_dump *d, struct err *err)
 
 static int dump(const struct memory_dump *d, struct criu_stats *stats, struct err *err)
 {
-        AUTO_FREE char *images = NULL, *group = cgroups_v2_path(d->conf->cgroups, d->slot);
-        struct criu_dump how = {.pid = d->pid, .freeze_cgroup = group, .on_written = d->on_written, .arg = d->arg};
+        AUTO_FREE char *images = NULL, *group = cgroups_v2_path(d->conf->cgroups, d->sandbox->slot);
+        struct criu_dump how = {
+                .pid = d->sandbox->pid, .freeze_cgroup = group, .on_written = d->on_written, .arg = d->arg};
         int r;
 
         if (asprintf(&images, "%s/checkpoints/%s/" CHECKPOINT_IMAGES, d->conf->data_path, d->checkpoint) < 0)
@@ -191,7 +189,7 @@ static int check_processes(const struct memory_dump *d, struct err *err)
 {
         static pid_t pids[PROCESSES_MAX];
         size_t n = 0;
-        int r = cgroups_processes(d->conf->cgroups, d->slot, pids, PROCESSES_MAX, &n);
+        int r = cgroups_processes(d->conf->cgroups, d->sandbox->slot, pids, PROCESSES_MAX, &n);
 
         if (r < 0)
                 return err_sys(err, r, "count processes");
@@ -212,12 +210,12 @@ int memory_dump_write(struct memory_dump *d, struct err *err)
         struct criu_stats stats = {0};
         int r;
 
-        (void)snprintf(envd, sizeof(envd), "%s", d->envd ? d->envd : "");
+        (void)snprintf(envd, sizeof(envd), "%s", d->sandbox->envd);
         r = check_processes(d, err);
         if (r == 0 && !envd[0])
-                r = envd_copies_hash(d->conf->proc_dir, d->pid, envd, err);
+                r = envd_copies_hash(d->conf->proc_dir, d->sandbox->pid, envd, err);
         if (r == 0)
-                r = envd_copies_keep(d->conf, envd, d->pid, err);
+                r = envd_copies_keep(d->conf, envd, d->sandbox->pid, err);
         if (r == 0)
                 r = make_dirs(d, err);
         if (r < 0)
@@ -233,7 +231,7 @@ int memory_dump_write(struct memory_dump *d, struct err *err)
 
 void memory_dump_await_end(const struct memory_dump *d)
 {
-        AUTO_CLOSE int fd = sys_is_ending(d->conf->proc_dir, d->pid) ? sys_pidfd_open(d->pid) : -1;
+        AUTO_CLOSE int fd = sys_is_ending(d->conf->proc_dir, d->sandbox->pid) ? sys_pidfd_open(d->sandbox->pid) : -1;
 
         if (fd >= 0)
                 (void)sys_pidfd_wait(fd, DYING_MS);
@@ -247,7 +245,8 @@ void memory_dump_discard(const struct memory_dump *d)
 
 int memory_dump_finish(struct memory_dump *d, uint64_t *ret_bytes, struct err *err)
 {
-        struct checkpoint_facts f = {.uid_base = d->uid_base, .address = d->address, .frozen_us = d->criu_frozen_us};
+        struct checkpoint_facts f = {
+                .uid_base = d->sandbox->uid_base, .address = d->sandbox->address, .frozen_us = d->criu_frozen_us};
 
         (void)snprintf(f.sandbox, sizeof(f.sandbox), "%s", d->id);
         memcpy(f.envd, d->envd_found, sizeof(f.envd));

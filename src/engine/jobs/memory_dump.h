@@ -5,13 +5,10 @@
 
 struct memory_dump {
         const struct job_conf *conf; /* borrowed, as all pointers */
-        const char *id, *checkpoint;
-        unsigned slot;
-        pid_t pid;
-        uint32_t uid_base, address;
-        const char *envd; /* its hash; NULL, "": to be found out */
-        bool is_durable;  /* the images are given to the disk as they grow */
-        int dir;          /* sandboxes/<id> */
+        const char *id, *checkpoint; /* checkpoint NULL: its memory is not wanted */
+        const struct job_namespace *sandbox;
+        bool is_durable; /* the images are given to the disk as they grow */
+        int dir;         /* sandboxes/<id> */
         /* The images are written, nothing has moved since, and what CRIU put into the file system for their sake is still
          * there.  Negative: they are in vain. */
         int (*on_written)(void *arg, struct err *err);
@@ -25,7 +22,9 @@ struct memory_dump {
         struct image_sums sums;
 };
 
-void memory_dump_init(struct memory_dump *d, const struct job_conf *c, const json_t *job);
+/* What may be set then: is_durable, on_written, arg; dir must. */
+void memory_dump_init(struct memory_dump *d, const struct job_conf *c, const char *id, const char *checkpoint,
+                      const struct job_namespace *sandbox);
 /* Freeze, and wait for it. */
 int memory_dump_freeze(const struct memory_dump *d, struct err *err);
 void memory_dump_thaw(const struct memory_dump *d);

@@ -19,48 +19,54 @@ json_t *job_note_encode(const struct job_note *n)
                          "net", plan_net_encode(&n->net), "boot_id", n->boot_id);
 }
 
-int job_note_put(int dir, const json_t *note, struct err *err)
+int job_note_write(int dir, const struct job_note *n, struct err *err)
 {
-        AUTO_FREE char *text = json_dumps(note, JSON_COMPACT);
+        json_t *note = job_note_encode(n);
+        AUTO_FREE char *text = note ? json_dumps(note, JSON_COMPACT) : NULL;
         int r;
 
+        json_decref(note);
         if (!text)
                 return err_sys(err, -ENOMEM, "write " NAME);
         r = sys_replace_at(dir, NAME, text, strlen(text), 0600);
         return r < 0 ? err_sys(err, r, "write " NAME) : 0;
 }
 
-int job_note_write(int dir, const struct job_note *n, struct err *err)
+/* "": none. */
+static int decode_id(const json_t *obj, const char *field, bool (*is_valid)(struct str), char *out, struct err *err)
 {
-        json_t *note = job_note_encode(n);
-        int r = job_note_put(dir, note, err);
+        const json_t *v = json_object_get(obj, field);
+        struct str id = {json_string_value(v), json_string_length(v)};
 
-        json_decref(note);
-        return r;
+        if (!json_is_string(v) || (id.n > 0 && !is_valid(id)))
+                return err_set(err, ERR_INVALID, "%s: not an id", field);
+        memcpy(out, id.p, id.n + 1);
+        return 0;
 }
 
-static int decode(const json_t *obj, struct job_note *n, struct err *err)
+int job_note_decode(const json_t *obj, struct job_note *ret, struct err *err)
 {
-        const json_t *slot = json_object_get(obj, "slot"), *c = json_object_get(obj, "checkpoint");
-        const json_t *boot = json_object_get(obj, "boot_id"), *l = json_object_get(obj, "layer");
-        struct str id = {json_string_value(c), json_string_length(c)};
-        struct str layer = {l ? json_string_value(l) : "", json_string_length(l)}; /* none in one of an older version */
+        const json_t *slot = json_object_get(obj, "slot"), *boot = json_object_get(obj, "boot_id");
+        struct job_note n = {0};
+        int r;
 
-        if (!json_is_integer(slot) || json_integer_value(slot) < 0 || json_integer_value(slot) >= SLOTS_MAX ||
-            !json_is_string(c) || (id.n > 0 && !checkpoint_id_is_valid(id)) || !json_is_string(boot) ||
-            json_string_length(boot) >= sizeof(n->boot_id) || !layer.p || (layer.n > 0 && !sealed_id_is_valid(layer)))
-                return err_set(err, ERR_INVALID, NAME ": not what was written");
-        n->slot = (unsigned)json_integer_value(slot);
-        memcpy(n->checkpoint, id.p, id.n + 1);
-        memcpy(n->layer, layer.p, layer.n + 1);
-        memcpy(n->boot_id, json_string_value(boot), json_string_length(boot) + 1);
-        return plan_net_decode(json_object_get(obj, "net"), &n->net, err);
+        if (!json_is_integer(slot) || json_integer_value(slot) < 0 || json_integer_value(slot) >= SLOTS_MAX)
+                return err_set(err, ERR_INVALID, "slot: not a slot");
+        if (!json_is_string(boot) || json_string_length(boot) >= sizeof(n.boot_id))
+                return err_set(err, ERR_INVALID, "boot_id: not a boot id");
+        n.slot = (unsigned)json_integer_value(slot);
+        memcpy(n.boot_id, json_string_value(boot), json_string_length(boot) + 1);
+        if ((r = decode_id(obj, "checkpoint", checkpoint_id_is_valid, n.checkpoint, err)) < 0 ||
+            (r = decode_id(obj, "layer", sealed_id_is_valid, n.layer, err)) < 0 ||
+            (r = plan_net_decode(json_object_get(obj, "net"), &n.net, err)) < 0)
+                return r;
+        *ret = n;
+        return 0;
 }
 
 int job_note_read(int dir, struct job_note *ret, struct err *err)
 {
         AUTO_FREE char *text = malloc(TEXT_MAX);
-        struct job_note n = {0};
         json_t *obj;
         ssize_t len;
         int r;
@@ -69,11 +75,9 @@ int job_note_read(int dir, struct job_note *ret, struct err *err)
         if (len < 0)
                 return err_sys(err, (int)len, NAME);
         obj = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-        r = decode(obj, &n, err);
+        r = job_note_decode(obj, ret, err);
         json_decref(obj);
-        if (r == 0)
-                *ret = n;
-        return r;
+        return r < 0 ? err_wrap(err, NAME) : 0;
 }
 
 int job_note_remove(int dir)

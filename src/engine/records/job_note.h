@@ -16,9 +16,10 @@ struct job_note {
 };
 
 json_t *job_note_encode(const struct job_note *n); /* new reference; NULL out of memory */
-int job_note_put(int dir /* sandboxes/<id> */, const json_t *note, struct err *err); /* what was encoded */
-int job_note_write(int dir, const struct job_note *n, struct err *err);
-int job_note_read(int dir, struct job_note *ret, struct err *err); /* *ret is the caller's: plan_net_done(&ret->net) */
+/* ERR_INVALID names the field.  *ret is the caller's: plan_net_done(&ret->net). */
+int job_note_decode(const json_t *obj, struct job_note *ret, struct err *err);
+int job_note_write(int dir /* sandboxes/<id> */, const struct job_note *n, struct err *err);
+int job_note_read(int dir, struct job_note *ret, struct err *err); /* *ret: as above */
 int job_note_remove(int dir);                                      /* fine when there is none */
 /* Open sandboxes/<id> and lock it.  -EWOULDBLOCK: a job process is at it. */
 int job_lock(int sandboxes_dir, const char *id);

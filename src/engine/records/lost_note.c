@@ -10,7 +10,6 @@
 
 #include "base/auto.h"
 #include "base/clock.h"
-#include "engine/jobs/job_files.h"
 #include "model/ids.h"
 #include "sys/fs.h"
 
@@ -107,56 +106,4 @@ int lost_count(int data, struct lost_count *ret)
                 if (lost_kind_of(e->d_name, &kind))
                         ret->of[kind]++;
         return 0;
-}
-
-/* ------------------------------------------------------------- listing */
-
-struct page {
-        char names[LOST_PAGE_MAX + 1][NOTE_NAME_MAX]; /* the first of them, in order */
-        size_t count;
-};
-
-/* Keep the smallest ones: however many there are, no more is remembered. */
-static void page_add(struct page *p, const char *name)
-{
-        size_t at = p->count;
-
-        while (at > 0 && strcmp(p->names[at - 1], name) > 0)
-                at--;
-        if (at > LOST_PAGE_MAX)
-                return;
-        if (p->count <= LOST_PAGE_MAX)
-                p->count++;
-        memmove(p->names[at + 1], p->names[at], (p->count - at - 1) * sizeof(p->names[0]));
-        (void)snprintf(p->names[at], sizeof(p->names[at]), "%.*s", NOTE_NAME_MAX - 1, name);
-}
-
-static json_t *describe(int lost, const char *name)
-{
-        enum lost_kind kind = LOST_SANDBOX;
-        char at[CLOCK_TEXT_MAX];
-        struct lost_note n;
-
-        (void)lost_kind_of(name, &kind);
-        lost_note_read(lost, name, &n);
-        clock_format(n.lost_ns, at);
-        return json_pack("{s:s,s:s,s:s,s:s,s:s,s:I}", "id", name, "kind", lost_kind_name(kind), "was", n.was, "why",
-                         n.why, "lostAt", at, "bytes", (json_int_t)job_size_of(lost, name));
-}
-
-json_t *lost_page(int lost, const char *after, bool *ret_more)
-{
-        AUTO_DIR DIR *d = sys_list(lost);
-        AUTO_FREE struct page *p = calloc(1, sizeof(*p));
-        json_t *list = json_array();
-        const struct dirent *e;
-        enum lost_kind kind;
-
-        while (d && p && (e = sys_list_next(d)))
-                if (lost_kind_of(e->d_name, &kind) && (!after || strcmp(e->d_name, after) > 0))
-                        page_add(p, e->d_name);
-        for (size_t i = 0; p && i < p->count && i < LOST_PAGE_MAX; i++)
-                (void)json_array_append_new(list, describe(lost, p->names[i]));
-        *ret_more = p && p->count > LOST_PAGE_MAX;
-        return list;
 }

@@ -34,8 +34,3 @@ struct lost_count {
 };
 /* Of a data directory; all zero when nothing is lost.  Negative: lost/ cannot be read. */
 int lost_count(int data, struct lost_count *ret);
-
-/* One page, in order of names: [{id, kind, was, why, lostAt, bytes}], those after `after` (NULL: from the first on).
- * *ret_more: there are more.  Walks through what is there for its size.  New reference; NULL: out of memory. */
-json_t *lost_page(int lost, const char *after, bool *ret_more);
-#define LOST_PAGE_MAX 64u

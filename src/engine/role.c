@@ -225,6 +225,11 @@ static int start_job_queue(struct engine *e, struct err *err)
         return start_resume_marker(&e->resume_marker, err);
 }
 
+static void close_mounts_later(void *slots, int *fds, size_t n)
+{
+        slots_close_later(slots, fds, n);
+}
+
 static int start_disk(struct engine *e, struct err *err)
 {
         const struct disk_dirs dirs = {.sandboxes = e->sandboxes_dir,
@@ -235,7 +240,7 @@ static int start_disk(struct engine *e, struct err *err)
                                        .lost = e->lost_dir,
                                        .ahead = e->ahead_dir};
 
-        return disk_open(&e->disk, e->loop, &dirs, &e->pool.slots, err);
+        return disk_open(&e->disk, e->loop, &dirs, close_mounts_later, &e->pool.slots, err);
 }
 
 static int start_helpers(struct engine *e, struct err *err)

@@ -3,7 +3,7 @@
 #include "base/map.h"
 #include "engine/host/cgroups.h"
 #include "engine/criu/criu_find.h"
-#include "engine/guest/disk.h"
+#include "engine/storage/disk.h"
 #include "engine/checkpoint/recent_checkpoints.h"
 #include "engine/net/firewall.h"
 #include "engine/storage/layer_merger.h"

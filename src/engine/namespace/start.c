@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "engine/guest/disk.h"
+#include "engine/storage/disk.h"
 #include "engine/net/slot_cleaner.h"
 #include "model/envd_init.h"
 #include "sys/scm.h"
@@ -248,7 +248,11 @@ static int step_files(struct start *st, struct err *err)
         struct guest *s = st->guest;
         struct disk_make m = {.id = st->plan.id,
                               .plan = &st->plan,
-                              .cell = &st->cell,
+                              .mounts = {.uid_base = st->cell.uid_base,
+                                         .userns = st->cell.fd[CELL_USERNS],
+                                         .proc = st->cell.fd[CELL_PROC],
+                                         .sys = st->cell.fd[CELL_SYS],
+                                         .dev = st->cell.fd[CELL_DEV]},
                               .record = &s->record,
                               .is_paused = s->was_paused,
                               .paused = s->paused,

@@ -16,11 +16,6 @@
 
 #define BOOT_ID ".boot_id"
 
-static const struct {
-        const char *name;
-        enum cell_fd fd;
-} cell_mounts[] = {{"proc", CELL_PROC}, {"sys", CELL_SYS}, {"dev", CELL_DEV}};
-
 /* volatile: nothing is synced when the sandbox ends, as its upper is thrown away or, to be kept, synced by whoever keeps
  * it.  redirect_dir: renaming a directory of a lower layer works, as on any file system.  uuid: nothing of ours is noted
  * in the upper. */
@@ -176,14 +171,19 @@ static int check_writable(const struct rootfs *r, const struct rootfs_dirs *d, s
         return err_sys(err, e < 0 ? e : -EROFS, "make upper directory");
 }
 
-static int hang_cell_mounts(struct rootfs *r, const struct cell *c, struct err *err)
+static int hang_mounts(struct rootfs *r, const struct rootfs_mounts *m, struct err *err)
 {
-        for (size_t i = 0; i < ARRAY_LEN(cell_mounts); i++) {
-                const char *name = cell_mounts[i].name;
-                int mount = c->fd[cell_mounts[i].fd], e = sys_move_mount(mount, r->mount, name);
+        const struct {
+                const char *name;
+                int mount;
+        } mounts[] = {{"proc", m->proc}, {"sys", m->sys}, {"dev", m->dev}};
+
+        for (size_t i = 0; i < ARRAY_LEN(mounts); i++) {
+                const char *name = mounts[i].name;
+                int mount = mounts[i].mount, e = sys_move_mount(mount, r->mount, name);
 
                 if (e == -ENOENT) { /* the layers have no such directory */
-                        sys_set_fsids(c->uid_base, c->uid_base);
+                        sys_set_fsids(m->uid_base, m->uid_base);
                         e = mkdirat(r->mount, name, 0755) < 0 ? -errno : 0;
                         sys_set_fsids(0, 0);
                         if (e == 0)
@@ -211,12 +211,12 @@ int rootfs_overlay(struct rootfs *r, const struct rootfs_dirs *d, const struct p
         return e;
 }
 
-int rootfs_build(struct rootfs *r, const struct rootfs_dirs *d, const struct plan_create *p, const struct cell *c,
-                 struct err *err)
+int rootfs_build(struct rootfs *r, const struct rootfs_dirs *d, const struct plan_create *p,
+                 const struct rootfs_mounts *m, struct err *err)
 {
-        int e = rootfs_overlay(r, d, p, c->fd[CELL_USERNS], c->uid_base, err);
+        int e = rootfs_overlay(r, d, p, m->userns, m->uid_base, err);
 
-        if (e == 0 && (e = hang_cell_mounts(r, c, err)) < 0)
+        if (e == 0 && (e = hang_mounts(r, m, err)) < 0)
                 rootfs_done(r);
         return e;
 }

@@ -1,11 +1,12 @@
-/* rootfs.h - a sandbox's file tree: its layers, its own upper directory, and the mounts of its cell, all detached.
+/* rootfs.h - a sandbox's file tree: its layers, its own upper directory, and the mounts made ahead for it, all detached.
  *
- * Layers and upper are idmapped with the cell's user namespace: on disk, owners are 0..65535 whatever range the sandbox
+ * Layers and upper are idmapped with the sandbox's user namespace: on disk, owners are 0..65535 whatever range the sandbox
  * runs under. */
 #pragma once
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-#include "engine/namespace/cell.h"
 #include "model/plan.h"
 
 struct err;
@@ -26,14 +27,20 @@ struct rootfs_dirs {
         bool is_ahead; /* u/ and w/ were made ahead, and nobody used them */
 };
 
+struct rootfs_mounts {      /* what a sandbox needs besides its files; borrowed */
+        uint32_t uid_base;  /* its uid range */
+        int userns;         /* for idmapped mounts */
+        int proc, sys, dev; /* detached mounts, hung up in its tree */
+};
+
 int rootfs_make_ahead(int dir); /* u/ and w/ in a new directory */
 
 /* The overlay alone, mapped with userns. */
 int rootfs_overlay(struct rootfs *r, const struct rootfs_dirs *d, const struct plan_create *p, int userns,
                    uint32_t uid_base, struct err *err);
-/* All of it, with the mounts of the cell.  ERR_NOT_FOUND names a missing layer; ERR_NO_SPACE: disk full.
+/* All of it, with /proc, /sys and /dev.  ERR_NOT_FOUND names a missing layer; ERR_NO_SPACE: disk full.
  * On failure *r holds nothing; what was made below dir stays. */
-int rootfs_build(struct rootfs *r, const struct rootfs_dirs *d, const struct plan_create *p, const struct cell *c,
-                 struct err *err);
+int rootfs_build(struct rootfs *r, const struct rootfs_dirs *d, const struct plan_create *p,
+                 const struct rootfs_mounts *m, struct err *err);
 /* A boot id of its own over the host's, after rootfs_build(): a sandbox started on files that another boot left can tell. */
 void rootfs_renew_boot_id(struct rootfs *r, uint32_t uid_base);

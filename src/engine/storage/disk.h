@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "engine/namespace/cell.h"
 #include "engine/host/helper.h"
 #include "engine/records/lost_note.h"
 #include "engine/records/record.h"
@@ -31,16 +30,21 @@ struct disk_dirs { /* borrowed */
         int ahead; /* directories for the next sandboxes: to make one costs the file system more than all the rest */
 };
 
+/* Close fds where the wait for it does not hurt (a mount's is an RCU wait), and set them to -1. */
+typedef void disk_close_later(void *arg, int *fds, size_t n);
+
 struct disk {
         struct loop *loop;
         struct disk_dirs dirs;
-        struct slots *slots; /* whose slot cleaner closes mounts; borrowed */
+        disk_close_later *close_later;
+        void *close_arg;
         struct helper helper;
         struct list requests; /* in order; the first is the one the helper is at */
         uint64_t last;
 };
 
-int disk_open(struct disk *d, struct loop *l, const struct disk_dirs *dirs, struct slots *slots, struct err *err);
+int disk_open(struct disk *d, struct loop *l, const struct disk_dirs *dirs, disk_close_later *close_later,
+              void *close_arg, struct err *err);
 void disk_close(struct disk *d); /* what is under way is finished, if that takes no more than a moment */
 
 /* All of these take copies.  on_done may be NULL; it is called from the loop, once, unless disk_forget() comes first.  NULL
@@ -49,10 +53,10 @@ void disk_close(struct disk *d); /* what is under way is finished, if that takes
 struct disk_make {
         const char *id;
         const struct plan_create *plan; /* its layers */
-        const struct cell *cell;
-        const struct record *record; /* to be written when it can be started, after plan->origin */
-        bool is_paused;              /* its directory is there, and says that it is paused */
-        struct paused paused;        /* then: with what; its memory is given up */
+        struct rootfs_mounts mounts;    /* open until on_done, or until disk_forget() */
+        const struct record *record;    /* to be written when it can be started, after plan->origin */
+        bool is_paused;                 /* its directory is there, and says that it is paused */
+        struct paused paused;           /* then: with what; its memory is given up */
         /* Its tree is there, to be sent to envd: *tree's fds are the callee's.  The record is written after that. */
         void (*on_tree)(void *arg, struct rootfs *tree);
 };

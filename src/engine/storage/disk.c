@@ -1,4 +1,4 @@
-#include "engine/guest/disk.h"
+#include "engine/storage/disk.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +9,6 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "engine/net/slots.h"
 #include "model/plan.h"
 
 #define FINISH_MS 3000
@@ -21,9 +20,9 @@ struct disk_request {
         int text;         /* a file with more of it; -1: none */
         uint64_t number;
         enum disk_what what;
-        const struct cell
-                *cell;      /* DISK_MAKE: borrowed, until it was sent; its owner is told or forgets us before it goes */
-        struct rootfs tree; /* what came of it so far */
+        bool is_forgotten;           /* nobody waits for it */
+        struct rootfs_mounts mounts; /* DISK_MAKE: borrowed, until it is over or forgotten */
+        struct rootfs tree;          /* what came of it so far */
         void (*on_tree)(void *arg, struct rootfs *tree);
         disk_on_done *on_done;
         void *arg;
@@ -33,8 +32,8 @@ struct disk_request {
 
 static void close_tree(struct disk *d, struct rootfs *t)
 {
-        slots_close_later(d->slots, &t->mount, 1);
-        slots_close_later(d->slots, t->later, t->later_count);
+        d->close_later(d->close_arg, &t->mount, 1);
+        d->close_later(d->close_arg, t->later, t->later_count);
         t->later_count = 0;
 }
 
@@ -62,7 +61,7 @@ void disk_forget(struct disk_request *q)
                 return;
         q->on_done = NULL;
         q->on_tree = NULL;
-        q->cell = NULL;
+        q->is_forgotten = true;
 }
 
 static void take_fds(struct disk_request *q, bool has_tree, int *fds, size_t nfds)
@@ -74,7 +73,7 @@ static void take_fds(struct disk_request *q, bool has_tree, int *fds, size_t nfd
                         t->mount = TAKE_FD(fds[i]);
                 else if (t->later_count < sizeof(t->later) / sizeof(t->later[0]))
                         t->later[t->later_count++] = TAKE_FD(fds[i]);
-        slots_close_later(q->disk->slots, fds, nfds); /* what there was no room for: nothing */
+        q->disk->close_later(q->disk->close_arg, fds, nfds); /* what there was no room for: nothing */
         if (!has_tree || !q->on_tree)
                 return;
         q->on_tree(q->arg, t);
@@ -88,7 +87,7 @@ static void on_word(struct helper *h, const void *p, size_t n, int *fds, size_t 
         struct disk_word w;
 
         if (n != sizeof(w) || (memcpy(&w, p, sizeof(w)), !q || w.number != q->number)) {
-                slots_close_later(d->slots, fds, nfds);
+                d->close_later(d->close_arg, fds, nfds);
                 return;
         }
         if (nfds > 0)
@@ -111,15 +110,14 @@ static int write_text(const json_t *what)
 
 static int send_order(struct disk *d, struct disk_request *q)
 {
-        const struct cell *c = q->cell;
         int fds[DISK_FDS + 1];
         size_t n = 0;
 
-        if (c) {
-                fds[DISK_USERNS] = c->fd[CELL_USERNS];
-                fds[DISK_PROC] = c->fd[CELL_PROC];
-                fds[DISK_SYS] = c->fd[CELL_SYS];
-                fds[DISK_DEV] = c->fd[CELL_DEV];
+        if (q->what == DISK_MAKE) {
+                fds[DISK_USERNS] = q->mounts.userns;
+                fds[DISK_PROC] = q->mounts.proc;
+                fds[DISK_SYS] = q->mounts.sys;
+                fds[DISK_DEV] = q->mounts.dev;
                 n = DISK_FDS;
         }
         if (q->text >= 0)
@@ -190,7 +188,7 @@ static struct disk_request *ask(struct disk *d, enum disk_what what, const char 
 struct disk_request *disk_make(struct disk *d, const struct disk_make *m, disk_on_done *on_done, void *arg)
 {
         struct disk_order o = {.what = DISK_MAKE,
-                               .uid_base = m->cell->uid_base,
+                               .uid_base = m->mounts.uid_base,
                                .is_paused = m->is_paused,
                                .is_upper_kept = m->plan->is_upper_kept,
                                .paused = m->paused,
@@ -204,7 +202,7 @@ struct disk_request *disk_make(struct disk *d, const struct disk_make *m, disk_o
         memcpy(o.id, m->id, strlen(m->id) + 1);
         q = create(d, &o, m->plan, text);
         if (q) {
-                q->cell = m->cell;
+                q->mounts = m->mounts;
                 q->on_tree = m->on_tree;
                 q->on_done = on_done;
                 q->arg = arg;
@@ -302,10 +300,10 @@ static void on_gone(struct helper *h)
         finish(first, &err);
 }
 
-/* One that nobody waits for any more has no cell: what it began is removed by what comes after it. */
+/* The mounts of one that nobody waits for may be closed: what it began is removed by what comes after it. */
 static bool is_needed(const struct disk_request *q)
 {
-        return q->what != DISK_MAKE || q->cell;
+        return q->what != DISK_MAKE || !q->is_forgotten;
 }
 
 static int start_helper(struct helper *h, struct err *err)
@@ -335,11 +333,13 @@ static int start_helper(struct helper *h, struct err *err)
         return r < 0 ? err_sys(err, r, "start disk helper") : 0;
 }
 
-int disk_open(struct disk *d, struct loop *l, const struct disk_dirs *dirs, struct slots *slots, struct err *err)
+int disk_open(struct disk *d, struct loop *l, const struct disk_dirs *dirs, disk_close_later *close_later,
+              void *close_arg, struct err *err)
 {
         d->loop = l;
         d->dirs = *dirs;
-        d->slots = slots;
+        d->close_later = close_later;
+        d->close_arg = close_arg;
         d->helper.name = "disk";
         d->helper.on_message = on_word;
         d->helper.on_gone = on_gone;

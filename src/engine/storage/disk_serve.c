@@ -12,7 +12,7 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "engine/guest/disk.h"
+#include "engine/storage/disk.h"
 #include "engine/storage/lost_files.h"
 #include "engine/records/origin.h"
 #include "engine/guest/trash.h"
@@ -138,19 +138,17 @@ static int build_tree(struct job *j, int dir, bool is_ahead, struct err *err)
 {
         struct rootfs_dirs dirs = {j->dirs->layers, j->dirs->sealed, dir, j->dirs->trash, is_ahead};
         struct plan_create plan = {.is_upper_kept = j->order.is_upper_kept};
-        struct cell cell;
+        const struct rootfs_mounts mounts = {.uid_base = j->order.uid_base,
+                                             .userns = j->fds[DISK_USERNS],
+                                             .proc = j->fds[DISK_PROC],
+                                             .sys = j->fds[DISK_SYS],
+                                             .dev = j->fds[DISK_DEV]};
         const char *at = j->names;
         int r;
 
         for (; plan.layer_count < j->order.layer_count; at += strlen(at) + 1)
                 plan.layers[plan.layer_count++] = (char *)(uintptr_t)at; /* only read */
-        cell_init(&cell);
-        cell.uid_base = j->order.uid_base;
-        cell.fd[CELL_USERNS] = j->fds[DISK_USERNS];
-        cell.fd[CELL_PROC] = j->fds[DISK_PROC];
-        cell.fd[CELL_SYS] = j->fds[DISK_SYS];
-        cell.fd[CELL_DEV] = j->fds[DISK_DEV];
-        r = rootfs_build(&j->tree, &dirs, &plan, &cell, err);
+        r = rootfs_build(&j->tree, &dirs, &plan, &mounts, err);
         if (r == 0 && j->order.is_upper_kept)
                 rootfs_renew_boot_id(&j->tree, j->order.uid_base);
         return r;

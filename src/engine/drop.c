@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "engine/net/slot_cleaner.h"
+#include "engine/storage/trash_remover.h"
 #include "engine/guest/trash.h"
 #include "engine/guest/guest_job.h"
 

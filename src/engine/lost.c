@@ -10,7 +10,7 @@
 #include "engine/guest/adopt.h"
 #include "engine/guest/standalone_job.h"
 #include "engine/guest/guest.h"
-#include "engine/net/slot_cleaner.h"
+#include "engine/storage/trash_remover.h"
 
 #define LOOK_MS (3600u * 1000u)
 
@@ -87,7 +87,7 @@ static int lose_sandbox(struct engine *e, const json_t *msg, struct ask *a, stru
         s = guest_find(e, json_string_value(id));
         if (!s)
                 return err_set(err, ERR_NOT_FOUND, "no such sandbox");
-        if (s->state != GUEST_ENDING && !s->is_doomed && !s->lost) {
+        if (s->state != GUEST_ENDING && s->state != GUEST_KILLED && !s->lost) {
                 s->lost = calloc(1, sizeof(*s->lost));
                 if (!s->lost)
                         return err_sys(err, -ENOMEM, "lose sandbox");

@@ -7,7 +7,6 @@
 #include "engine/guest/ask.h"
 #include "engine/guest/copy.h"
 #include "engine/guest/deferred.h"
-#include "engine/namespace/dial.h"
 #include "engine/guest/standalone_job.h"
 #include "engine/guest/guest.h"
 #include "engine/drop.h"
@@ -72,7 +71,7 @@ static int op_create(struct engine *e, const json_t *msg, struct ask *a, struct 
 /* It ended, and whoever cares was told; its files are on their way to the trash. */
 static bool is_over(const struct guest *s)
 {
-        return s->state == GUEST_ENDING && s->is_spent && s->files && list_is_empty(&s->deferred);
+        return s->state == GUEST_ENDING && s->are_files_worthless && s->files && list_is_empty(&s->deferred);
 }
 
 static int op_kill(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
@@ -96,9 +95,10 @@ static const char *state_name(const struct guest *s)
         case GUEST_PAUSING:
         case GUEST_COPYING:
         case GUEST_RESUMING:
-        case GUEST_BUSY: return "busy";
+        case GUEST_BUSY:
+        case GUEST_KILLED: return "busy";
         case GUEST_WAITING:
-        case GUEST_STARTING: return s->was_paused ? "busy" : NULL; /* else nobody was told of it yet */
+        case GUEST_STARTING: return s->source == GUEST_WAS_PAUSED ? "busy" : NULL; /* else nobody was told of it yet */
         case GUEST_ENDED: return "ended";
         case GUEST_ENDING: break;
         }
@@ -169,8 +169,7 @@ static int get_id(const json_t *msg, const char *key, bool (*is_valid)(struct st
 /* Nobody else may begin something with it now. */
 static bool is_in_transition(const struct guest *s)
 {
-        return s->state == GUEST_PAUSING || s->state == GUEST_COPYING || s->state == GUEST_WAITING ||
-               s->state == GUEST_STARTING || s->state == GUEST_RESUMING || s->state == GUEST_BUSY;
+        return s->state == GUEST_WAITING || s->state == GUEST_STARTING || guest_has_job_process(s);
 }
 
 static int op_pause(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
@@ -317,7 +316,7 @@ static int op_net(struct engine *e, const json_t *msg, struct ask *a, struct err
         r = plan_net_decode(json_object_get(msg, "net"), &net, err);
         if (r < 0)
                 return r;
-        r = guest_set_net(s, &net, err);
+        r = s->ops->set_net(s, &net, err);
         plan_net_done(&net); /* what was not taken */
         if (r < 0)
                 return r;
@@ -341,12 +340,12 @@ static int remember_size(struct engine *e, json_t *base, const struct job_answer
 static int op_stats(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
 {
         struct guest *s = find_running(e, msg, true, err);
-        struct cgroup_usage u = {0};
+        struct guest_usage u = {0};
         int r;
 
         if (!s)
                 return -ENOENT;
-        r = cgroups_usage(&e->cgroups, s->record.slot, &u, err);
+        r = s->ops->stats(s, &u, err);
         if (r < 0)
                 return r;
         standalone_job_run(
@@ -366,15 +365,14 @@ static int op_stats(struct engine *e, const json_t *msg, struct ask *a, struct e
 static int op_info(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
 {
         json_t *info =
-                json_pack("{s:s,s:i,s:I,s:I,s:i,s:i,s:b,s:s,s:b,s:s,s:i,s:I}", "isolation", "namespace", "pool_ready",
-                          (int)e->pool.ready_count, "pool_hits", (json_int_t)e->pool.hits, "pool_misses",
-                          (json_int_t)e->pool.misses, "alive", (int)e->alive, "instance", (int)e->instance.number,
-                          "network", e->firewall != NULL, "network_why", e->firewall_why, "checkpoints",
-                          !e->checkpoints_why[0], "checkpoints_why", e->checkpoints_why, "warm", (int)e->warm_count,
-                          "warm_bytes", (json_int_t)e->warm_bytes);
+                json_pack("{s:s,s:i,s:b,s:s,s:i,s:I}", "isolation", e->kinds[0]->isolation, "alive", (int)e->alive,
+                          "checkpoints", !e->checkpoints_why[0], "checkpoints_why", e->checkpoints_why, "warm",
+                          (int)e->warm_count, "warm_bytes", (json_int_t)e->warm_bytes);
 
         (void)msg;
         (void)err;
+        for (size_t i = 0; e->kinds[i] && info; i++)
+                e->kinds[i]->describe(e, info);
         ask_ok(a, info, -1);
         return 0;
 }
@@ -399,7 +397,7 @@ static int op_dial(struct engine *e, const json_t *msg, struct ask *a, struct er
         s = find_running(e, msg, true, err);
         if (!s)
                 return -ENOENT;
-        dial(s, (uint16_t)port, a);
+        s->ops->dial(s, (uint16_t)port, a);
         return 0;
 }
 

@@ -14,12 +14,11 @@
 #include "base/log.h"
 #include "engine/guest/adopt.h"
 #include "engine/guest/engine.h"
-#include "engine/namespace/firewall_watch.h"
-#include "engine/net/slot_cleaner.h"
-#include "engine/namespace/leftovers.h"
+#include "engine/criu/criu_find.h"
+#include "engine/storage/trash_remover.h"
+#include "engine/namespace/namespaces.h"
 #include "engine/lost.h"
 #include "engine/host/kernel_limits.h"
-#include "engine/namespace/probe.h"
 #include "engine/peers.h"
 #include "engine/saved_items.h"
 #include "engine/guest/resume.h"
@@ -72,9 +71,6 @@ static int open_dirs(struct engine *e, struct err *err)
         e->proc_dir = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (e->proc_dir < 0)
                 return err_sys(err, -errno, "open /proc");
-        e->host_netns = sys_ns_open(e->proc_dir, 0, "net");
-        if (e->host_netns < 0)
-                return err_sys(err, e->host_netns, "open own network namespace");
         r = adopt_boot_id(e->data_dir, e->boot_id);
         if (r < 0)
                 return err_sys(err, r, "read boot id");
@@ -138,11 +134,11 @@ static void on_trash_remover_message(struct helper *h, const void *p, size_t n, 
                 close_fd(&fds[i]);
 }
 
-static int find_criu(struct engine *e, struct err *err)
+static int find_criu(struct engine *e, struct criu_place *place, struct err *err)
 {
-        if (e->cgroups.v2 < 0)
+        if (e->namespaces->cgroups.v2 < 0)
                 return err_set(err, ERR_UNAVAILABLE, "this host has no cgroup v2 hierarchy to freeze sandboxes with");
-        return criu_find(e->conf->criu_dir, &e->criu, err);
+        return criu_find(e->conf->criu_dir, place, err);
 }
 
 static void on_marked(struct helper *h, const void *p, size_t n, int *fds, size_t nfds)
@@ -191,11 +187,12 @@ static int start_trash_remover(struct helper *h, struct err *err)
 
 static int start_job_queue(struct engine *e, struct err *err)
 {
+        static struct criu_place criu; /* as long as the engine */
         struct err why = {0};
         int r;
         struct job_conf c = {
-                .instance = &e->instance,
-                .cgroups = &e->cgroups,
+                .instance = &e->namespaces->instance,
+                .cgroups = &e->namespaces->cgroups,
                 .default_limits = e->default_limits,
                 .data_path = e->conf->data_dir,
                 .data_dir = e->data_dir,
@@ -208,12 +205,12 @@ static int start_job_queue(struct engine *e, struct err *err)
                 .proc_dir = e->proc_dir,
                 .envd_binary = e->envd_binary,
                 .used_checkpoints = e->used_checkpoints,
-                .has_link = e->firewall != NULL,
+                .has_link = e->namespaces->firewall != NULL,
         };
 
-        if (find_criu(e, &why) < 0)
+        if (find_criu(e, &criu, &why) < 0)
                 (void)snprintf(e->checkpoints_why, sizeof(e->checkpoints_why), "%s", why.msg);
-        c.tool = criu_place_tool(&e->criu);
+        c.tool = criu_place_tool(&criu);
         memcpy(c.envd, e->envd_hash, sizeof(c.envd));
         memcpy(c.boot_id, e->boot_id, sizeof(c.boot_id));
         r = job_queue_start(&e->job_queue, e->loop, &c, err);
@@ -240,24 +237,13 @@ static int start_disk(struct engine *e, struct err *err)
                                        .lost = e->lost_dir,
                                        .ahead = e->ahead_dir};
 
-        return disk_open(&e->disk, e->loop, &dirs, close_mounts_later, &e->pool.slots, err);
+        return disk_open(&e->disk, e->loop, &dirs, close_mounts_later, &e->namespaces->pool.slots, err);
 }
 
 static int start_helpers(struct engine *e, struct err *err)
 {
-        struct cell_maker_conf cell_maker = {
-                .instance = &e->instance,
-                .cgroups = &e->cgroups,
-                .limits = e->default_limits,
-                .has_link = e->firewall != NULL,
-                .envd_binary = e->envd_binary,
-        };
-        int r;
+        int r = start_disk(e, err);
 
-        r = pool_start(&e->pool, &cell_maker, err);
-        if (r < 0)
-                return r;
-        r = start_disk(e, err);
         if (r < 0)
                 return r;
         e->trash_remover.name = "sweeper";
@@ -300,18 +286,25 @@ static int watch_supervisor(struct engine *e, struct err *err)
         return r < 0 ? err_sys(err, r, "watch supervisor") : 0;
 }
 
-/* So that what the host lacks is named, not shown as some failed call later. */
-static int check_host(struct err *err)
+static int open_kinds(struct engine *e, struct err *err)
 {
-        struct probe_result results[PROBES_MAX];
-        const struct probe_result *missing = probe_find_missing(results, probe_all(results));
+        int r = 0;
 
-        if (!missing)
-                return 0;
-        return err_set(err, ERR_UNAVAILABLE, "%s: %s; %s", missing->name, missing->detail, missing->fix);
+        for (size_t i = 0; e->kinds[i] && r == 0; i++)
+                r = e->kinds[i]->open(e, err);
+        return r;
 }
 
-static int start(struct engine *e, struct err *err)
+static int begin_kinds(struct engine *e, struct err *err)
+{
+        int r = 0;
+
+        for (size_t i = 0; e->kinds[i] && r == 0; i++)
+                r = e->kinds[i]->begin(e, err);
+        return r;
+}
+
+static int engine_start(struct engine *e, struct err *err)
 {
         static const int signals[] = {SIGTERM, SIGINT, 0};
         const struct conf *c = e->conf;
@@ -322,20 +315,12 @@ static int start(struct engine *e, struct err *err)
                 return err_sys(err, r, "make loop");
         e->default_limits =
                 (struct plan_limits){(uint64_t)c->default_memory_mb << 20, c->default_cpus, c->default_pids};
-        if ((r = open_dirs(e, err)) < 0 || (r = open_envd(e, err)) < 0 ||
-            (r = instance_take(e->data_dir, &e->instance, err)) < 0 ||
-            (r = cgroups_open(e->instance.name, &e->cgroups, err)) < 0 || (r = drop_privileges(err)) < 0)
+        if ((r = open_dirs(e, err)) < 0 || (r = open_envd(e, err)) < 0 || (r = open_kinds(e, err)) < 0 ||
+            (r = drop_privileges(err)) < 0)
                 return r;
         kernel_limits_raise(e->proc_dir);
-        pool_init(&e->pool, e->loop, &e->instance, c->pool_size);
-        r = adopt_all(e, err);
-        if (r < 0)
+        if ((r = adopt_all(e, err)) < 0 || (r = begin_kinds(e, err)) < 0 || (r = start_helpers(e, err)) < 0)
                 return r;
-        firewall_watch_start(e); /* with the rules of the adopted; without a filter there are no links at all */
-        r = start_helpers(e, err);
-        if (r < 0)
-                return r;
-        leftovers_return(e);
         saved_items_tidy(e);
         lost_start(e);
         warm_start(e);
@@ -347,10 +332,9 @@ static int start(struct engine *e, struct err *err)
         return r < 0 ? r : peers_start(e, err);
 }
 
-static void stop(struct engine *e)
+static void engine_stop(struct engine *e)
 {
         peers_stop(e);
-        firewall_watch_stop(e);
         timer_clear(&e->lost_timer);
         layer_merger_stop(&e->layer_merger);
         warm_stop(e);
@@ -359,14 +343,15 @@ static void stop(struct engine *e)
         helper_stop(&e->resume_marker);
         disk_close(&e->disk);
         helper_stop(&e->trash_remover);
-        pool_done(&e->pool);
-        leftovers_remove(e);
-        e->firewall = firewall_free(e->firewall);
+        for (size_t i = 0; e->kinds[i]; i++)
+                e->kinds[i]->end(e);
 }
 
 int engine_main(const struct conf *conf)
 {
+        static const struct engine_ops *const kinds[] = {&namespace_ops, NULL};
         struct engine e = {.conf = conf,
+                           .kinds = kinds,
                            .data_dir = -1,
                            .sandboxes_dir = -1,
                            .trash_dir = -1,
@@ -374,15 +359,13 @@ int engine_main(const struct conf *conf)
                            .layers_dir = -1,
                            .proc_dir = -1,
                            .used_checkpoints = -1,
-                           .host_netns = -1,
                            .envd_binary = -1,
                            .checkpoints_dir = -1,
                            .sealed_dir = -1,
                            .lost_dir = -1,
                            .envd_dir = -1,
                            .supervisor = {.fd = -1},
-                           .pressure = {.fd = -1},
-                           .instance = {.lock = -1}};
+                           .pressure = {.fd = -1}};
         struct err err = {0};
         int r;
 
@@ -392,17 +375,20 @@ int engine_main(const struct conf *conf)
         trash_init(&e.trash);
         list_init(&e.disk.requests); /* adopting makes some, before there is anybody to do them */
         (void)signal(SIGPIPE, SIG_IGN);
-        r = check_host(&err);
+        r = kinds[0]->probe(&err);      /* new sandboxes are of this kind */
         (void)signal(SIGCHLD, SIG_IGN); /* helpers tell of their end by their sockets */
+        e.namespaces = namespaces_create(&e);
+        if (r == 0 && !e.namespaces)
+                r = err_sys(&err, -ENOMEM, "start");
         if (r == 0)
-                r = start(&e, &err);
+                r = engine_start(&e, &err);
         if (r < 0) {
                 log_error("engine.failed", "error=\"%s\"", err.msg);
                 return 1;
         }
-        log_info("engine.ready", "instance=%u adopted=%u network=%d", e.instance.number, e.alive, e.firewall != NULL);
-        pool_refill(&e.pool);
+        log_info("engine.ready", "instance=%u adopted=%u network=%d", e.namespaces->instance.number, e.alive,
+                 e.namespaces->firewall != NULL);
         r = loop_run(e.loop);
-        stop(&e);
+        engine_stop(&e);
         return r < 0 ? 1 : 0; /* what is left goes with the process */
 }

@@ -64,7 +64,10 @@ static struct job complete(enum job_kind kind)
         if (job_has_sandbox(kind))
                 j.id = ID;
         if (job_locks_sandbox(kind)) {
-                j.note = (struct job_note){.slot = 17, .checkpoint = CHECKPOINT, .layer = LAYER, .boot_id = "boot"};
+                j.note = (struct job_note){.facts = {.namespace = {.slot = 17, .uid_base = 1000000}},
+                                           .checkpoint = CHECKPOINT,
+                                           .layer = LAYER,
+                                           .boot_id = "boot"};
                 j.note.net.internet = true;
         }
         switch (kind) {
@@ -140,7 +143,7 @@ static void a_pause_has_all_of_its_fields(void)
 
         CHECK_INT(job_decode(encoded(JOB_PAUSE), &j, &err), ==, 0);
         CHECK_STR(j.id, ID);
-        CHECK_INT(j.note.slot, ==, 17);
+        CHECK_INT(j.note.facts.namespace.slot, ==, 17);
         CHECK_STR(j.note.checkpoint, CHECKPOINT);
         CHECK(j.note.net.internet);
         CHECK(!j.makes_directory);

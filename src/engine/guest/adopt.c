@@ -63,36 +63,20 @@ int adopt_find(int dir, int proc_dir, const char *boot_id, struct record *ret, i
         return 0;
 }
 
-static int check_place(struct engine *e, const struct record *r, const char *id, struct err *err)
-{
-        uint32_t base;
-        int x = instance_uid_base(&e->instance, r->slot, &base, err);
-
-        if (x < 0)
-                return x;
-        if (strcmp(r->id, id) != 0 || base != r->uid_base)
-                return err_set(err, ERR_CONFLICT, "its record belongs elsewhere");
-        return 0;
-}
-
 /* ------------------------------------------------------------- one that lives */
 
 static int take_over(struct guest *s, struct record *r, int *pidfd, struct err *err)
 {
-        struct engine *e = s->engine;
-        AUTO_CLOSE int netns = sys_ns_open(e->proc_dir, r->pid, "net");
         int x;
 
-        if (netns < 0 && (sys_pidfd_is_dead(*pidfd) || sys_is_ending(e->proc_dir, r->pid)))
-                return err_set(err, ERR_NOT_FOUND, "process %d is ending", r->pid);
-        if (netns < 0)
-                return err_sys(err, netns, "open network namespace");
-        if (s->record.slot != r->slot && !slots_mark_used(&e->pool.slots, r->slot))
-                return err_set(err, ERR_CONFLICT, "slot %u is another's", r->slot);
+        if (strcmp(r->id, s->record.id) != 0 || r->facts.kind != s->ops->kind)
+                return err_set(err, ERR_CONFLICT, "its record belongs elsewhere");
+        x = s->ops->adopt(s, r, *pidfd, err);
+        if (x < 0)
+                return x;
         plan_net_done(&s->record.net);
         s->record = *r;
         *r = (struct record){0};
-        s->netns = TAKE_FD(netns);
         x = guest_watch(s, TAKE_FD(*pidfd));
         return x < 0 ? err_sys(err, x, "watch process") : 0;
 }
@@ -106,9 +90,7 @@ static int find_and_take(struct guest *s, int dir, struct err *err)
 
         if (x < 0)
                 return x;
-        x = check_place(e, &r, s->record.id, err);
-        if (x == 0)
-                x = take_over(s, &r, &pidfd, err);
+        x = take_over(s, &r, &pidfd, err);
         if (x < 0 && pidfd >= 0)
                 (void)sys_pidfd_kill(pidfd, SIGKILL); /* alive, but nobody could ever reach it */
         record_done(&r);
@@ -117,43 +99,16 @@ static int find_and_take(struct guest *s, int dir, struct err *err)
 
 /* ------------------------------------------------------------- what there is of it */
 
-/* CRIU was given more for itself (job_restore.c), and who lowers that again may have died before. */
-static void limit_again(struct guest *s)
-{
-        struct plan_limits raised = s->record.limits;
-        struct err err = {0};
-
-        if (!s->record.is_restored || !raised.memory_bytes)
-                return;
-        raised.memory_bytes = raised.pids = 0; /* whatever they are: these two are written */
-        if (cgroups_limit(&s->engine->cgroups, s->record.slot, &raised, &s->record.limits, &err) < 0)
-                log_error("limits.left", "sandbox=%s error=\"%s\"", s->record.id, err.msg);
-}
-
 static int runs_on(struct guest *s, struct err *err)
 {
-        struct engine *e = s->engine;
-        struct plan_net net = s->record.net;
         int r;
 
         if (s->record.is_stranger)
                 return err_set(err, ERR_CONFLICT, "its job process died before it knew who it is");
-        limit_again(s);
-        r = cgroups_freeze(&e->cgroups, s->record.slot, false); /* whoever froze it is gone */
-
-        if (r < 0 && r != -EOPNOTSUPP)
-                return err_sys(err, r, "thaw slot %u", s->record.slot);
-        if (e->firewall && !s->has_rules) { /* else they are loaded with everybody's */
-                s->record.net = (struct plan_net){0};
-                r = guest_set_net(s, &net, err);
-                if (r < 0)
-                        s->record.net = net;
-                if (r < 0)
-                        return r;
-        }
-        guest_go(s, GUEST_RUNNING);
-        e->alive++;
-        return 0;
+        r = s->ops->go_on(s, err);
+        if (r == 0)
+                guest_go(s, GUEST_RUNNING);
+        return r;
 }
 
 /* That it was woken had reached the disk, but not that it is not paused any more: the power was cut. */
@@ -260,8 +215,8 @@ static void find_processes(struct guest *s)
         AUTO_CLOSE int dir = sys_open_dir(s->engine->sandboxes_dir, s->record.id);
         struct err err = {0};
 
-        if (s->death.fd < 0 && dir >= 0 && find_and_take(s, dir, &err) < 0 && s->record.slot)
-                cgroups_kill(&s->engine->cgroups, s->record.slot);
+        if (s->death.fd < 0 && dir >= 0 && find_and_take(s, dir, &err) < 0)
+                s->ops->kill(s);
 }
 
 /* Is this not the boot in which it ran?  Without a record that can be read it is not known to be. */
@@ -342,13 +297,13 @@ void adopt_recheck(struct guest *s, struct ask *a, enum adopt_wish wish)
         struct err err = {0};
         int r;
 
-        if (s->is_doomed) {
+        if (s->state == GUEST_KILLED) {
                 fail_interrupted(s, a);
                 find_processes(s);
                 guest_end(s);
                 return;
         }
-        if (s->is_dead) {
+        if (guest_is_dead(s)) {
                 loop_del(&s->death);
                 close_fd(&s->death.fd);
         }
@@ -380,8 +335,8 @@ static bool is_worked_on(struct guest *s, int dir)
         if (job_note_read(dir, &note, &err) < 0)
                 return lock == -EWOULDBLOCK;
         is_of_this_boot = strcmp(note.boot_id, e->boot_id) == 0;
-        if (is_of_this_boot && note.slot >= SLOT_FIRST && slots_mark_used(&e->pool.slots, note.slot)) {
-                s->record.slot = note.slot;
+        if (is_of_this_boot && !kind_facts_is_empty(&note.facts) && s->ops->reserve(s, &note.facts)) {
+                s->record.facts = note.facts;
                 s->record.net = note.net;
                 note.net = (struct plan_net){0};
         }
@@ -389,6 +344,26 @@ static bool is_worked_on(struct guest *s, int dir)
         memcpy(s->paused.sealed, note.layer, sizeof(note.layer));
         plan_net_done(&note.net);
         return is_of_this_boot;
+}
+
+/* Of which kind is the sandbox?  One that nothing says it of is taken for one of the first kind: there is nothing to adopt. */
+static const struct engine_ops *find_kind(const struct engine *e, int dir, const char *id)
+{
+        const struct engine_ops *ops = NULL;
+        struct job_note note;
+        struct paused paused;
+        struct err err = {0};
+        struct record r;
+
+        if (record_read(dir, &r, &err) == 0) {
+                ops = guest_kind(e, r.facts.kind);
+                record_done(&r);
+        } else if (job_note_read(dir, &note, &err) == 0) {
+                ops = guest_kind(e, note.facts.kind);
+                plan_net_done(&note.net);
+        } else if (paused_read(dir, id, &paused, &err) == 0)
+                ops = guest_kind(e, paused.kind);
+        return ops ? ops : e->kinds[0];
 }
 
 int adopt_one(struct engine *e, const char *id, struct err *err)
@@ -399,7 +374,7 @@ int adopt_one(struct engine *e, const char *id, struct err *err)
 
         if (dir < 0)
                 return err_sys(err, dir, "open");
-        r = guest_add(e, id, &s, err);
+        r = guest_add(e, id, find_kind(e, dir, id), &s, err);
         if (r < 0)
                 return r;
         guest_go(s, GUEST_BUSY);

@@ -35,10 +35,12 @@ static void answer_failed(struct guest_job *w, const struct err *err)
 /* It goes on; unless it ended, by itself or because it was to. */
 static void goes_on(struct guest *s, bool is_orphan)
 {
-        guest_go(s, GUEST_RUNNING);
-        if (s->is_doomed)
+        if (s->state == GUEST_KILLED) {
                 guest_end(s);
-        else if (s->is_dead)
+                return;
+        }
+        guest_go(s, GUEST_RUNNING);
+        if (guest_is_dead(s))
                 guest_exited(s);
         else if (is_orphan)
                 guest_tell(s, "rechecked"); /* who came instead was told that it is busy */
@@ -51,8 +53,6 @@ static void on_copied(struct guest_job *w, struct job_answer *answer, const stru
 
         if (!answer) {
                 s->paused = w->paused; /* half-written */
-                s->engine->alive--;
-                guest_go(s, GUEST_BUSY);
                 guest_job_recheck(s, TAKE_PTR(w->ask), ADOPT_NOTHING);
                 return;
         }
@@ -65,15 +65,15 @@ static void on_copied(struct guest_job *w, struct job_answer *answer, const stru
 
 void copy_begin(struct guest *s, const char *checkpoint, const char *layer, const json_t *origin, struct ask *a)
 {
-        struct job job = {
-                .kind = JOB_COPY,
-                .note = {.slot = s->record.slot, .net = s->record.net},
-                .copy = {.checkpoint = checkpoint, .layer = layer, .origin = origin, .namespace = pause_namespace(s)}};
+        struct job job = {.kind = JOB_COPY,
+                          .note = {.facts = s->record.facts, .net = s->record.net},
+                          .copy = {.checkpoint = checkpoint, .layer = layer, .origin = origin}};
         struct err err = {0};
         struct guest_job *w;
 
         (void)snprintf(job.note.checkpoint, sizeof(job.note.checkpoint), "%s", checkpoint);
         (void)snprintf(job.note.layer, sizeof(job.note.layer), "%s", layer);
+        s->ops->copy(s, &job);
         w = guest_job_create(s, &job, a);
         if (!w) {
                 (void)err_sys(&err, -ENOMEM, "copy");

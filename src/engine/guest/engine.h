@@ -1,15 +1,10 @@
 /* engine.h - what the parts of the engine's main process share. */
 #pragma once
 #include "base/map.h"
-#include "engine/host/cgroups.h"
-#include "engine/criu/criu_find.h"
 #include "engine/storage/disk.h"
 #include "engine/checkpoint/recent_checkpoints.h"
-#include "engine/net/firewall.h"
 #include "engine/storage/layer_merger.h"
 #include "engine/host/helper.h"
-#include "engine/host/instance.h"
-#include "engine/namespace/pool.h"
 #include "engine/records/record.h"
 #include "engine/guest/trash.h"
 #include "engine/jobs/job_queue.h"
@@ -18,26 +13,24 @@
 #include "model/conf.h"
 #include "sys/proc.h"
 
+struct engine_ops;
+struct namespaces;
+
 struct engine {
         const struct conf *conf;
         struct loop *loop;
-        struct io supervisor; /* its pidfd */
-        int data_dir, sandboxes_dir, trash_dir, ahead_dir, layers_dir, proc_dir, host_netns, envd_binary;
+        const struct engine_ops *const *kinds; /* rows of this server, then NULL; new sandboxes are of the first */
+        struct namespaces *namespaces;         /* of the kind "namespace": namespace/namespaces.h */
+        struct io supervisor;                  /* its pidfd */
+        int data_dir, sandboxes_dir, trash_dir, ahead_dir, layers_dir, proc_dir, envd_binary;
         int used_checkpoints; /* used_checkpoints.h */
         uint64_t mark_turn;   /* of the next mark */
         int checkpoints_dir, sealed_dir, envd_dir, lost_dir;
         struct timer lost_timer; /* lost.h */
         char envd_hash[RECORD_HASH_MAX];
-        struct criu_place criu;
         char checkpoints_why[240]; /* "": sandboxes can be paused with their memory; else why not */
         char boot_id[SYS_BOOT_ID_MAX];
-        struct instance instance;
-        struct cgroups cgroups;
-        struct firewall *firewall; /* NULL: this host has none, sandboxes have loopback only */
-        char firewall_why[200];    /* then: why */
-        struct io table_events;    /* firewall_watch.h */
         struct plan_limits default_limits;
-        struct pool pool;
         struct disk disk;
         struct helper trash_remover;
         struct trash trash;
@@ -50,7 +43,7 @@ struct engine {
         unsigned warm_count;
         struct list warm;     /* struct guest, least recently used first */
         struct map sandboxes; /* id -> struct guest */
-        unsigned alive;       /* running ones */
+        unsigned alive;       /* guests that run: kept by guest_go() */
         struct listener engine_listener, dial_listener;
         struct list controls, edges; /* struct client */
 };

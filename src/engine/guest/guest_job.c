@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "engine/guest/adopt.h"
-#include "engine/net/slot_cleaner.h"
+#include "engine/storage/trash_remover.h"
 #include "sys/proc.h"
 
 static void free_memory(struct task *t)
@@ -26,13 +26,8 @@ static void guest_job_free(struct guest_job *w)
 /* Its end and its job process's last word arrive in any order; the end counts. */
 static void notice_death(struct guest *s)
 {
-        bool is_worked_on = s->state == GUEST_PAUSING || s->state == GUEST_COPYING || s->state == GUEST_RESUMING ||
-                            s->state == GUEST_BUSY;
-
-        if (is_worked_on && s->death.loop && sys_pidfd_is_dead(s->death.fd)) {
+        if (guest_has_job_process(s) && s->death.loop && sys_pidfd_is_dead(s->death.fd))
                 loop_del(&s->death);
-                s->is_dead = true;
-        }
 }
 
 static void guest_job_done(struct queued_job *j, struct job_answer *answer)
@@ -101,18 +96,24 @@ void guest_job_fail(struct guest_job *w, const struct err *err)
 {
         struct err why = *err;
 
-        if (w->guest->is_dead) /* whatever else went wrong */
+        if (guest_is_dead(w->guest)) /* whatever else went wrong */
                 why.kind = ERR_GONE;
         ask_fail(TAKE_PTR(w->ask), &why);
+}
+
+/* A job process may be at it that this engine did not start. */
+static bool guest_has_a_job(const struct guest *s)
+{
+        return s->job || s->state == GUEST_BUSY;
 }
 
 bool guest_job_is_making(const struct engine *e, const char *name)
 {
         MAP_EACH (slot, &e->sandboxes) {
                 const struct guest *s = slot->value;
-                const struct paused *makes = s->state == GUEST_BUSY ? &s->paused : s->job ? &s->job->paused : NULL;
+                const struct paused *makes = s->job ? &s->job->paused : &s->paused;
 
-                if (makes && (strcmp(makes->checkpoint, name) == 0 || strcmp(makes->sealed, name) == 0))
+                if (guest_has_a_job(s) && (strcmp(makes->checkpoint, name) == 0 || strcmp(makes->sealed, name) == 0))
                         return true;
         }
         return false;
@@ -136,7 +137,10 @@ void guest_job_recheck(struct guest *s, struct ask *a, enum adopt_wish wish)
                 ask_fail(a, &(struct err){.kind = ERR_INTERNAL, .msg = "out of memory"});
                 return;
         }
+        if (s->state != GUEST_BUSY && s->state != GUEST_KILLED)
+                guest_go(s, GUEST_BUSY);
         w->queued.only_waits = true;
+        w->paused = s->paused;
         w->on_done = on_rechecked;
         w->wish = wish;
         guest_job_start(w);

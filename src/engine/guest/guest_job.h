@@ -31,6 +31,6 @@ bool guest_job_give_up(struct guest *s);
 void guest_job_fail(struct guest_job *w, const struct err *err);
 bool guest_job_is_making(const struct engine *e,
                          const char *name); /* a checkpoint or a layer: some job process may be at it */
-/* BUSY: when no job process is at it any more, see what there is.  a (may be NULL) is answered then: all is well if the sandbox
+/* BUSY from now on (unless KILLED): when no job process is at it any more, see what there is.  a (may be NULL) is answered then: all is well if the sandbox
  * is what its job process, which died, was to make of it. */
 void guest_job_recheck(struct guest *s, struct ask *a, enum adopt_wish wish);

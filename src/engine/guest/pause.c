@@ -24,16 +24,12 @@ static void runs_on(struct guest_job *w, const struct err *err)
 
         log_warn("sandbox.runs_on", "sandbox=%s error=\"%s\"", s->record.id, err->msg);
         guest_job_fail(w, err);
-        if (s->is_doomed) {
+        if (s->state == GUEST_KILLED)
                 guest_end(s);
-                return;
-        }
-        if (s->is_dead) {
+        else if (guest_is_dead(s))
                 guest_exited(s);
-                return;
-        }
-        guest_go(s, GUEST_RUNNING);
-        s->engine->alive++;
+        else
+                guest_go(s, GUEST_RUNNING);
 }
 
 static void rests(struct guest_job *w, const struct job_answer *answer)
@@ -43,7 +39,8 @@ static void rests(struct guest_job *w, const struct job_answer *answer)
         uint64_t us = clock_mono_us() - w->began_us;
 
         s->paused = w->paused; /* one that is not durable is about to be copied: nobody will wake it as it is */
-        is_warm = w->is_durable && s->paused.checkpoint[0] && !s->is_dead && !s->is_doomed && warm_add(s);
+        is_warm = w->is_durable && s->paused.checkpoint[0] && !guest_is_dead(s) && s->state != GUEST_KILLED &&
+                  warm_add(s);
         if (!w->is_durable && s->paused.checkpoint[0])
                 recent_checkpoints_add(&s->engine->recent, s->paused.checkpoint, clock_mono_us());
         log_info("sandbox.paused", "sandbox=%s checkpoint=%s took_us=%llu warm=%d", s->record.id, s->paused.checkpoint,
@@ -52,7 +49,7 @@ static void rests(struct guest_job *w, const struct job_answer *answer)
                json_pack("{s:I,s:I,s:I,s:b}", "bytes", (json_int_t)answer->bytes, "frozen_us",
                          (json_int_t)answer->frozen_us, "took_us", (json_int_t)us, "warm", is_warm),
                -1);
-        if (s->is_doomed)
+        if (s->state == GUEST_KILLED)
                 guest_end(s);
         else if (!is_warm)
                 guest_stop(s);
@@ -64,7 +61,6 @@ static void on_paused(struct guest_job *w, struct job_answer *answer, const stru
 {
         if (!answer) {
                 w->guest->paused = w->paused; /* what was being written */
-                guest_go(w->guest, GUEST_BUSY);
                 guest_job_recheck(w->guest, TAKE_PTR(w->ask), ADOPT_PAUSED);
         } else if (err->kind != ERR_NONE)
                 runs_on(w, err);
@@ -72,31 +68,17 @@ static void on_paused(struct guest_job *w, struct job_answer *answer, const stru
                 rests(w, answer);
 }
 
-struct job_namespace pause_namespace(const struct guest *s)
-{
-        const struct record *r = &s->record;
-
-        return (struct job_namespace){
-                .slot = r->slot,
-                .pid = r->pid,
-                .uid_base = r->uid_base,
-                .address = s->engine->firewall ? instance_address(&s->engine->instance, r->slot) : 0,
-                .envd = r->envd,
-        };
-}
-
 void pause_begin(struct guest *s, const char *checkpoint, bool is_durable, const json_t *origin, struct ask *a)
 {
-        struct job job = {.kind = JOB_PAUSE,
-                          .note = {.slot = s->record.slot, .net = s->record.net},
-                          .pause = {.checkpoint = checkpoint[0] ? checkpoint : NULL,
-                                    .is_durable = is_durable,
-                                    .origin = origin,
-                                    .namespace = pause_namespace(s)}};
+        struct job job = {
+                .kind = JOB_PAUSE,
+                .note = {.facts = s->record.facts, .net = s->record.net},
+                .pause = {.checkpoint = checkpoint[0] ? checkpoint : NULL, .is_durable = is_durable, .origin = origin}};
         struct err err = {0};
         struct guest_job *w;
 
         (void)snprintf(job.note.checkpoint, sizeof(job.note.checkpoint), "%s", checkpoint);
+        s->ops->pause(s, &job);
         w = guest_job_create(s, &job, a);
         if (!w) {
                 (void)err_sys(&err, -ENOMEM, "pause");
@@ -108,7 +90,6 @@ void pause_begin(struct guest *s, const char *checkpoint, bool is_durable, const
         w->on_done = on_paused;
         w->queued.is_long = true;
         guest_go(s, GUEST_PAUSING);
-        s->engine->alive--;
         guest_job_start(w);
 }
 
@@ -136,7 +117,7 @@ static void on_sealed(struct guest_job *w, struct job_answer *answer, const stru
                 ask_ok(TAKE_PTR(w->ask), answer ? json_pack("{s:I}", "bytes", (json_int_t)answer->bytes) : NULL, -1);
         } else
                 ask_fail(TAKE_PTR(w->ask), err);
-        if (s->is_doomed)
+        if (s->state == GUEST_KILLED)
                 guest_end(s);
 }
 
@@ -175,7 +156,7 @@ static void on_kept(struct guest_job *w, struct job_answer *answer, const struct
                 ask_ok(TAKE_PTR(w->ask), NULL, -1);
         } else
                 ask_fail(TAKE_PTR(w->ask), err);
-        if (s->is_doomed)
+        if (s->state == GUEST_KILLED)
                 guest_end(s);
 }
 

@@ -6,8 +6,6 @@
 /* RUNNING -> PAUSING; answered when it is paused, or runs on as if nothing had been. */
 void pause_begin(struct guest *s, const char *checkpoint /* "": files only */, bool is_durable,
                  const json_t *origin /* borrowed; NULL: as it is noted already (origin.h) */, struct ask *a);
-/* What a job process has to know about a sandbox that runs. */
-struct job_namespace pause_namespace(const struct guest *s);
 /* PAUSED: its upper directory becomes a layer. */
 void pause_seal(struct guest *s, const char *layer, const json_t *origin, struct ask *a);
 /* What was put there without waiting for the disk stays, also after the machine went down: flush it, and say so. */

@@ -15,23 +15,12 @@
 
 /* ------------------------------------------------------------- how it ends */
 
-/* envd_silent: why its envd did not answer; NULL: it did. */
-static void is_running(struct guest *s, struct ask *a, uint64_t began_us, const char *from,
+static void is_resumed(struct guest *s, struct ask *a, uint64_t began_us, const char *from,
                        const struct err *envd_silent)
 {
-        uint64_t us = clock_mono_us() - began_us;
         bool is_orphan = !a->client;
 
-        guest_go(s, GUEST_RUNNING);
-        s->engine->alive++;
-        s->paused = (struct paused){0};
-        s->was_paused = false;
-        ask_ok(a,
-               json_pack("{s:i,s:I,s:s,s:o*}", "pid", (int)s->record.pid, "create_us", (json_int_t)us, "from", from,
-                         "envd_silent", envd_silent ? err_encode(envd_silent) : NULL),
-               -1);
-        log_info("sandbox.resumed", "sandbox=%s slot=%u pid=%d from=%s create_us=%llu%s", s->record.id, s->record.slot,
-                 s->record.pid, from, (unsigned long long)us, envd_silent ? " envd_silent=1" : "");
+        guest_started(s, a, began_us, from, envd_silent);
         if (is_orphan)
                 guest_tell(s, "rechecked");
 }
@@ -43,14 +32,16 @@ static int take_over(struct guest *s, struct job_answer *answer, struct err *err
         struct record r;
         int x;
 
-        if (answer->pidfd < 0 || answer->netns < 0)
+        if (answer->pidfd < 0)
                 return err_set(err, ERR_INTERNAL, "its job process kept what it should hand over");
         x = dir < 0 ? err_sys(err, dir, "open directory of sandbox %s", s->record.id) : record_read(dir, &r, err);
         if (x < 0)
                 return x;
         record_done(&s->record);
         s->record = r;
-        s->netns = TAKE_FD(answer->netns);
+        x = s->ops->resumed(s, answer, err);
+        if (x < 0)
+                return x;
         x = guest_watch(s, TAKE_FD(answer->pidfd));
         if (x < 0)
                 close_fd(&s->death.fd);
@@ -77,8 +68,8 @@ static void failed(struct guest_job *w, const struct err *err)
 
         log_warn("sandbox.failed", "sandbox=%s error=\"%s\"", s->record.id, err->msg);
         guest_answer_at_end(s, TAKE_PTR(w->ask), err);
-        if (!s->was_paused || s->is_doomed) {
-                if (is_orphan && !s->is_doomed)
+        if (s->source == GUEST_IS_NEW || s->state == GUEST_KILLED) {
+                if (is_orphan && s->state != GUEST_KILLED)
                         guest_tell(s, "exited");
                 guest_end(s);
                 return;
@@ -113,7 +104,6 @@ static bool is_half_restored(const struct guest *s)
 /* It may be anything between paused and running: the disk knows. */
 static void see_what_there_is(struct guest_job *w)
 {
-        guest_go(w->guest, GUEST_BUSY);
         guest_job_recheck(w->guest, TAKE_PTR(w->ask), ADOPT_RUNNING);
 }
 
@@ -124,18 +114,18 @@ static void on_restored(struct guest_job *w, struct job_answer *answer, const st
 
         if (!answer) {
                 if (is_half_restored(s))
-                        cgroups_kill(&s->engine->cgroups, s->record.slot);
+                        s->ops->kill(s);
                 see_what_there_is(w);
         } else if (err.kind != ERR_NONE) {
                 failed(w, &err);
         } else if (take_over(s, answer, &err) < 0) {
                 log_warn("sandbox.left", "sandbox=%s error=\"%s\", looking again", s->record.id, err.msg);
                 see_what_there_is(w);
-        } else if (s->is_doomed) {
+        } else if (s->state == GUEST_KILLED) {
                 (void)err_set(&err, ERR_CONFLICT, "sandbox %s was killed while it was being made", s->record.id);
                 failed(w, &err);
         } else
-                is_running(s, TAKE_PTR(w->ask), w->began_us, "checkpoint",
+                is_resumed(s, TAKE_PTR(w->ask), w->began_us, "checkpoint",
                            answer->envd_silent.kind != ERR_NONE ? &answer->envd_silent : NULL);
 }
 
@@ -189,14 +179,14 @@ static void on_rests(struct guest *s, int result)
 static void on_wakes(struct guest *s, int result)
 {
         if (result == 0)
-                result = s->is_dead ? -ESRCH : cgroups_freeze(&s->engine->cgroups, s->record.slot, false);
+                result = guest_is_dead(s) ? -ESRCH : s->ops->thaw(s);
         if (result < 0) {
                 (void)err_sys(&s->thaw_failure, result, "thaw sandbox %s", s->record.id);
                 thaw_give_up(s);
                 return;
         }
         (void)tell_resume_marker(s, MARK_RUNS); /* else what it throws away goes with the next pause */
-        is_running(s, TAKE_PTR(s->thawing), s->thaw_began_us, "warm", NULL);
+        is_resumed(s, TAKE_PTR(s->thawing), s->thaw_began_us, "warm", NULL);
 }
 
 void resume_marked(struct guest *s, const struct resume_marker_order *o)
@@ -213,7 +203,7 @@ void resume_marked(struct guest *s, const struct resume_marker_order *o)
  * An engine that dies on the way leaves a frozen one, which the next thaws (adopt.c). */
 static int thaw(struct guest *s, struct plan_create *plan, struct ask *a, struct err *err)
 {
-        int r = guest_set_net(s, &plan->net, err);
+        int r = s->ops->set_net(s, &plan->net, err);
 
         if (r < 0)
                 return r;
@@ -228,38 +218,25 @@ static int thaw(struct guest *s, struct plan_create *plan, struct ask *a, struct
         return 0;
 }
 
-static int take_slot(struct guest *s, struct err *err)
-{
-        struct engine *e = s->engine;
-        unsigned slot = slots_take_bare(&e->pool.slots);
-
-        if (!slot)
-                return err_set(err, ERR_LIMIT, "all %u slots of this server are in use", SLOTS_MAX - SLOT_FIRST);
-        s->record.slot = slot;
-        s->record.is_restored = true;
-        return instance_uid_base(&e->instance, slot, &s->record.uid_base, err);
-}
-
 static int begin(struct guest *s, struct plan_create *plan, struct ask *a, struct err *err)
 {
-        struct job job = {.kind = JOB_RESTORE, .makes_directory = !s->was_paused, .restore.plan = plan};
+        struct job job = {.kind = JOB_RESTORE, .makes_directory = s->source == GUEST_IS_NEW, .restore.plan = plan};
         struct guest_job *w;
         int r;
 
-        r = take_slot(s, err);
+        r = s->ops->resume(s, &job, err);
         if (r < 0)
                 return r;
-        job.note.slot = s->record.slot;
+        job.note.facts = s->record.facts;
         job.note.net = plan->net;
         memcpy(job.note.checkpoint, plan->checkpoint, sizeof(job.note.checkpoint));
         job.restore.turn = s->engine->mark_turn++;
         job.restore.is_recent = recent_checkpoints_has(&s->engine->recent, plan->checkpoint, clock_mono_us());
-        job.restore.namespace = (struct job_namespace){.slot = s->record.slot, .uid_base = s->record.uid_base};
         w = guest_job_create(s, &job, a);
         if (!w)
                 return err_sys(err, -ENOMEM, "restore sandbox %s", s->record.id);
         w->on_done = on_restored;
-        r = guest_set_net(s, &plan->net, err);
+        r = s->ops->set_net(s, &plan->net, err);
         if (r < 0)
                 guest_job_discard(w);
         else
@@ -272,7 +249,7 @@ void resume_begin(struct guest *s, struct plan_create *plan, struct ask *a)
         bool is_warm = s->state == GUEST_WARM;
         struct err err = {0};
 
-        s->was_paused = s->state != GUEST_WAITING;
+        s->source = s->state == GUEST_WAITING ? GUEST_IS_NEW : GUEST_WAS_PAUSED;
         guest_go(s, GUEST_RESUMING);
         if (!is_warm && s->engine->checkpoints_why[0])
                 (void)err_set(&err, ERR_UNAVAILABLE, "%s", s->engine->checkpoints_why);
@@ -282,7 +259,7 @@ void resume_begin(struct guest *s, struct plan_create *plan, struct ask *a)
         }
         plan_done(plan);
         guest_answer_at_end(s, a, &err);
-        if (s->was_paused)
+        if (s->source == GUEST_WAS_PAUSED)
                 guest_stop(s);
         else
                 guest_end(s);

@@ -10,7 +10,7 @@
 #include "base/str.h"
 #include "engine/guest/engine.h"
 #include "engine/guest/guest.h"
-#include "engine/net/slot_cleaner.h"
+#include "engine/storage/trash_remover.h"
 #include "sys/fs.h"
 
 #define AGAIN_MS 1000

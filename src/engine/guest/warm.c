@@ -65,11 +65,10 @@ static void drop_oldest(struct engine *e, const char *why)
 bool warm_add(struct guest *s)
 {
         struct engine *e = s->engine;
-        struct cgroup_usage u = {0};
+        struct guest_usage u = {0};
         struct err err;
 
-        if (budget(e) == 0 || cgroups_usage(&e->cgroups, s->record.slot, &u, &err) < 0 || u.memory_bytes > budget(e) ||
-            is_machine_full(e))
+        if (budget(e) == 0 || s->ops->stats(s, &u, &err) < 0 || u.memory_bytes > budget(e) || is_machine_full(e))
                 return false;
         while (e->warm_bytes + u.memory_bytes > budget(e))
                 drop_oldest(e, "budget");
@@ -123,16 +122,16 @@ void warm_start(struct engine *e)
 /* Nobody would thaw them, and nobody would give their memory back.  Their slots are cleared with the others. */
 void warm_stop(struct engine *e)
 {
-        LIST_EACH (node, &e->warm)
-                cgroups_kill(&e->cgroups, LIST_ENTRY(node, struct guest, warm)->record.slot);
         LIST_EACH (node, &e->warm) {
                 struct guest *s = LIST_ENTRY(node, struct guest, warm);
 
-                if (sys_pidfd_wait(s->death.fd, DEATH_MS) < 0)
-                        continue;
-                close_fd(&s->netns);
-                slots_go(&e->pool.slots, s->record.slot, SLOT_DIRTY);
-                s->record.slot = 0;
+                s->ops->kill(s);
+        }
+        LIST_EACH (node, &e->warm) {
+                struct guest *s = LIST_ENTRY(node, struct guest, warm);
+
+                if (sys_pidfd_wait(s->death.fd, DEATH_MS) == 0)
+                        s->ops->release(s);
         }
         unwatch(e);
 }

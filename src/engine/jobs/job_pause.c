@@ -114,6 +114,7 @@ int job_pause(const struct job_conf *c, const struct job *job, struct job_answer
 
         memory_dump_init(&p.dump, c, job->id, how->checkpoint, &how->namespace);
         p.dump.is_durable = how->is_durable;
+        p.paused.kind = job->note.facts.kind;
         (void)snprintf(p.paused.checkpoint, sizeof(p.paused.checkpoint), "%s",
                        p.dump.checkpoint ? p.dump.checkpoint : "");
         if (!p.dump.is_durable)

@@ -102,7 +102,7 @@ static int on_namespaces(pid_t pid, void *arg, struct err *err)
         w->netns = sys_ns_open(c->proc_dir, pid, "net");
         if (w->netns < 0)
                 return err_sys(err, w->netns, "open network namespace");
-        r = slot_network_furnish(c->instance, w->record.slot, c->has_link, w->host_netlink, w->netns,
+        r = slot_network_furnish(c->instance, w->record.facts.namespace.slot, c->has_link, w->host_netlink, w->netns,
                                  checkpoint_facts(w->checkpoint)->address, err);
         if (setns(w->host_netns, CLONE_NEWNET) < 0)
                 return err_sys(err, -errno, "return to the host's network namespace");
@@ -186,7 +186,7 @@ static void renew_machine_id(struct restoring *w)
         random_bytes(bytes, sizeof(bytes));
         hex_encode(bytes, sizeof(bytes), text);
         text[32] = '\n';
-        sys_set_fsids(w->record.uid_base, w->record.uid_base);
+        sys_set_fsids(w->record.facts.namespace.uid_base, w->record.facts.namespace.uid_base);
         if (unlinkat(etc, "machine-id", 0) == 0)
                 fd = openat(etc, "machine-id", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444);
         if (fd < 0 || write(fd, text, 33) != 33)
@@ -208,7 +208,7 @@ static int limit_again(const struct restoring *w, struct err *err)
 {
         const struct plan_limits before = limits_with_criu(w);
 
-        return cgroups_limit(w->conf->cgroups, w->record.slot, &before, &w->plan->limits, err);
+        return cgroups_limit(w->conf->cgroups, w->record.facts.namespace.slot, &before, &w->plan->limits, err);
 }
 
 static int enter_cgroups(struct restoring *w, struct err *err)
@@ -217,9 +217,9 @@ static int enter_cgroups(struct restoring *w, struct err *err)
         const struct plan_limits limits = limits_with_criu(w);
         int r;
 
-        (void)cgroups_recycle(c, w->record.slot); /* of one that failed half way */
-        r = cgroups_make(c, w->record.slot, &limits, &w->cgroup, err);
-        return r < 0 ? r : cgroups_join_thread_v1(c, w->record.slot, err);
+        (void)cgroups_recycle(c, w->record.facts.namespace.slot); /* of one that failed half way */
+        r = cgroups_make(c, w->record.facts.namespace.slot, &limits, &w->cgroup, err);
+        return r < 0 ? r : cgroups_join_thread_v1(c, w->record.facts.namespace.slot, err);
 }
 
 static int restore_processes(struct restoring *w, pid_t *ret_pid, struct err *err)
@@ -228,7 +228,7 @@ static int restore_processes(struct restoring *w, pid_t *ret_pid, struct err *er
                                           .work = w->place.work,
                                           .root = w->place.root,
                                           .dev = w->place.dev,
-                                          .uid_base = w->record.uid_base,
+                                          .uid_base = w->record.facts.namespace.uid_base,
                                           .cgroup = &w->cgroup,
                                           .on_namespaces = on_namespaces,
                                           .on_before_resume = on_before_resume,
@@ -335,7 +335,8 @@ static int run_step(struct restoring *w, enum restore_step step, pid_t *pid, str
                 if (r < 0)
                         return r;
                 origin_write(w->dir, w->plan->id, w->plan->origin);
-                r = place_make(&w->place, w->conf, w->dir, w->plan, w->checkpoint, w->record.uid_base, err);
+                r = place_make(&w->place, w->conf, w->dir, w->plan, w->checkpoint, w->record.facts.namespace.uid_base,
+                               err);
                 if (r == 0)
                         renew_machine_id(w);
                 return r;
@@ -404,11 +405,11 @@ int job_restore(const struct job_conf *c, const struct job *job, struct job_answ
         }
         memcpy(w.record.id, how->plan->id, sizeof(w.record.id));
         memcpy(w.record.boot_id, c->boot_id, sizeof(w.record.boot_id));
-        w.record.slot = how->namespace.slot;
-        w.record.uid_base = how->namespace.uid_base;
+        w.record.facts.namespace.slot = how->namespace.slot;
+        w.record.facts.namespace.uid_base = how->namespace.uid_base;
         w.record.started_ns = clock_real_ns();
         w.record.net = how->plan->net;
         w.record.limits = how->plan->limits;
-        w.record.is_restored = true;
+        w.record.facts.namespace.is_restored = true;
         return restore_sandbox(&w, ret, err);
 }

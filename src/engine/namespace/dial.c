@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "engine/guest/guest.h"
+#include "engine/namespace/namespaces.h"
 #include "io/listener.h"
 
 #define CONNECT_MS 5000u /* a full backlog lets the connection hang; the sandbox need not be around any more then */
@@ -35,7 +35,7 @@ static int make_sockets(struct engine *e, int netns, int *ret4, int *ret6)
         if (*ret4 < 0)
                 r = -errno;
         *ret6 = r < 0 ? -1 : socket(AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-        if (setns(e->host_netns, CLONE_NEWNET) < 0)
+        if (setns(e->namespaces->host_netns, CLONE_NEWNET) < 0)
                 abort(); /* going on in a sandbox's network would be worse than starting again */
         return r;
 }
@@ -45,7 +45,7 @@ static void free_dialing(struct task *t)
         free(CONTAINER_OF(t, struct dialing, free_task));
 }
 
-static void finish(struct dialing *d)
+static void dial_end(struct dialing *d)
 {
         timer_clear(&d->deadline);
         loop_del(&d->io);
@@ -55,7 +55,7 @@ static void finish(struct dialing *d)
         loop_post(d->engine->loop, &d->free_task);
 }
 
-static void fail(struct dialing *d, int r)
+static void dial_fail(struct dialing *d, int r)
 {
         struct err err = {0};
 
@@ -66,7 +66,7 @@ static void fail(struct dialing *d, int r)
                 err.kind = ERR_UNAVAILABLE;
         }
         ask_fail(TAKE_PTR(d->ask), &err);
-        finish(d);
+        dial_end(d);
 }
 
 static int start_connect(struct dialing *d)
@@ -94,7 +94,7 @@ static int start_connect(struct dialing *d)
         return -errno;
 }
 
-static void advance(struct dialing *d, int r) /* r: how the attempt stands */
+static void dial_advance(struct dialing *d, int r) /* r: how the attempt stands */
 {
         while (r == -ECONNREFUSED && d->second >= 0) {
                 loop_del(&d->io);
@@ -109,12 +109,12 @@ static void advance(struct dialing *d, int r) /* r: how the attempt stands */
                         return;
         }
         if (r < 0) {
-                fail(d, r);
+                dial_fail(d, r);
                 return;
         }
         loop_del(&d->io);
         ask_ok(TAKE_PTR(d->ask), json_pack("{s:I}", "at", (json_int_t)d->began_us), d->io.fd);
-        finish(d);
+        dial_end(d);
 }
 
 static void on_connected(struct io *io, uint32_t events)
@@ -126,12 +126,12 @@ static void on_connected(struct io *io, uint32_t events)
         (void)events;
         if (getsockopt(io->fd, SOL_SOCKET, SO_ERROR, &e, &len) < 0)
                 e = errno;
-        advance(d, -e);
+        dial_advance(d, -e);
 }
 
-static void on_deadline(struct timer *t)
+static void on_dial_deadline(struct timer *t)
 {
-        fail(CONTAINER_OF(t, struct dialing, deadline), -ETIMEDOUT);
+        dial_fail(CONTAINER_OF(t, struct dialing, deadline), -ETIMEDOUT);
 }
 
 void dial(struct guest *s, uint16_t port, struct ask *a)
@@ -147,12 +147,12 @@ void dial(struct guest *s, uint16_t port, struct ask *a)
         }
         *d = (struct dialing){.engine = s->engine, .ask = a, .port = port, .began_us = clock_mono_us(), .second = -1};
         d->io = (struct io){.fd = -1, .on = on_connected};
-        d->deadline.on = on_deadline;
-        r = make_sockets(s->engine, s->netns, &d->io.fd, &d->second);
+        d->deadline.on = on_dial_deadline;
+        r = make_sockets(s->engine, namespace_of(s)->netns, &d->io.fd, &d->second);
         if (r < 0) {
-                fail(d, r);
+                dial_fail(d, r);
                 return;
         }
         timer_set(s->engine->loop, &d->deadline, CONNECT_MS);
-        advance(d, start_connect(d));
+        dial_advance(d, start_connect(d));
 }

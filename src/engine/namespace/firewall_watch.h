@@ -4,9 +4,9 @@
  * open to the sandboxes would be all that the host serves.  The kernel tells of every change: then look, put it back. */
 #pragma once
 
-struct engine;
+struct namespaces;
 
-/* Load the table with the rules of all sandboxes there are, as e->filter, and watch over it.  What fails: e->filter
- * stays NULL, and e->firewall_why says why. */
-void firewall_watch_start(struct engine *e);
-void firewall_watch_stop(struct engine *e);
+/* Load the table with the rules of all sandboxes there are, as ns->firewall, and watch over it.  Where that fails,
+ * ns->firewall stays NULL and ns->firewall_why says why. */
+void firewall_watch_start(struct namespaces *ns);
+void firewall_watch_stop(struct namespaces *ns);

@@ -5,24 +5,25 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "engine/guest/guest.h"
+#include "engine/namespace/namespaces.h"
+#include "engine/net/firewall.h"
 
 #define ROUNDS_MAX 400u /* of 10 ms */
 
 static void return_one(unsigned slot, void *arg)
 {
-        struct engine *e = arg;
+        struct namespaces *n = arg;
 
-        if (slot < SLOT_FIRST || slot >= SLOTS_MAX || e->pool.slots.state[slot] != SLOT_FREE)
+        if (slot < SLOT_FIRST || slot >= SLOTS_MAX || n->pool.slots.state[slot] != SLOT_FREE)
                 return;
         log_info("slot.leftover", "slot=%u", slot);
-        cgroups_kill(&e->cgroups, slot);
-        slots_mark_dirty(&e->pool.slots, slot);
+        cgroups_kill(&n->cgroups, slot);
+        slots_mark_dirty(&n->pool.slots, slot);
 }
 
-void leftovers_return(struct engine *e)
+void leftovers_return(struct namespaces *n)
 {
-        cgroups_each(&e->cgroups, return_one, e);
+        cgroups_each(&n->cgroups, return_one, n);
 }
 
 struct clearing {
@@ -61,25 +62,25 @@ unsigned leftovers_clear(const struct cgroups *c, bool (*keep)(unsigned slot, vo
 
 static bool is_used(unsigned slot, void *arg)
 {
-        const struct engine *e = arg;
+        const struct namespaces *n = arg;
 
-        return slot < SLOTS_MAX && e->pool.slots.state[slot] == SLOT_USED;
+        return slot < SLOTS_MAX && n->pool.slots.state[slot] == SLOT_USED;
 }
 
-void leftovers_remove(struct engine *e)
+void leftovers_remove(struct namespaces *n)
 {
-        unsigned left = leftovers_clear(&e->cgroups, is_used, e);
+        unsigned left = leftovers_clear(&n->cgroups, is_used, n);
         struct err err = {0};
 
         if (left > 0)
                 log_warn("slots.left", "count=%u, for the next start", left);
-        MAP_EACH (slot, &e->sandboxes) {
+        MAP_EACH (slot, &n->engine->sandboxes) {
                 const struct guest *s = slot->value;
 
-                if (s->record.slot)
+                if (s->ops == &namespace_ops && guest_slot(s))
                         return; /* it lives on, under our name and rules */
         }
-        (void)cgroups_remove_parent(e->instance.name); /* not empty: for the next start */
-        if (e->firewall && firewall_remove_table(&e->instance, &err) < 0)
-                log_warn("filter.left", "error=\"%s\"", err.msg);
+        (void)cgroups_remove_parent(n->instance.name); /* not empty: for the next start */
+        if (n->firewall && firewall_remove_table(&n->instance, &err) < 0)
+                log_warn("firewall.left", "error=\"%s\"", err.msg);
 }

@@ -2,12 +2,13 @@
 #pragma once
 #include <stdbool.h>
 
-#include "engine/guest/engine.h"
+struct cgroups;
+struct namespaces;
 
 /* At start: end what runs in them, and have the slot cleaner clean them. */
-void leftovers_return(struct engine *e);
+void leftovers_return(struct namespaces *n);
 /* At the end of the engine: the same at once; and the parent and the filter, if no sandbox is left. */
-void leftovers_remove(struct engine *e);
+void leftovers_remove(struct namespaces *n);
 
 /* End and remove every slot's cgroups but those `keep` (may be NULL) wants, waiting a few seconds at most.  Number that
  * is left. */

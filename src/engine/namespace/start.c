@@ -8,8 +8,9 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "engine/namespace/rules.h"
 #include "engine/storage/disk.h"
-#include "engine/net/slot_cleaner.h"
+#include "engine/storage/trash_remover.h"
 #include "model/envd_init.h"
 #include "sys/scm.h"
 
@@ -29,7 +30,7 @@ struct start *start_free(struct start *st)
         if (!st)
                 return NULL;
         e = st->guest->engine;
-        p = &e->pool;
+        p = &e->namespaces->pool;
         pool_cancel(p, &st->waiter);
         disk_forget(st->files);
         timer_clear(&st->disk_deadline);
@@ -49,19 +50,11 @@ struct start *start_free(struct start *st)
 
 static void start_done(struct start *st)
 {
-        struct guest *s = st->guest;
-        uint64_t us = clock_mono_us() - st->began_us;
+        struct guest *g = st->guest;
 
-        guest_go(s, GUEST_RUNNING);
-        s->engine->alive++;
-        s->was_paused = false;
-        s->paused = (struct paused){0};
-        ask_ok(TAKE_PTR(st->ask),
-               json_pack("{s:i,s:I,s:s}", "pid", (int)s->record.pid, "create_us", (json_int_t)us, "from", "cell"), -1);
-        log_info("sandbox.started", "sandbox=%s slot=%u pid=%d create_us=%llu", s->record.id, s->record.slot,
-                 s->record.pid, (unsigned long long)us);
-        s->start = start_free(st);
-        pool_refill(&s->engine->pool);
+        guest_started(g, TAKE_PTR(st->ask), st->began_us, "cell", NULL);
+        namespace_of(g)->start = start_free(st);
+        pool_refill(&g->engine->namespaces->pool);
 }
 
 static void on_awake(void *arg, const struct err *err)
@@ -74,12 +67,12 @@ static void on_awake(void *arg, const struct err *err)
 }
 
 /* envd is ready, and the record is written. */
-static void finish(struct start *st)
+static void start_finish(struct start *st)
 {
         struct guest *s = st->guest;
 
         timer_clear(&st->envd_deadline);
-        if (s->was_paused)
+        if (s->source == GUEST_WAS_PAUSED)
                 st->files = disk_note_running(&s->engine->disk, s->record.id, on_awake, st);
         if (!st->files)
                 start_done(st);
@@ -97,7 +90,7 @@ static void on_envd(struct start *st)
                 st->is_ready = true;
                 loop_del(&st->sock); /* it says nothing more; its death is heard of otherwise */
                 if (st->is_recorded)
-                        finish(st);
+                        start_finish(st);
                 return;
         }
         text[n > 0 ? n : 0] = '\0';
@@ -208,12 +201,12 @@ static int step_limits(struct start *st, struct err *err)
 {
         struct engine *e = st->guest->engine;
 
-        return cgroups_limit(&e->cgroups, st->cell.slot, &e->default_limits, &st->plan.limits, err);
+        return cgroups_limit(&e->namespaces->cgroups, st->cell.slot, &e->default_limits, &st->plan.limits, err);
 }
 
-static int step_firewall(struct start *st, struct err *err)
+static int step_rules(struct start *st, struct err *err)
 {
-        return guest_set_net(st->guest, &st->plan.net, err);
+        return rules_set(st->guest, &st->plan.net, err);
 }
 
 /* The tree is there: envd works with it while its record is written. */
@@ -240,7 +233,7 @@ static void on_recorded(void *arg, const struct err *err)
         if (err->kind != ERR_NONE)
                 guest_fail(st->guest, err);
         else if (st->is_ready)
-                finish(st);
+                start_finish(st);
 }
 
 static int step_files(struct start *st, struct err *err)
@@ -254,7 +247,7 @@ static int step_files(struct start *st, struct err *err)
                                          .sys = st->cell.fd[CELL_SYS],
                                          .dev = st->cell.fd[CELL_DEV]},
                               .record = &s->record,
-                              .is_paused = s->was_paused,
+                              .is_paused = s->source == GUEST_WAS_PAUSED,
                               .paused = s->paused,
                               .on_tree = on_tree};
 
@@ -267,7 +260,7 @@ static int step_files(struct start *st, struct err *err)
 }
 
 typedef int start_step(struct start *st, struct err *err);
-static start_step *const steps[] = {step_limits, step_firewall, step_files};
+static start_step *const steps[] = {step_limits, step_rules, step_files};
 
 /* The sandbox now has a process: from here on its death is watched, and undoing begins with killing it. */
 static int adopt_cell(struct start *st, struct cell *c, struct err *err)
@@ -276,11 +269,10 @@ static int adopt_cell(struct start *st, struct cell *c, struct err *err)
         int r;
 
         st->cell = *c;
-        s->record.slot = c->slot;
-        s->record.uid_base = c->uid_base;
+        s->record.facts.namespace = (struct namespace_facts){.slot = c->slot, .uid_base = c->uid_base};
         s->record.pid = c->pid;
         s->record.start_time = c->start_time;
-        s->netns = TAKE_FD(st->cell.fd[CELL_NETNS]);
+        namespace_of(s)->netns = TAKE_FD(st->cell.fd[CELL_NETNS]);
         guest_go(s, GUEST_STARTING);
         r = guest_watch(s, TAKE_FD(st->cell.fd[CELL_PIDFD]));
         return r < 0 ? err_sys(err, r, "watch process") : 0;
@@ -308,7 +300,7 @@ static void on_no_cell(struct pool_waiter *w, const struct err *err)
 }
 
 /* Nobody would know of it, and nobody would ever end it. */
-static void on_orphan(struct ask *a)
+static void start_orphaned(struct ask *a)
 {
         struct start *st = a->arg;
         struct err err = {0};
@@ -336,15 +328,15 @@ void start_begin(struct guest *s, struct plan_create *plan, struct ask *a)
         rootfs_init(&st->rootfs);
         st->waiter.on_cell = on_cell;
         st->waiter.on_fail = on_no_cell;
-        a->on_orphan = on_orphan;
+        a->on_orphan = start_orphaned;
         a->arg = st;
-        s->start = st;
+        namespace_of(s)->start = st;
         st->disk_deadline.on = on_disk_deadline;
         timer_set(s->engine->loop, &st->disk_deadline, DISK_MS);
         if (!a->client)
-                on_orphan(a); /* while it waited for its turn */
-        else if (pool_take(&s->engine->pool, &c))
+                start_orphaned(a); /* while it waited for its turn */
+        else if (pool_take(&s->engine->namespaces->pool, &c))
                 start_with(st, &c);
-        else if (pool_wait(&s->engine->pool, &st->waiter, &err) < 0)
+        else if (pool_wait(&s->engine->namespaces->pool, &st->waiter, &err) < 0)
                 guest_fail(st->guest, &err);
 }

@@ -3,7 +3,7 @@
 #include "base/buf.h"
 #include "engine/namespace/pool.h"
 #include "engine/storage/rootfs.h"
-#include "engine/guest/guest.h"
+#include "engine/namespace/namespaces.h"
 
 struct start {
         struct guest *guest;
@@ -23,6 +23,6 @@ struct start {
         struct task free_task;
 };
 
-/* Begin with a plan; the start is owned by s->start.  Failure is answered. */
+/* Begin with a plan (taken); the start is owned by the guest.  Failure is answered. */
 void start_begin(struct guest *s, struct plan_create *plan, struct ask *a);
 struct start *start_free(struct start *st); /* stops and lets go of everything; always NULL */

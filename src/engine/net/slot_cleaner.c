@@ -3,10 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <poll.h>
-#include <sched.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,8 +18,6 @@
 #include "sys/scm.h"
 
 #define BUSY_TRIES 12u /* 1, 2, 4 ... ms: four seconds in all */
-#define SWEEP_MS 50
-#define SWEEP_NICE 10
 
 /* A cgroup stays busy for a moment after its last process ended, and v1 has no event for it. */
 static int remove_cgroups(const struct cgroups *cg, const struct slot_cleaner_order *job)
@@ -104,60 +99,6 @@ int slot_cleaner_fork(const struct cgroups *cg, const struct instance *in, int *
                 return err_sys(err, pid, "fork slot cleaner");
         if (pid == 0)
                 run_slot_cleaner(cg, in, sock);
-        *ret_sock = sock;
-        return 0;
-}
-
-static void sweep(int trash)
-{
-        AUTO_DIR DIR *d = sys_list(trash);
-        struct dirent *e;
-        int r;
-
-        while (d && (e = sys_list_next(d))) {
-                r = sys_remove_tree(trash, e->d_name);
-                if (r < 0)
-                        log_warn("trash.stuck", "name=%s error=\"%s\", trying again with the next one", e->d_name,
-                                 strerror(-r));
-        }
-}
-
-/* Whoever threw something away has more to do, most often for somebody who waits. */
-static void let_others_go_first(int sock)
-{
-        struct pollfd p = {.fd = sock}; /* unless the engine is gone */
-
-        (void)poll(&p, 1, SWEEP_MS);
-}
-
-static _Noreturn void run_trash_remover(int trash, int sock)
-{
-        const struct sched_param any = {0};
-        char more[HELPER_MESSAGE_MAX];
-        ssize_t n;
-
-        (void)sched_setscheduler(0, SCHED_BATCH, &any);
-        (void)setpriority(PRIO_PROCESS, 0, SWEEP_NICE);
-        do {
-                sweep(trash);
-                n = recv(sock, more, sizeof(more), 0);
-                if (n > 0)
-                        let_others_go_first(sock);
-                while (n > 0 && recv(sock, more, sizeof(more), MSG_DONTWAIT) > 0)
-                        ; /* one sweep serves them all */
-        } while (n > 0);
-        _exit(0);
-}
-
-int trash_remover_fork(int trash_dir, int *ret_sock, struct err *err)
-{
-        int sock = -1;
-        pid_t pid = helper_fork("sg-trash", &trash_dir, 1, &sock);
-
-        if (pid < 0)
-                return err_sys(err, pid, "fork trash remover");
-        if (pid == 0)
-                run_trash_remover(trash_dir, sock);
         *ret_sock = sock;
         return 0;
 }

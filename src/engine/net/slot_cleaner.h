@@ -1,7 +1,6 @@
-/* slot_cleaner.h - two helper processes that clean up what would make the engine wait.
+/* slot_cleaner.h - the helper process that makes a slot fit for the next sandbox, so that the engine does not wait.
  *
- * One takes away cgroups and what the host's network remembers of a slot, and closes mounts (each an RCU wait); one
- * removes directory trees.  Apart, so that a large tree does not keep slots from being used again. */
+ * It takes away cgroups and what the host's network remembers of a slot, and closes mounts (each an RCU wait). */
 #pragma once
 #include <stdint.h>
 
@@ -24,10 +23,3 @@ struct slot_cleaner_result { /* slot cleaner -> engine, for jobs with a slot */
 
 /* in: whose links to look at; NULL: there are none. */
 int slot_cleaner_fork(const struct cgroups *cg, const struct instance *in, int *ret_sock, struct err *err);
-/* Removes everything below the trash directory now, and again each time it gets a message. */
-int trash_remover_fork(int trash_dir, int *ret_sock, struct err *err);
-/* There is something.  No trash remover: the next one begins with everything that is there. */
-static inline void trash_remover_call(struct helper *trash_remover)
-{
-        (void)helper_send(trash_remover, "s", 1, NULL, 0);
-}

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "engine/host/instance.h"
 #include "sys/fs.h"
 
 #define NAME "job.json"
@@ -15,8 +14,14 @@
 
 json_t *job_note_encode(const struct job_note *n)
 {
-        return json_pack("{s:i,s:s,s:s,s:o,s:s}", "slot", (int)n->slot, "checkpoint", n->checkpoint, "layer", n->layer,
-                         "net", plan_net_encode(&n->net), "boot_id", n->boot_id);
+        json_t *obj = json_pack("{s:s,s:s,s:o,s:s}", "checkpoint", n->checkpoint, "layer", n->layer, "net",
+                                plan_net_encode(&n->net), "boot_id", n->boot_id);
+
+        if (obj && kind_facts_add(obj, &n->facts) < 0) {
+                json_decref(obj);
+                obj = NULL;
+        }
+        return obj;
 }
 
 int job_note_write(int dir, const struct job_note *n, struct err *err)
@@ -46,17 +51,15 @@ static int decode_id(const json_t *obj, const char *field, bool (*is_valid)(stru
 
 int job_note_decode(const json_t *obj, struct job_note *ret, struct err *err)
 {
-        const json_t *slot = json_object_get(obj, "slot"), *boot = json_object_get(obj, "boot_id");
+        const json_t *boot = json_object_get(obj, "boot_id");
         struct job_note n = {0};
         int r;
 
-        if (!json_is_integer(slot) || json_integer_value(slot) < 0 || json_integer_value(slot) >= SLOTS_MAX)
-                return err_set(err, ERR_INVALID, "slot: not a slot");
         if (!json_is_string(boot) || json_string_length(boot) >= sizeof(n.boot_id))
                 return err_set(err, ERR_INVALID, "boot_id: not a boot id");
-        n.slot = (unsigned)json_integer_value(slot);
         memcpy(n.boot_id, json_string_value(boot), json_string_length(boot) + 1);
-        if ((r = decode_id(obj, "checkpoint", checkpoint_id_is_valid, n.checkpoint, err)) < 0 ||
+        if ((r = kind_facts_decode(obj, &n.facts, err)) < 0 ||
+            (r = decode_id(obj, "checkpoint", checkpoint_id_is_valid, n.checkpoint, err)) < 0 ||
             (r = decode_id(obj, "layer", sealed_id_is_valid, n.layer, err)) < 0 ||
             (r = plan_net_decode(json_object_get(obj, "net"), &n.net, err)) < 0)
                 return r;

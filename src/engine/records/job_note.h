@@ -2,13 +2,14 @@
  *
  * Whether a job process is really at it says the lock on the directory (job_queue.h). */
 #pragma once
+#include "engine/records/kind_facts.h"
 #include "model/plan.h"
 #include "sys/proc.h"
 
 struct err;
 
 struct job_note {
-        unsigned slot;                      /* whose cgroups and link are in use; 0: none */
+        struct kind_facts facts;            /* what is in use */
         char checkpoint[CHECKPOINT_ID_MAX]; /* being written or read; "": none */
         char layer[SEALED_ID_MAX];          /* being made beside it; "": none */
         struct plan_net net;                /* owned: the rules that hold for the slot */

@@ -28,9 +28,9 @@ static int write_where_it_was(int dir, const char *text, bool is_durable)
 int paused_write(int dir, const char *id, const struct paused *s, bool is_durable, struct err *err)
 {
         AUTO_FREE char *text = NULL;
-        json_t *obj =
-                json_pack("{s:s,s:s?,s:s?,s:s*}", "id", id, "checkpoint", s->checkpoint[0] ? s->checkpoint : NULL,
-                          "sealed", s->sealed[0] ? s->sealed : NULL, "boot_id", s->boot_id[0] ? s->boot_id : NULL);
+        json_t *obj = json_pack("{s:s,s:s,s:s?,s:s?,s:s*}", "id", id, "kind", engine_kind_name(s->kind), "checkpoint",
+                                s->checkpoint[0] ? s->checkpoint : NULL, "sealed", s->sealed[0] ? s->sealed : NULL,
+                                "boot_id", s->boot_id[0] ? s->boot_id : NULL);
         int r;
 
         text = json_dumps(obj, JSON_COMPACT);
@@ -85,7 +85,9 @@ int paused_read(int dir, const char *id, struct paused *ret, struct err *err)
                 return err_sys(err, (int)n, NAME);
         obj = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
         whose = json_string_value(json_object_get(obj, "id"));
-        is_good = whose && strcmp(whose, id) == 0 && take_id(obj, "checkpoint", checkpoint_id_is_valid, s.checkpoint) &&
+        is_good = whose && strcmp(whose, id) == 0 &&
+                  engine_kind_find(json_string_value(json_object_get(obj, "kind")), &s.kind) &&
+                  take_id(obj, "checkpoint", checkpoint_id_is_valid, s.checkpoint) &&
                   take_id(obj, "sealed", sealed_id_is_valid, s.sealed) && take_boot(obj, s.boot_id);
         json_decref(obj);
         if (!is_good)

@@ -5,6 +5,7 @@
 #pragma once
 #include <stdbool.h>
 
+#include "engine/records/kind_facts.h"
 #include "model/ids.h"
 #include "sys/proc.h"
 
@@ -13,6 +14,7 @@ struct err;
 #define PAUSED_FILE "paused.json"
 
 struct paused {
+        enum engine_kind kind;              /* that resumes it */
         char checkpoint[CHECKPOINT_ID_MAX]; /* its memory; "": only its files are kept */
         char sealed[SEALED_ID_MAX];         /* the layer that was its upper directory; "": it has that still */
         /* The boot in which it was put there without waiting for the disk: in another one what it names may not be whole.

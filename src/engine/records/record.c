@@ -11,18 +11,17 @@
 
 #define NAME "running.json"
 #define TEXT_MAX (64u << 10)
+#define MEMBERS 11u
 
 char *record_encode(const struct record *r)
 {
-        char *text;
-        json_t *obj = json_pack(
-                "{s:s,s:i,s:I,s:i,s:I,s:s,s:I,s:o,s:b,s:b,s:s,s:{s:I,s:i,s:i}}", "id", r->id, "slot", (int)r->slot,
-                "uid_base", (json_int_t)r->uid_base, "pid", (int)r->pid, "start_time", (json_int_t)r->start_time,
-                "boot_id", r->boot_id, "started_ns", (json_int_t)r->started_ns, "net", plan_net_encode(&r->net),
-                "restored", r->is_restored, "stranger", r->is_stranger, "envd", r->envd, "limits", "memory_bytes",
-                (json_int_t)r->limits.memory_bytes, "cpu_count", (int)r->limits.cpu_count, "pids", (int)r->limits.pids);
+        json_t *obj = json_pack("{s:s,s:i,s:I,s:s,s:I,s:o,s:b,s:s,s:{s:I,s:i,s:i}}", "id", r->id, "pid", (int)r->pid,
+                                "start_time", (json_int_t)r->start_time, "boot_id", r->boot_id, "started_ns",
+                                (json_int_t)r->started_ns, "net", plan_net_encode(&r->net), "stranger", r->is_stranger,
+                                "envd", r->envd, "limits", "memory_bytes", (json_int_t)r->limits.memory_bytes,
+                                "cpu_count", (int)r->limits.cpu_count, "pids", (int)r->limits.pids);
+        char *text = obj && kind_facts_add(obj, &r->facts) == 0 ? json_dumps(obj, JSON_COMPACT) : NULL;
 
-        text = json_dumps(obj, JSON_COMPACT);
         json_decref(obj);
         return text;
 }
@@ -41,34 +40,36 @@ int record_write(int dir, const struct record *r, struct err *err)
         return text ? record_put(dir, text, strlen(text), err) : err_sys(err, -ENOMEM, "write " NAME);
 }
 
-static int decode(const json_t *obj, struct record *r, struct err *err)
+static int record_decode(const json_t *obj, struct record *r, struct err *err)
 {
-        const char *id = NULL, *boot = NULL, *envd = "";
-        int restored = 0, stranger = 0;
-        json_int_t slot, uid, pid, start, started, memory = 0, cpus = 0, pids = 0;
+        const char *id = NULL, *boot = NULL, *envd = NULL;
+        json_int_t pid, start, started, memory, cpus, pids;
         json_t *net = NULL;
         json_error_t why;
+        int stranger = 0;
 
-        if (json_unpack_ex((json_t *)(size_t)obj, &why, JSON_STRICT,
-                           "{s:s,s:I,s:I,s:I,s:I,s:s,s:I,s:o,s?b,s?b,s?s,s?{s:I,s:I,s:I}}", "id", &id, "slot", &slot,
-                           "uid_base", &uid, "pid", &pid, "start_time", &start, "boot_id", &boot, "started_ns",
-                           &started, "net", &net, "restored", &restored, "stranger", &stranger, "envd", &envd, "limits",
-                           "memory_bytes", &memory, "cpu_count", &cpus, "pids", &pids) < 0)
+        if (json_unpack_ex((json_t *)(size_t)obj, &why, 0, "{s:s,s:I,s:I,s:s,s:I,s:o,s:b,s:s,s:{s:I,s:I,s:I}}", "id",
+                           &id, "pid", &pid, "start_time", &start, "boot_id", &boot, "started_ns", &started, "net",
+                           &net, "stranger", &stranger, "envd", &envd, "limits", "memory_bytes", &memory, "cpu_count",
+                           &cpus, "pids", &pids) < 0)
                 return err_set(err, ERR_INVALID, NAME ": %s", why.text);
+        if (json_object_size(obj) != MEMBERS)
+                return err_set(err, ERR_INVALID, NAME ": it has members that are not known");
         if (!sandbox_id_is_valid(str_of(id)) || strlen(envd) >= sizeof(r->envd) || strlen(boot) >= sizeof(r->boot_id) ||
-            slot < SLOT_FIRST || slot >= SLOTS_MAX || uid <= 0 || uid > UINT32_MAX || pid <= 1 || pid > INT32_MAX ||
-            start < 0 || memory < 0 || cpus < 0 || cpus > INT32_MAX || pids < 0 || pids > INT32_MAX)
+            pid <= 1 || pid > INT32_MAX || start < 0 || memory < 0 || cpus < 0 || cpus > INT32_MAX || pids < 0 ||
+            pids > INT32_MAX)
                 return err_set(err, ERR_INVALID, NAME ": a value is out of range");
+        if (kind_facts_decode(obj, &r->facts, err) < 0)
+                return err_wrap(err, NAME);
+        if (kind_facts_is_empty(&r->facts))
+                return err_set(err, ERR_INVALID, NAME ": it names nothing that is in use");
         if (plan_net_decode(net, &r->net, err) < 0)
                 return err_wrap(err, NAME);
         memcpy(r->id, id, strlen(id) + 1);
         memcpy(r->boot_id, boot, strlen(boot) + 1);
         memcpy(r->envd, envd, strlen(envd) + 1);
         r->limits = (struct plan_limits){(uint64_t)memory, (uint32_t)cpus, (uint32_t)pids};
-        r->is_restored = restored;
         r->is_stranger = stranger;
-        r->slot = (unsigned)slot;
-        r->uid_base = (uint32_t)uid;
         r->pid = (pid_t)pid;
         r->start_time = (uint64_t)start;
         r->started_ns = started;
@@ -99,7 +100,7 @@ int record_read(int dir, struct record *ret, struct err *err)
         obj = json_loads(text, JSON_REJECT_DUPLICATES, &why);
         if (!obj)
                 return err_set(err, ERR_INVALID, NAME ": %s", why.text);
-        e = decode(obj, &r, err);
+        e = record_decode(obj, &r, err);
         json_decref(obj);
         if (e == 0)
                 *ret = r;

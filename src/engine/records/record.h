@@ -1,8 +1,11 @@
-/* record.h - sandboxes/<id>/running.json: what a later engine needs to adopt a living sandbox.  No secrets in it. */
+/* record.h - sandboxes/<id>/running.json: what a later engine needs to adopt a living sandbox.  No secrets in it.
+ *
+ * The process is the first one of the sandbox (or, for another kind of engine, the one that runs its machine). */
 #pragma once
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "engine/records/kind_facts.h"
 #include "model/plan.h"
 #include "sys/proc.h"
 
@@ -12,15 +15,13 @@ struct err;
 
 struct record {
         char id[SANDBOX_ID_MAX];
-        unsigned slot;
-        uint32_t uid_base;
+        struct kind_facts facts;
         pid_t pid;
         uint64_t start_time; /* with pid and boot_id: one process for good */
         char boot_id[SYS_BOOT_ID_MAX];
         int64_t started_ns;
         struct plan_net net;       /* owned */
         struct plan_limits limits; /* of a restored one: CRIU needed more, and they may not have been lowered again */
-        bool is_restored;          /* from a checkpoint: its network namespace is its own, and not for another */
         bool is_stranger; /* a copy whose envd was not yet told who it is now: it has another's name and token */
         char envd[RECORD_HASH_MAX]; /* sha256 of the envd it runs, hex; "": not noted */
 };

@@ -48,13 +48,19 @@ static enum err_kind refusal(const char *text)
 
 static void refuses_what_it_would_not_write(void)
 {
-        CHECK_INT(refusal("{\"id\":\"" ID "\",\"checkpoint\":null,\"sealed\":null}"), ==, ERR_NONE);
+        CHECK_INT(refusal("{\"id\":\"" ID "\",\"kind\":\"namespace\",\"checkpoint\":null,\"sealed\":null}"), ==,
+                  ERR_NONE);
+        CHECK_INT(refusal("{\"id\":\"" ID "\",\"kind\":\"other\",\"checkpoint\":null,\"sealed\":null}"), ==,
+                  ERR_INVALID);
         CHECK_INT(refusal(""), ==, ERR_INVALID);
         CHECK_INT(refusal("[]"), ==, ERR_INVALID);
         CHECK_INT(refusal("{\"id\":\"" ID "\"}"), ==, ERR_INVALID);
-        CHECK_INT(refusal("{\"id\":\"" ID "\",\"checkpoint\":\"../../../../etc/passw\",\"sealed\":null}"), ==,
-                  ERR_INVALID);
-        CHECK_INT(refusal("{\"id\":\"" ID "\",\"checkpoint\":null,\"sealed\":\"" CHECKPOINT "\"}"), ==, ERR_INVALID);
+        CHECK_INT(refusal("{\"id\":\"" ID
+                          "\",\"kind\":\"namespace\",\"checkpoint\":\"../../../../etc/passw\",\"sealed\":null}"),
+                  ==, ERR_INVALID);
+        CHECK_INT(
+                refusal("{\"id\":\"" ID "\",\"kind\":\"namespace\",\"checkpoint\":null,\"sealed\":\"" CHECKPOINT "\"}"),
+                ==, ERR_INVALID);
 }
 
 static void says_when_there_is_none(void)
@@ -71,13 +77,18 @@ static void says_when_there_is_none(void)
 static void notes_name_what_a_worker_uses(void)
 {
         struct plan_cidr deny = {0x0a000000u, 8};
-        struct job_note n = {.slot = 77, .checkpoint = CHECKPOINT, .net = {.deny = &deny, .deny_count = 1}}, back;
+        struct job_note n = {.facts = {.namespace = {.slot = 77, .uid_base = 1 << 30}},
+                             .checkpoint = CHECKPOINT,
+                             .net = {.deny = &deny, .deny_count = 1}},
+                        back;
         struct err err = {0};
-        const char *bad = "{\"slot\":4096,\"checkpoint\":\"\",\"net\":{\"internet\":true,\"allow\":[],\"deny\":[]}}";
+        const char *bad = "{\"kind\":\"namespace\",\"namespace\":{\"slot\":4096,\"uid_base\":9,\"restored\":false},"
+                          "\"checkpoint\":\"\",\"layer\":\"\",\"boot_id\":\"\","
+                          "\"net\":{\"internet\":true,\"allow\":[],\"deny\":[]}}";
 
         CHECK_INT(job_note_write(scratch, &n, &err), ==, 0);
         CHECK_INT(job_note_read(scratch, &back, &err), ==, 0);
-        CHECK_INT(back.slot, ==, 77);
+        CHECK_INT(back.facts.namespace.slot, ==, 77);
         CHECK_STR(back.checkpoint, CHECKPOINT);
         CHECK_INT(back.net.deny_count, ==, 1);
         plan_net_done(&back.net);

@@ -8,9 +8,12 @@
 #include "sys/fs.h"
 
 #define ID "i0123456789abcdefghij"
-#define GOOD                                                                                                           \
-        "\"slot\":20,\"uid_base\":1073741824,\"pid\":4242,\"start_time\":99,\"boot_id\":\"b\",\"started_ns\":5,"       \
-        "\"net\":{\"internet\":true,\"allow\":[],\"deny\":[]}"
+#define COMMON                                                                                                         \
+        "\"start_time\":99,\"boot_id\":\"b\",\"started_ns\":5,\"net\":{\"internet\":true,\"allow\":[],\"deny\":[]},"   \
+        "\"stranger\":false,\"envd\":\"\",\"limits\":{\"memory_bytes\":0,\"cpu_count\":0,\"pids\":0}"
+#define FACTS(slot, uid_base)                                                                                          \
+        ",\"kind\":\"namespace\",\"namespace\":{\"slot\":" slot ",\"uid_base\":" uid_base ",\"restored\":false}"
+#define GOOD "\"pid\":4242," COMMON FACTS("20", "1073741824")
 
 static int scratch;
 
@@ -18,8 +21,7 @@ static void reads_what_it_wrote(void)
 {
         struct plan_cidr deny = {0x0a000000u, 8};
         struct record r = {.id = ID,
-                           .slot = 4095,
-                           .uid_base = 0x6fff0000u,
+                           .facts = {.namespace = {.slot = 4095, .uid_base = 0x6fff0000u, .is_restored = true}},
                            .pid = 123,
                            .start_time = 1ull << 40,
                            .boot_id = "0b0b-1",
@@ -31,8 +33,8 @@ static void reads_what_it_wrote(void)
         CHECK_INT(record_write(scratch, &r, &err), ==, 0);
         CHECK_INT(record_read(scratch, &back, &err), ==, 0);
         CHECK_STR(back.id, ID);
-        CHECK_INT(back.slot, ==, 4095);
-        CHECK_INT(back.uid_base, ==, 0x6fff0000u);
+        CHECK_INT(back.facts.namespace.slot, ==, 4095);
+        CHECK_INT(back.facts.namespace.uid_base, ==, 0x6fff0000u);
         CHECK_INT(back.pid, ==, 123);
         CHECK(back.start_time == 1ull << 40);
         CHECK_STR(back.boot_id, "0b0b-1");
@@ -65,15 +67,18 @@ static void refuses_what_it_would_not_write(void)
         CHECK_INT(refusal("{\"id\":\"" ID "\"}"), ==, ERR_INVALID);
         CHECK_INT(refusal("{\"id\":\"../../etc/passwd-----\"," GOOD "}"), ==, ERR_INVALID);
         CHECK_INT(refusal("{\"id\":\"" ID "\",\"extra\":1," GOOD "}"), ==, ERR_INVALID);
-        CHECK_INT(refusal("{\"id\":\"" ID "\",\"slot\":15,\"uid_base\":1073741824,\"pid\":4242,\"start_time\":99,"
-                          "\"boot_id\":\"b\",\"started_ns\":5,\"net\":{\"internet\":true,\"allow\":[],\"deny\":[]}}"),
-                  ==, ERR_INVALID); /* not a slot */
-        CHECK_INT(refusal("{\"id\":\"" ID "\",\"slot\":20,\"uid_base\":1073741824,\"pid\":1,\"start_time\":99,"
-                          "\"boot_id\":\"b\",\"started_ns\":5,\"net\":{\"internet\":true,\"allow\":[],\"deny\":[]}}"),
-                  ==, ERR_INVALID); /* not a process of ours */
-        CHECK_INT(refusal("{\"id\":\"" ID "\",\"slot\":20,\"uid_base\":0,\"pid\":9,\"start_time\":99,"
-                          "\"boot_id\":\"b\",\"started_ns\":5,\"net\":{\"internet\":true,\"allow\":[],\"deny\":[]}}"),
-                  ==, ERR_INVALID); /* the host's root */
+        CHECK_INT(refusal("{\"id\":\"" ID "\",\"pid\":1," COMMON FACTS("20", "1073741824") "}"), ==,
+                  ERR_INVALID); /* not a process of ours */
+        CHECK_INT(refusal("{\"id\":\"" ID "\",\"pid\":9," COMMON FACTS("15", "1073741824") "}"), ==,
+                  ERR_INVALID); /* not a slot */
+        CHECK_INT(refusal("{\"id\":\"" ID "\",\"pid\":9," COMMON FACTS("20", "0") "}"), ==,
+                  ERR_INVALID); /* the host's root */
+        CHECK_INT(refusal("{\"id\":\"" ID "\",\"pid\":9," COMMON FACTS("0", "0") "}"), ==,
+                  ERR_INVALID); /* a process in no slot */
+        CHECK_INT(refusal("{\"id\":\"" ID "\",\"pid\":9," COMMON ",\"kind\":\"other\",\"other\":{}}"), ==,
+                  ERR_INVALID); /* a kind of engine that there is not */
+        CHECK_INT(refusal("{\"id\":\"" ID "\",\"pid\":9," COMMON ",\"kind\":\"namespace\",\"x\":{}}"), ==,
+                  ERR_INVALID); /* a kind without its facts */
 }
 
 static void says_when_there_is_none(void)

@@ -117,12 +117,12 @@ static void one_at_rest_comes_back_with_its_files(void)
         CHECK(!rig_state(&g, A));
         CHECK(!is_there("sandboxes/" A));
         CHECK(is_there("lost/" A "/u"));
-        CHECK_STR(listed(A), "sandbox at rest a test");
+        CHECK_STR(listed(A), "sandbox paused a test");
         CHECK_STARTS(lose(A), "not_found");
         CHECK_STARTS(rig_kill(&g, A), "gone");
         rig_crash(&g);
         CHECK(rig_start(&g)); /* whoever starts leaves it there */
-        CHECK_STR(listed(A), "sandbox at rest a test");
+        CHECK_STR(listed(A), "sandbox paused a test");
         answer = rig_call(&g, json_pack("{s:s,s:s}", "op", "lost", "id", A));
         CHECK_STR(json_string_value(json_object_get(json_object_get(answer, "origin"), "word")), "opaque");
         CHECK(!json_object_get(answer, "checkpoint"));
@@ -275,7 +275,7 @@ static void down_keeps_what_may_be_at_rest(void)
         CHECK(is_there("sandboxes/" A "/u"));
         CHECK(rig_start(&g));
         CHECK(!rig_state(&g, A)); /* as "paused" it would be so without memory, and that would be deleted */
-        CHECK_STARTS(listed(A), "sandbox at rest paused.json:");
+        CHECK_STARTS(listed(A), "sandbox paused paused.json:");
         CHECK_NONE(restore(A, NULL, NULL)); /* somebody wants it as it is */
         CHECK_STR(rig_state(&g, A), "paused");
         CHECK_NONE(rig_create(&g, kept(A)));

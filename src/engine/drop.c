@@ -6,7 +6,6 @@
 
 #include "base/err.h"
 #include "engine/storage/trash_remover.h"
-#include "engine/guest/trash.h"
 #include "engine/guest/guest_job.h"
 
 struct drop {
@@ -18,7 +17,6 @@ struct drop {
 
 struct dropping { /* one name */
         struct drop *drop;
-        enum disk_place place;
         char name[SEALED_ID_MAX];
 };
 
@@ -38,8 +36,6 @@ static void on_dropped(void *arg, const struct err *err)
 
         if (err->kind != ERR_NONE)
                 (void)json_array_append_new(d->left, json_string(one->name));
-        if (err->kind == ERR_NO_SPACE)
-                trash_left(d->engine, one->place, one->name);
         free(one);
         release(d);
 }
@@ -51,7 +47,7 @@ static void drop_one(struct drop *d, enum disk_place place, const char *name)
         struct dropping *one = is_being_made ? NULL : calloc(1, sizeof(*one));
 
         if (one) {
-                *one = (struct dropping){.drop = d, .place = place};
+                *one = (struct dropping){.drop = d};
                 memcpy(one->name, name, strlen(name) + 1);
                 d->pending++;
                 if (disk_throw(&d->engine->disk, place, name, on_dropped, one))

@@ -338,7 +338,7 @@ static void engine_stop(struct engine *e)
         timer_clear(&e->lost_timer);
         layer_merger_stop(&e->layer_merger);
         warm_stop(e);
-        trash_done(&e->trash);
+        trash_retry_stop(e);
         job_queue_stop(&e->job_queue);
         helper_stop(&e->resume_marker);
         disk_close(&e->disk);
@@ -372,7 +372,7 @@ int engine_main(const struct conf *conf)
         list_init(&e.controls);
         list_init(&e.edges);
         list_init(&e.warm);
-        trash_init(&e.trash);
+        trash_retry_start(&e);
         list_init(&e.disk.requests); /* adopting makes some, before there is anybody to do them */
         (void)signal(SIGPIPE, SIG_IGN);
         r = kinds[0]->probe(&err);      /* new sandboxes are of this kind */

@@ -95,7 +95,7 @@ static void tidy_checkpoint(const char *name, void *arg)
         if (saved_items_has(e, name) || is_being_written(e, name))
                 return;
         log_info("checkpoint.discarded", "name=%.64s", name);
-        (void)saved_items_drop(e, e->checkpoints_dir, name);
+        (void)trash_throw(e, e->checkpoints_dir, name);
 }
 
 static void tidy_layer(const char *name, void *arg)
@@ -103,7 +103,7 @@ static void tidy_layer(const char *name, void *arg)
         struct engine *e = arg;
 
         if (strncmp(name, LAYER_MERGER_UNFINISHED, strlen(LAYER_MERGER_UNFINISHED)) == 0)
-                (void)saved_items_drop(e, e->sealed_dir, name);
+                (void)trash_throw(e, e->sealed_dir, name);
         else if (!sealed_id_is_valid(str_of(name)))
                 log_warn("layer.foreign", "name=%.64s is none of ours, leaving it", name);
 }

@@ -194,10 +194,10 @@ static int settle(struct guest *s, struct err *err)
         if (is_paused)
                 check_paused(s, dir);
         if (half.checkpoint[0] && !saved_items_has(e, half.checkpoint))
-                (void)saved_items_drop(e, e->checkpoints_dir, half.checkpoint);
-        (void)saved_items_drop(e, dir, JOB_COPY_DIR);
+                (void)trash_throw(e, e->checkpoints_dir, half.checkpoint);
+        (void)trash_throw(e, dir, JOB_COPY_DIR);
         if (!is_paused)
-                (void)saved_items_drop(e, dir, UNLINKED_FILES_DIR);
+                (void)trash_throw(e, dir, UNLINKED_FILES_DIR);
         (void)job_note_remove(dir);
         if (s->death.fd < 0)
                 r = find_and_take(s, dir, err);

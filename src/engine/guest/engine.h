@@ -6,7 +6,7 @@
 #include "engine/storage/layer_merger.h"
 #include "engine/host/helper.h"
 #include "engine/records/record.h"
-#include "engine/guest/trash.h"
+#include "engine/guest/trash_retry.h"
 #include "engine/jobs/job_queue.h"
 #include "io/listener.h"
 #include "io/loop.h"
@@ -33,7 +33,7 @@ struct engine {
         struct plan_limits default_limits;
         struct disk disk;
         struct helper trash_remover;
-        struct trash trash;
+        struct trash_retry trash_retry;
         struct helper resume_marker; /* resume_marker.h */
         struct layer_merger layer_merger;
         struct job_queue job_queue;

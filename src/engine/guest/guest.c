@@ -251,8 +251,6 @@ static void guest_removed(void *arg, const struct err *err)
                 log_error("sandbox.left", "sandbox=%s error=\"%s\"", g->record.id, err->msg);
         trash_remover_call(&e->trash_remover);
         (void)map_remove(&e->sandboxes, str_of(g->record.id));
-        if (err->kind == ERR_NO_SPACE && !g->lost)
-                trash_left(e, DISK_SANDBOXES, g->record.id);
         answer_at_end(g);
         deferred_run(g);
         record_done(&g->record);

@@ -11,7 +11,6 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "engine/guest/standalone_job.h"
-#include "engine/guest/trash.h"
 #include "engine/guest/warm.h"
 #include "engine/guest/guest_job.h"
 #include "sys/fs.h"
@@ -186,9 +185,4 @@ void saved_items_flush(struct engine *e, const char *checkpoint, const char *lay
                                    .job = {.kind = JOB_FLUSH, .flush = {.checkpoint = checkpoint, .layer = layer}},
                                    .is_long = true},
                            a);
-}
-
-int saved_items_drop(struct engine *e, int dir, const char *name)
-{
-        return trash_throw(e, dir, name);
 }

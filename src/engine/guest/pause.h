@@ -12,5 +12,3 @@ void pause_seal(struct guest *s, const char *layer, const json_t *origin, struct
 void pause_make_durable(struct guest *s, struct ask *a);
 /* What a pause without is_durable left to be flushed; either may be NULL. */
 void saved_items_flush(struct engine *e, const char *checkpoint, const char *layer, struct ask *a);
-/* To the trash; it need not be there.  Negative: it is still there, and that is logged. */
-int saved_items_drop(struct engine *e, int dir, const char *name);

@@ -15,7 +15,7 @@
 #include "engine/storage/upper_copy.h"
 #include "engine/jobs/job_process.h"
 #include "engine/jobs/memory_dump.h"
-#include "engine/jobs/job_files.h"
+#include "engine/storage/trash.h"
 #include "sys/fs.h"
 
 struct copying {
@@ -35,7 +35,7 @@ static int copy_files(void *arg, struct err *err)
         int r;
 
         c->written_us = clock_mono_us();
-        job_discard(c->dump.conf, c->dump.dir, JOB_COPY_DIR); /* of one that failed */
+        trash_discard(c->dump.conf->trash_dir, c->dump.dir, JOB_COPY_DIR); /* of one that failed */
         r = upper_copy(c->dump.dir, "u", JOB_COPY_DIR, &c->files, err);
         job_stall_point(c->dump.conf, "copied");
         c->copied_us = clock_mono_us();
@@ -82,7 +82,7 @@ static int copy_sandbox(struct copying *c, struct err *err)
                 r = copy_seal(c, err);
         if (r < 0) {
                 memory_dump_discard(&c->dump);
-                job_discard(c->dump.conf, c->dump.dir, JOB_COPY_DIR);
+                trash_discard(c->dump.conf->trash_dir, c->dump.dir, JOB_COPY_DIR);
                 memory_dump_await_end(&c->dump);
         }
         job_stall_point(c->dump.conf, "sealed");

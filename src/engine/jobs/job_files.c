@@ -18,21 +18,12 @@
 #include "engine/checkpoint/unlinked_files.h"
 #include "engine/records/paused.h"
 #include "engine/records/job_note.h"
+#include "engine/storage/trash.h"
 #include "sys/fs.h"
 
 #define COUNT_MAX 20000u /* entries looked at for a size: it is told while somebody waits */
 #define COUNT_DEPTH_MAX 64u
 #define TRACED_ROUNDS 2000u /* of 5 ms */
-
-void job_discard(const struct job_conf *c, int dir, const char *name)
-{
-        char to[96];
-
-        (void)snprintf(to, sizeof(to), "%.64s-", name);
-        random_id(to + strlen(to), 6);
-        if (renameat(dir, name, c->trash_dir, to) < 0 && errno != ENOENT)
-                log_error("trash.full", "name=%s error=\"%s\"", name, strerror(errno));
-}
 
 /* ------------------------------------------------------------- sizes, sealing */
 
@@ -90,7 +81,7 @@ int job_measure(const struct job_conf *c, const struct job *job, struct job_answ
 static int move_upper(const struct job_conf *c, int dir, const char *layer, struct err *err)
 {
         if (renameat2(dir, "u", c->sealed_dir, layer, RENAME_NOREPLACE) == 0) {
-                job_discard(c, dir, "w");
+                trash_discard(c->trash_dir, dir, "w");
                 return 0;
         }
         if (errno == ENOENT && faccessat(c->sealed_dir, layer, F_OK, AT_SYMLINK_NOFOLLOW) == 0)

@@ -4,6 +4,5 @@
 
 #include "engine/jobs/job_process.h"
 
-void job_discard(const struct job_conf *c, int dir, const char *name); /* to the trash; fine when it is not there */
 uint64_t job_size_of(int dir, const char *name); /* on disk, as far as it can be counted in a moment */
 bool job_is_traced(const struct job_conf *c, pid_t pid);

@@ -11,7 +11,7 @@
 #include "engine/records/paused.h"
 #include "engine/jobs/job_process.h"
 #include "engine/jobs/memory_dump.h"
-#include "engine/jobs/job_files.h"
+#include "engine/storage/trash.h"
 #include "sys/fs.h"
 
 struct pausing {
@@ -51,7 +51,7 @@ static int keep_names(void *arg, struct err *err)
 {
         const struct pausing *p = arg;
 
-        job_discard(p->dump.conf, p->dump.dir, UNLINKED_FILES_DIR); /* of a dump that failed */
+        trash_discard(p->dump.conf->trash_dir, p->dump.dir, UNLINKED_FILES_DIR); /* of a dump that failed */
         return unlinked_files_keep(p->dump.images, p->dump.dir, err);
 }
 
@@ -83,7 +83,7 @@ static void pause_undo(const struct pausing *p)
 
         (void)paused_remove(d->dir);
         memory_dump_discard(d);
-        job_discard(d->conf, d->dir, UNLINKED_FILES_DIR);
+        trash_discard(d->conf->trash_dir, d->dir, UNLINKED_FILES_DIR);
         memory_dump_thaw(d);
         memory_dump_await_end(d);
 }
@@ -124,7 +124,7 @@ int job_pause(const struct job_conf *c, const struct job *job, struct job_answer
                 return err_sys(err, p.dump.dir, "open directory of sandbox %s", p.dump.id);
         p.dump.on_written = keep_names;
         p.dump.arg = &p;
-        job_discard(c, p.dump.dir, UNLINKED_FILES_DIR); /* of one that was thawed */
+        trash_discard(c->trash_dir, p.dump.dir, UNLINKED_FILES_DIR); /* of one that was thawed */
         r = pause_sandbox(&p, err);
         if (r < 0)
                 return r;

@@ -18,7 +18,7 @@
 #include "engine/records/paused.h"
 #include "engine/jobs/job_process.h"
 #include "engine/checkpoint/envd_copies.h"
-#include "engine/jobs/job_files.h"
+#include "engine/storage/trash.h"
 #include "engine/jobs/restore_place.h"
 #include "engine/checkpoint/used_checkpoints.h"
 #include "sys/fs.h"
@@ -288,7 +288,7 @@ static void restore_undo(struct restoring *w, pid_t pid, struct err *err)
                               first.msg);
         }
         if (w->was_paused && !w->plan->is_upper_kept)
-                job_discard(w->conf, w->dir, "u"); /* it may have been written to */
+                trash_discard(w->conf->trash_dir, w->dir, "u"); /* it may have been written to */
         if (w->was_paused && w->paused.boot_id[0] && syncfs(w->dir) == 0)
                 w->paused.boot_id[0] = '\0'; /* it was to go on at once: now it may rest for long */
         if (w->was_paused && paused_write(w->dir, w->plan->id, &w->paused, true, &why) < 0)
@@ -376,7 +376,7 @@ static int restore_sandbox(struct restoring *w, struct job_answer *ret, struct e
         if (r < 0)
                 restore_undo(w, pid, err);
         else
-                job_discard(w->conf, w->dir, UNLINKED_FILES_DIR);
+                trash_discard(w->conf->trash_dir, w->dir, UNLINKED_FILES_DIR);
         place_clear(&w->place, w->conf, w->dir);
         return r;
 }

@@ -15,6 +15,7 @@
 #include "engine/criu/criu_log.h"
 #include "engine/checkpoint/envd_copies.h"
 #include "engine/jobs/job_files.h"
+#include "engine/storage/trash.h"
 #include "sys/fs.h"
 #include "sys/proc.h"
 
@@ -240,7 +241,7 @@ void memory_dump_await_end(const struct memory_dump *d)
 void memory_dump_discard(const struct memory_dump *d)
 {
         if (d->is_made)
-                job_discard(d->conf, d->conf->checkpoints_dir, d->checkpoint);
+                trash_discard(d->conf->trash_dir, d->conf->checkpoints_dir, d->checkpoint);
 }
 
 int memory_dump_finish(struct memory_dump *d, uint64_t *ret_bytes, struct err *err)

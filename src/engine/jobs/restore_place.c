@@ -13,7 +13,7 @@
 
 #include "base/err.h"
 #include "engine/checkpoint/envd_copies.h"
-#include "engine/jobs/job_files.h"
+#include "engine/storage/trash.h"
 #include "sys/fs.h"
 #include "sys/mnt.h"
 
@@ -113,7 +113,7 @@ static int hang_up(struct place *p, const struct job_conf *c, int dev, struct er
 
 static int make_scratch(const struct job_conf *c, int dir)
 {
-        job_discard(c, dir, SCRATCH); /* of one that was killed */
+        trash_discard(c->trash_dir, dir, SCRATCH); /* of one that was killed */
         if (mkdirat(dir, SCRATCH, 0711) < 0 || mkdirat(dir, SCRATCH "/" SCRATCH_IMAGES, 0711) < 0)
                 return -errno;
         return 0;
@@ -169,7 +169,7 @@ int place_make(struct place *p, const struct job_conf *c, int dir, const struct 
 
 void place_clear(struct place *p, const struct job_conf *c, int dir)
 {
-        job_discard(c, dir, SCRATCH);
+        trash_discard(c->trash_dir, dir, SCRATCH);
         free(p->images);
         free(p->work);
 }

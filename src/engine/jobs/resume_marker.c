@@ -11,7 +11,7 @@
 #include "engine/checkpoint/used_checkpoints.h"
 #include "engine/records/job_note.h"
 #include "engine/jobs/job_process.h"
-#include "engine/jobs/job_files.h"
+#include "engine/storage/trash.h"
 #include "sys/fs.h"
 #include "sys/proc.h"
 
@@ -59,7 +59,7 @@ static int runs(const struct job_conf *c, const struct resume_marker_order *o)
         struct err err = {0};
 
         if (dir >= 0 && paused_read(dir, o->id, &paused, &err) < 0)
-                job_discard(c, dir, UNLINKED_FILES_DIR);
+                trash_discard(c->trash_dir, dir, UNLINKED_FILES_DIR);
         return 0;
 }
 

@@ -46,10 +46,20 @@ static void discard(struct disk_request *q)
         free(q);
 }
 
+static void tell_full(const struct disk_request *q)
+{
+        struct disk_order o;
+
+        memcpy(&o, buf_at(&q->bytes), sizeof(o));
+        q->disk->on_full(q->disk, o.place, o.id);
+}
+
 static void finish(struct disk_request *q, const struct err *err)
 {
         list_remove(&q->node);
         close_tree(q->disk, &q->tree);
+        if (q->what == DISK_THROW && err->kind == ERR_NO_SPACE)
+                tell_full(q);
         if (q->on_done)
                 q->on_done(q->arg, err);
         discard(q);

@@ -40,6 +40,8 @@ struct disk {
         void *close_arg;
         struct helper helper;
         struct list requests; /* in order; the first is the one the helper is at */
+        /* disk_throw() found no room; before its end is told. */
+        void (*on_full)(struct disk *d, enum disk_place place, const char *name);
         uint64_t last;
 };
 
@@ -67,7 +69,8 @@ struct disk_request *disk_note_running(struct disk *d, const char *id, disk_on_d
                                        void *arg); /* paused.json away */
 struct disk_request *disk_note_paused(struct disk *d, const char *id, disk_on_done *on_done,
                                       void *arg); /* running.json away */
-/* To the trash; it need not be there, unless it is lost (ERR_NOT_FOUND).  ERR_NO_SPACE: trash_left() tries again. */
+/* To the trash (trash.h); it need not be there, unless it is lost (ERR_NOT_FOUND).  ERR_NO_SPACE: it is tried again, unless it
+ * is lost (trash_retry.h). */
 struct disk_request *disk_throw(struct disk *d, enum disk_place place, const char *name, disk_on_done *on_done,
                                 void *arg);
 /* To lost/ (lost_note.h); it need not be there. */

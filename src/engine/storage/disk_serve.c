@@ -15,7 +15,7 @@
 #include "engine/storage/disk.h"
 #include "engine/storage/lost_files.h"
 #include "engine/records/origin.h"
-#include "engine/guest/trash.h"
+#include "engine/storage/trash.h"
 #include "sys/fs.h"
 #include "sys/scm.h"
 

@@ -9,7 +9,7 @@
 #include "base/auto.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine/guest/trash.h"
+#include "engine/storage/trash.h"
 #include "model/ids.h"
 #include "sys/fs.h"
 

@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "engine/storage/trash.h"
 #include "sys/fs.h"
 #include "sys/mnt.h"
 #include "sys/proc.h"
@@ -70,11 +71,9 @@ static int add_layers(struct rootfs *r, int fs, const struct rootfs_dirs *d, con
 
 static int drop(const struct rootfs_dirs *d, const char *what)
 {
-        char name[32];
+        int r = trash_move(d->trash, d->sandbox, what);
 
-        (void)snprintf(name, sizeof(name), "%s-", what);
-        random_id(name + strlen(name), 20);
-        return renameat(d->sandbox, what, d->trash, name) < 0 && errno != ENOENT ? -errno : 0;
+        return r == -ENOENT ? 0 : r;
 }
 
 /* A work directory of the last mount: a volatile one leaves a mark in it, with which it cannot be used again.  An upper

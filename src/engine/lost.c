@@ -91,10 +91,7 @@ static int lose_sandbox(struct engine *e, const json_t *msg, struct ask *a, stru
                 s->lost = calloc(1, sizeof(*s->lost));
                 if (!s->lost)
                         return err_sys(err, -ENOMEM, "lose sandbox");
-                fill_note(s->lost, msg,
-                          s->state == GUEST_RUNNING ? "running"
-                          : s->paused.checkpoint[0] ? "paused"
-                                                    : "paused");
+                fill_note(s->lost, msg, s->state == GUEST_RUNNING ? "running" : "paused");
         }
         guest_kill(s, a);
         return 0;

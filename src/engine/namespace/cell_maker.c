@@ -102,7 +102,7 @@ static int answer(int sock, struct cell_maker_answer *a, const struct err *err, 
         return r < 0 ? (int)r : 0;
 }
 
-struct job { /* one cell being made */
+struct cell_task { /* one cell being made */
         struct cell_maker_ask ask;
         int netns;
         struct cell cell;
@@ -110,18 +110,18 @@ struct job { /* one cell being made */
 };
 
 /* Wait for one ask, and take those that are there already along: 0 when the engine is gone. */
-static size_t receive_jobs(int sock, struct job *jobs)
+static size_t receive_jobs(int sock, struct cell_task *jobs)
 {
         size_t n = 0;
 
         while (n < CELL_MAKER_BATCH) {
                 struct pollfd p = {.fd = sock, .events = POLLIN};
-                struct job *j = &jobs[n];
+                struct cell_task *j = &jobs[n];
                 size_t nfds = 0;
 
                 if (n > 0 && poll(&p, 1, 0) != 1)
                         break;
-                *j = (struct job){.netns = -1};
+                *j = (struct cell_task){.netns = -1};
                 if (scm_recv(sock, &j->ask, sizeof(j->ask), &j->netns, 1, &nfds) != (ssize_t)sizeof(j->ask))
                         return 0;
                 n++;
@@ -129,7 +129,7 @@ static size_t receive_jobs(int sock, struct job *jobs)
         return n;
 }
 
-static int finish_job(const struct cell_tools *m, int sock, struct job *j)
+static int finish_job(const struct cell_tools *m, int sock, struct cell_task *j)
 {
         struct cell_maker_answer a = {.slot = j->ask.slot, .uid_base = j->ask.uid_base, .pid = j->cell.pid};
         bool is_made = j->err.kind == ERR_NONE && cell_finish(m, &j->cell, &j->err) == 0;
@@ -145,7 +145,7 @@ static int finish_job(const struct cell_tools *m, int sock, struct job *j)
 
 static int serve_some(const struct cell_tools *m, int sock)
 {
-        struct job jobs[CELL_MAKER_BATCH];
+        struct cell_task jobs[CELL_MAKER_BATCH];
         size_t n = receive_jobs(sock, jobs);
         int r = n == 0 ? -EPIPE : 0;
 

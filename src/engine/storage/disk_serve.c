@@ -29,7 +29,7 @@ struct ahead { /* a new directory costs the file system more than all the rest *
         bool is_refused; /* by the disk: not before the next job */
 };
 
-struct job {
+struct disk_task {
         const struct disk_dirs *dirs;
         struct ahead *ahead;
         int sock;
@@ -42,7 +42,7 @@ struct job {
         struct rootfs tree;
 };
 
-static void say(const struct job *j, const struct disk_word *w, const int *fds, size_t nfds)
+static void say(const struct disk_task *j, const struct disk_word *w, const int *fds, size_t nfds)
 {
         (void)scm_send(j->sock, w, sizeof(*w), fds, nfds); /* nobody there: the next message is the end of file */
 }
@@ -102,7 +102,7 @@ static void give_up_ahead(const struct disk_dirs *dirs, struct ahead *a)
 }
 
 /* The newest is surely in memory. */
-static bool take_ahead(const struct job *j)
+static bool take_ahead(const struct disk_task *j)
 {
         struct ahead *a = j->ahead;
         char name[32];
@@ -119,7 +119,7 @@ static bool take_ahead(const struct job *j)
 
 /* ------------------------------------------------------------- a sandbox to be started */
 
-static int open_sandbox(const struct job *j, int *ret, bool *ret_is_ahead, struct err *err)
+static int open_sandbox(const struct disk_task *j, int *ret, bool *ret_is_ahead, struct err *err)
 {
         const char *id = j->order.id;
         int r;
@@ -134,7 +134,7 @@ static int open_sandbox(const struct job *j, int *ret, bool *ret_is_ahead, struc
         return 0;
 }
 
-static int build_tree(struct job *j, int dir, bool is_ahead, struct err *err)
+static int build_tree(struct disk_task *j, int dir, bool is_ahead, struct err *err)
 {
         struct rootfs_dirs dirs = {j->dirs->layers, j->dirs->sealed, dir, j->dirs->trash, is_ahead};
         struct plan_create plan = {.is_upper_kept = j->order.is_upper_kept};
@@ -156,7 +156,7 @@ static int build_tree(struct job *j, int dir, bool is_ahead, struct err *err)
 
 /* Once it runs, memory that is kept of it does not fit its files any more.  That it is paused stays written until envd
  * is ready: a crash before that leaves it there. */
-static int forget_memory(struct job *j, int dir, struct err *err)
+static int forget_memory(struct disk_task *j, int dir, struct err *err)
 {
         if (!j->order.is_paused || !j->order.paused.checkpoint[0])
                 return 0;
@@ -165,7 +165,7 @@ static int forget_memory(struct job *j, int dir, struct err *err)
 }
 
 /* The engine's slot cleaner closes what is not needed any more: each of them is an RCU wait. */
-static void hand_over_tree(struct job *j)
+static void hand_over_tree(struct disk_task *j)
 {
         struct disk_word w = {.number = j->order.number};
         struct rootfs *t = &j->tree;
@@ -186,7 +186,7 @@ static void hand_over_tree(struct job *j)
                 close_fd(&t->later[--t->later_count]);
 }
 
-static char *read_origin(const struct job *j, size_t *ret_len)
+static char *read_origin(const struct disk_task *j, size_t *ret_len)
 {
         off_t size = j->origin < 0 ? -1 : lseek(j->origin, 0, SEEK_END);
         AUTO_FREE char *text = size < 0 ? NULL : malloc((size_t)size + 1);
@@ -198,7 +198,7 @@ static char *read_origin(const struct job *j, size_t *ret_len)
         return TAKE_PTR(text);
 }
 
-static void note_origin(const struct job *j, int dir)
+static void note_origin(const struct disk_task *j, int dir)
 {
         size_t len = 0;
         AUTO_FREE char *text = read_origin(j, &len);
@@ -209,7 +209,7 @@ static void note_origin(const struct job *j, int dir)
 
 /* The record comes last, so that envd works meanwhile; but before anybody is told: no sandbox that anybody knows of is
  * without.  One that a crash leaves without is ended by the next engine. */
-static int make(struct job *j, struct err *err)
+static int make(struct disk_task *j, struct err *err)
 {
         AUTO_CLOSE int dir = -1;
         bool is_ahead;
@@ -229,33 +229,34 @@ static int make(struct job *j, struct err *err)
 
 /* ------------------------------------------------------------- the others */
 
-static int in_sandbox(const struct job *j, int (*what)(const struct job *j, int dir, struct err *err), struct err *err)
+static int in_sandbox(const struct disk_task *j, int (*what)(const struct disk_task *j, int dir, struct err *err),
+                      struct err *err)
 {
         AUTO_CLOSE int dir = sys_open_dir(j->dirs->sandboxes, j->order.id);
 
         return dir < 0 ? err_sys(err, dir, "open directory of sandbox %s", j->order.id) : what(j, dir, err);
 }
 
-static int save(const struct job *j, int dir, struct err *err)
+static int save(const struct disk_task *j, int dir, struct err *err)
 {
         return record_put(dir, j->text, j->text_len, err);
 }
 
-static int wake(const struct job *j, int dir, struct err *err)
+static int wake(const struct disk_task *j, int dir, struct err *err)
 {
         int r = paused_remove(dir);
 
         return r < 0 ? err_sys(err, r, "write down that sandbox %s runs", j->order.id) : 0;
 }
 
-static int rest(const struct job *j, int dir, struct err *err)
+static int rest(const struct disk_task *j, int dir, struct err *err)
 {
         int r = record_remove(dir);
 
         return r < 0 ? err_sys(err, r, "write down that sandbox %s has no processes", j->order.id) : 0;
 }
 
-static int find_place(const struct job *j)
+static int find_place(const struct disk_task *j)
 {
         switch (j->order.place) {
         case DISK_SANDBOXES: return j->dirs->sandboxes;
@@ -266,7 +267,7 @@ static int find_place(const struct job *j)
         return -1;
 }
 
-static int discard(const struct job *j, struct err *err)
+static int discard(const struct disk_task *j, struct err *err)
 {
         bool is_lost = j->order.place == DISK_LOST;
         int r = is_lost ? lost_files_remove(j->dirs->lost, j->dirs->trash, j->order.id)
@@ -283,7 +284,7 @@ static int discard(const struct job *j, struct err *err)
         return err_sys(err, r, "remove '%s'", j->order.id);
 }
 
-static int lose(const struct job *j, struct err *err)
+static int lose(const struct disk_task *j, struct err *err)
 {
         int r = lost_files_keep(j->dirs->lost, find_place(j), j->order.id, &j->order.note);
 
@@ -291,7 +292,7 @@ static int lose(const struct job *j, struct err *err)
 }
 
 /* Nothing is to be changed where nothing is noted. */
-static void change_origin(const struct job *j)
+static void change_origin(const struct disk_task *j)
 {
         AUTO_CLOSE int dir = sys_open_dir(find_place(j), j->order.id);
         size_t len = 0;
@@ -306,7 +307,7 @@ static void change_origin(const struct job *j)
         json_decref(changes);
 }
 
-static int carry_out(struct job *j, struct err *err)
+static int carry_out(struct disk_task *j, struct err *err)
 {
         switch (j->order.what) {
         case DISK_MAKE: return make(j, err);
@@ -325,7 +326,7 @@ static int carry_out(struct job *j, struct err *err)
 /* ------------------------------------------------------------- one after the other */
 
 /* false: the engine is gone. */
-static bool receive(struct job *j)
+static bool receive(struct disk_task *j)
 {
         static char bytes[sizeof(struct disk_order) + DISK_TEXT_MAX];
         int fds[DISK_FDS + 1];
@@ -347,7 +348,7 @@ static bool receive(struct job *j)
         return true;
 }
 
-static void use_idle_time(const struct job *j)
+static void use_idle_time(const struct disk_task *j)
 {
         struct pollfd p = {.fd = j->sock, .events = POLLIN};
 
@@ -358,7 +359,7 @@ static void use_idle_time(const struct job *j)
 _Noreturn void disk_serve(const struct disk_dirs *dirs, int sock)
 {
         struct ahead ahead = {0};
-        struct job j = {.dirs = dirs, .ahead = &ahead, .sock = sock};
+        struct disk_task j = {.dirs = dirs, .ahead = &ahead, .sock = sock};
 
         remove_ahead(dirs);
         for (use_idle_time(&j); receive(&j); use_idle_time(&j)) {

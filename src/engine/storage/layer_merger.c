@@ -32,7 +32,7 @@ struct done {
 };
 _Static_assert(sizeof(struct done) <= HELPER_MESSAGE_MAX, "fits into one message");
 
-struct job {
+struct merge_request {
         struct list node;
         struct ask *ask;
         json_t *layers; /* owned */
@@ -109,7 +109,7 @@ static _Noreturn void run_layer_merger(int dir, int sock)
 
 /* ------------------------------------------------------------- in the engine */
 
-static void answer(struct layer_merger *f, struct job *j, const struct done *d)
+static void answer(struct layer_merger *f, struct merge_request *j, const struct done *d)
 {
         if (d->r < 0) {
                 log_warn("merge.failed", "layer=%s error=\"%s\"", j->into, d->err.msg);
@@ -135,7 +135,7 @@ static void fail_all(struct layer_merger *f)
 
         (void)err_set(&d.err, ERR_UNAVAILABLE, "layers cannot be merged until the engine starts again");
         while (!list_is_empty(&f->jobs))
-                answer(f, LIST_ENTRY(f->jobs.next, struct job, node), &d);
+                answer(f, LIST_ENTRY(f->jobs.next, struct merge_request, node), &d);
 }
 
 static void on_message(struct helper *h, const void *p, size_t n, int *fds, size_t nfds)
@@ -148,7 +148,7 @@ static void on_message(struct helper *h, const void *p, size_t n, int *fds, size
         if (n != sizeof(d) || list_is_empty(&f->jobs))
                 return;
         memcpy(&d, p, sizeof(d));
-        answer(f, LIST_ENTRY(f->jobs.next, struct job, node), &d);
+        answer(f, LIST_ENTRY(f->jobs.next, struct merge_request, node), &d);
 }
 
 /* The one it was at is the first. */
@@ -156,11 +156,11 @@ static void on_gone(struct helper *h)
 {
         struct layer_merger *f = CONTAINER_OF(h, struct layer_merger, helper);
         struct done d = {.r = -EPIPE};
-        struct job *first;
+        struct merge_request *first;
 
         if (list_is_empty(&f->jobs))
                 return;
-        first = LIST_ENTRY(f->jobs.next, struct job, node);
+        first = LIST_ENTRY(f->jobs.next, struct merge_request, node);
         if (++first->tries < TRIES_MAX)
                 return;
         (void)err_set(&d.err, ERR_INTERNAL, "the process that merges layers died of it %u times", TRIES_MAX);
@@ -178,12 +178,12 @@ static int send_name(struct layer_merger *f, const char *name, bool is_into)
 bool layer_merger_is_making(const struct layer_merger *f, const char *layer)
 {
         LIST_EACH (node, &f->jobs)
-                if (strcmp(LIST_ENTRY(node, struct job, node)->into, layer) == 0)
+                if (strcmp(LIST_ENTRY(node, struct merge_request, node)->into, layer) == 0)
                         return true;
         return false;
 }
 
-static int send_job(struct layer_merger *f, const struct job *j)
+static int send_job(struct layer_merger *f, const struct merge_request *j)
 {
         int r = 0;
 
@@ -206,7 +206,7 @@ static int start_helper(struct helper *h, struct err *err)
         r = helper_start(h, f->loop, sock);
         LIST_EACH (node, &f->jobs)
                 if (r == 0)
-                        r = send_job(f, LIST_ENTRY(node, struct job, node));
+                        r = send_job(f, LIST_ENTRY(node, struct merge_request, node));
         if (r < 0)
                 helper_stop(h);
         return r < 0 ? err_sys(err, r, "start layer merger") : 0;
@@ -251,7 +251,7 @@ static int check(const json_t *layers, const json_t *into, struct err *err)
 int layer_merger_op(struct layer_merger *f, const json_t *msg, struct ask *a, struct err *err)
 {
         const json_t *layers = json_object_get(msg, "layers"), *into = json_object_get(msg, "into");
-        struct job *j;
+        struct merge_request *j;
         int r = check(layers, into, err);
 
         if (r < 0)
@@ -261,8 +261,8 @@ int layer_merger_op(struct layer_merger *f, const json_t *msg, struct ask *a, st
         j = calloc(1, sizeof(*j));
         if (!j)
                 return err_sys(err, -ENOMEM, "merge layers");
-        *j = (struct job){.ask = a,
-                          .layers = json_incref((json_t *)(size_t)layers)}; /* goes on when the asker leaves */
+        *j = (struct merge_request){
+                .ask = a, .layers = json_incref((json_t *)(size_t)layers)}; /* goes on when the asker leaves */
         memcpy(j->into, json_string_value(into), json_string_length(into) + 1);
         list_push_back(&f->jobs, &j->node);
         f->count++;

@@ -266,9 +266,9 @@ static void a_warm_one_rests_or_runs_whoever_dies_on_its_way(void)
         CHECK(rig_start(&g));
         CHECK(begin());
         CHECK_NONE(rig_pause(&g, A, IMAGE));
-        stall("roused");
+        stall("thawing");
         send_wake();
-        fd = reach("roused");
+        fd = reach("thawing");
         CHECK(fd >= 0);
         rig_crash(&g);
         (void)close(fd);
@@ -281,9 +281,9 @@ static void a_warm_one_rests_or_runs_whoever_dies_on_its_way(void)
         CHECK_STR(rig_run(&g, A, "append two "), "ok");
         CHECK_NONE(rig_drop(&g, IMAGE, NULL));
         CHECK_NONE(rig_pause(&g, A, IMAGE));
-        stall("roused");
+        stall("thawing");
         send_wake();
-        fd = reach("roused");
+        fd = reach("thawing");
         CHECK(end_one(rig_helper(&g, "sg-resume-mark")));
         (void)close(fd);
         for (int i = 0; i < 2; i++) { /* that one, and another without it */
@@ -313,9 +313,9 @@ static void a_warm_one_can_be_killed_on_its_way(void)
         CHECK(rig_start(&g));
         CHECK(begin());
         CHECK_NONE(rig_pause(&g, A, IMAGE));
-        stall("roused");
+        stall("thawing");
         send_wake();
-        fd = reach("roused");
+        fd = reach("thawing");
         rig_send(&g, json_pack("{s:s,s:s}", "op", "kill", "id", A));
         (void)close(fd);
         first = rig_receive(&g);

@@ -1,8 +1,8 @@
-/* A copy of a running sandbox, which stands still only until memory and files are written and then goes on as if nothing
- * had been: same processes, same connections.
+/* job_copy.c - a copy of a running sandbox.  The sandbox stands still only until its memory and its files are written; then the
+ * same processes go on, with the same connections.
  *
- *   measure its upper directory → freeze → CRIU writes the images → its upper directory is copied beside it, before CRIU is
- *   done → thaw → manifest → the copy becomes a layer: checkpoint and layer are complete, and belong together */
+ *   measure the upper directory → freeze → CRIU writes the images → before CRIU is done, the upper directory is copied beside
+ *   them → thaw → manifest → the copy becomes a layer: checkpoint and layer are complete, and belong together */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -27,15 +27,15 @@ struct copying {
         uint64_t began_us, frozen_us, written_us, copied_us, thawed_us; /* when each was done */
 };
 
-/* CRIU's hook.  A file that is open and has lost its name, but not all of them, has one from CRIU now, beside where it was:
- * those who are restored from the images look for it there, in the copy. */
+/* CRIU's hook.  A file that is open and has lost one of its names has a new name from CRIU now, beside the old one.  Processes
+ * that are restored from the images look for the file under that name, in the copy. */
 static int copy_files(void *arg, struct err *err)
 {
         struct copying *c = arg;
         int r;
 
         c->written_us = clock_mono_us();
-        trash_discard(c->dump.conf->trash_dir, c->dump.dir, JOB_COPY_DIR); /* of one that failed */
+        trash_discard(c->dump.conf->trash_dir, c->dump.dir, JOB_COPY_DIR); /* of a copy that failed */
         r = upper_copy(c->dump.dir, "u", JOB_COPY_DIR, &c->files, err);
         job_stall_point(c->dump.conf, "copied");
         c->copied_us = clock_mono_us();
@@ -56,7 +56,7 @@ static int copy_frozen(struct copying *c, struct err *err)
         return r;
 }
 
-/* From here on it is found as a layer, and is whole. */
+/* From here on the copy is found as a layer, and is complete. */
 static int copy_seal(const struct copying *c, struct err *err)
 {
         const struct job_conf *conf = c->dump.conf;

@@ -21,18 +21,18 @@
 #include "engine/storage/trash.h"
 #include "sys/fs.h"
 
-#define COUNT_MAX 20000u /* entries looked at for a size: it is told while somebody waits */
+#define COUNT_MAX 20000u /* entries looked at for a size, since a request waits for it */
 #define COUNT_DEPTH_MAX 64u
 #define TRACED_ROUNDS 2000u /* of 5 ms */
 
 /* ------------------------------------------------------------- sizes, sealing */
 
-struct count {
+struct size_count {
         uint64_t bytes;
         unsigned entries;
 };
 
-static void count_below(int at, const char *name, struct count *n, unsigned depth)
+static void count_below(int at, const char *name, struct size_count *n, unsigned depth)
 {
         int fd = sys_open_beneath(at, name, O_RDONLY | O_DIRECTORY, 0);
         DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -54,20 +54,20 @@ static void count_below(int at, const char *name, struct count *n, unsigned dept
 
 uint64_t job_size_of(int dir, const char *name)
 {
-        struct count n = {0};
+        struct size_count n = {0};
 
         count_below(dir, name, &n, 0);
         return n.bytes;
 }
 
-/* Its own files: what lies in layers is shared with others. */
+/* Only the files of this sandbox: layers are shared with others. */
 int job_measure(const struct job_conf *c, const struct job *job, struct job_answer *ret, struct err *err)
 {
         const char *id = job->id;
         AUTO_CLOSE int dir = sys_open_dir(c->sandboxes_dir, id);
-        struct count n = {0};
+        struct size_count n = {0};
 
-        if (dir == -ENOENT) /* to control that is no sample, as for any other that does not run */
+        if (dir == -ENOENT) /* control takes no sample then, as of any sandbox that does not run */
                 return err_set(err, ERR_CONFLICT, "sandbox %s is being ended", id);
         if (dir < 0)
                 return err_sys(err, dir, "open directory of sandbox %s", id);
@@ -77,7 +77,7 @@ int job_measure(const struct job_conf *c, const struct job *job, struct job_answ
         return 0;
 }
 
-/* Asked again after it was done: it is done. */
+/* Fine when the upper directory is that layer already: the job is repeated when its job process dies. */
 static int move_upper(const struct job_conf *c, int dir, const char *layer, struct err *err)
 {
         if (renameat2(dir, "u", c->sealed_dir, layer, RENAME_NOREPLACE) == 0) {
@@ -91,8 +91,9 @@ static int move_upper(const struct job_conf *c, int dir, const char *layer, stru
         return err_sys(err, -errno, "seal layer %s", layer);
 }
 
-/* Which layer its upper directory became is noted first: a layer that nobody named yet may be dropped at any time, and is all
- * there is of its files.  A crash in between leaves the directory in place, and the note is taken back (adopt.c). */
+/* paused.json names the layer before the upper directory becomes that layer.  A layer that nothing names may be dropped at any
+ * time, and with it the only copy of the files.  A crash in between leaves the directory in place, and the name is removed
+ * from paused.json again (adopt.c). */
 static int seal_as(const struct job_conf *c, int dir, const char *id, struct paused *s, const char *layer,
                    struct err *err)
 {
@@ -111,7 +112,7 @@ static int seal_as(const struct job_conf *c, int dir, const char *id, struct pau
         return r;
 }
 
-/* With the checkpoint too: others can be made of both. */
+/* Beside the checkpoint too: it may outlive the sandbox. */
 static void note_origin(const struct job_conf *c, int dir, const char *id, const struct paused *s, const json_t *origin)
 {
         AUTO_CLOSE int checkpoint = s->checkpoint[0] ? sys_open_dir(c->checkpoints_dir, s->checkpoint) : -1;
@@ -126,7 +127,7 @@ int job_seal(const struct job_conf *c, const struct job *job, struct job_answer 
         const char *id = job->id;
         const char *layer = job->seal.layer;
         AUTO_CLOSE int dir = sys_open_dir(c->sandboxes_dir, id);
-        struct count n = {0};
+        struct size_count n = {0};
         struct paused s;
         int r;
 
@@ -213,7 +214,7 @@ bool job_is_traced(const struct job_conf *c, pid_t pid)
         return at && at[12] != '0';
 }
 
-/* The lock says when the other job process is gone.  What dumps for it may be a moment behind, and has no event. */
+/* The lock tells when the other job process is gone.  Its CRIU may end a moment later, and no event tells when. */
 int job_recheck(const struct job_conf *c, const struct job *job, struct job_answer *ret, struct err *err)
 {
         const struct timespec pause = {.tv_nsec = 5000000};
@@ -233,6 +234,6 @@ int job_recheck(const struct job_conf *c, const struct job *job, struct job_answ
                         (void)nanosleep(&pause, NULL);
                 record_done(&rec);
         }
-        (void)job_note_remove(dir); /* and the disk answers: the engine is about to look for itself */
+        (void)job_note_remove(dir); /* the disk answers, too: the engine is about to read the directory itself */
         return 0;
 }

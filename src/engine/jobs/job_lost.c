@@ -1,4 +1,4 @@
-/* job_lost.c - job processes that look at what was moved aside, and bring it back. */
+/* job_lost.c - jobs that list what lies in lost/ (lost_note.h), and that bring it back. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ struct lost_page {
         size_t count;
 };
 
-/* Keep the smallest ones: however many there are, no more is remembered. */
+/* Keep the names that come first: no more memory is used, however many there are. */
 static void lost_page_add(struct lost_page *p, const char *name)
 {
         size_t at = p->count;
@@ -139,7 +139,7 @@ int job_lost(const struct job_conf *c, const struct job *job, struct job_answer 
 
 /* ------------------------------------------------------------- bringing back */
 
-/* In its place, or lost: can it be had? */
+/* Is everything that is named in its place, or in lost/? */
 static int find_names(int lost, const json_t *list, int home, struct err *err)
 {
         json_t *v;
@@ -175,8 +175,8 @@ static int bring_back_names(int lost, const json_t *list, int home, struct err *
         return r;
 }
 
-/* Before it is moved: one whose processes were ended is paused with its files; and so is one of which nothing more can be
- * learned, since somebody wants it back. */
+/* Before its directory is moved back.  A sandbox whose processes were ended is paused with its files only.  So is one whose
+ * paused.json is damaged: its user asked for it back as it is. */
 static int note_paused(int lost, const char *id, struct err *err)
 {
         AUTO_CLOSE int dir = sys_open_dir(lost, id);
@@ -186,10 +186,10 @@ static int note_paused(int lost, const char *id, struct err *err)
 
         if (dir < 0)
                 return err_set(err, ERR_NOT_FOUND, "'%s' is not among what was lost", id);
-        (void)job_note_remove(dir); /* nobody is at what lies there */
+        (void)job_note_remove(dir); /* no job process works on what lies in lost/ */
         if (paused_read(dir, id, &now, &why) == 0)
                 return 0;
-        if (why.kind != ERR_NOT_FOUND && why.kind != ERR_INVALID) { /* a disk that fails may pass */
+        if (why.kind != ERR_NOT_FOUND && why.kind != ERR_INVALID) { /* the disk may answer the next time */
                 *err = why;
                 return -EIO;
         }
@@ -201,7 +201,7 @@ static int bring_back_sandbox(const struct job_conf *c, int lost, const char *id
         int r;
 
         if (is_there(c->sandboxes_dir, id) && !is_there(lost, id))
-                return 0; /* a job process before us did so, and died before it said so */
+                return 0; /* a job process before us brought it back, and died before its answer */
         if (is_there(c->sandboxes_dir, id))
                 return err_set(err, ERR_CONFLICT, "sandbox %s exists", id);
         r = note_paused(lost, id, err);

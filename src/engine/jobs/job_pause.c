@@ -1,3 +1,8 @@
+/* job_pause.c - a running sandbox is paused.
+ *
+ *   freeze → CRIU writes the images, if its memory is wanted → manifest → files to the disk → paused.json
+ *
+ * Any step that fails leads back: what was written is discarded, and the sandbox is thawed (pause_undo). */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -24,13 +29,12 @@ struct pausing {
 
 /* ------------------------------------------------------------- its memory */
 
-/* Set the disk to work on everything while the images are summed up: what keep_files() waits for is then little.  One wait
- * for all of them instead of one for each. */
+/* The disk writes everything while the images are summed up.  Little is then left for keep_files() to wait for. */
 static void *flush_early(void *arg)
 {
         const struct pausing *p = arg;
 
-        (void)syncfs(p->dump.dir); /* if it fails, it does so again later */
+        (void)syncfs(p->dump.dir); /* keep_files() does so again, and sees the error */
         return NULL;
 }
 
@@ -46,7 +50,7 @@ static int finish_checkpoint(struct pausing *p, struct err *err)
         return r;
 }
 
-/* CRIU's hook. */
+/* CRIU's hook: files that are open and have no name any more are kept (unlinked_files.h). */
 static int keep_names(void *arg, struct err *err)
 {
         const struct pausing *p = arg;
@@ -66,7 +70,7 @@ static int write_checkpoint(struct pausing *p, struct err *err)
 
 /* ------------------------------------------------------------- its files */
 
-/* What its files are at this instant, on disk; then the word that it is paused. */
+/* The files to the disk as they are now; then paused.json. */
 static int keep_files(const struct pausing *p, struct err *err)
 {
         const struct memory_dump *d = &p->dump;
@@ -124,7 +128,7 @@ int job_pause(const struct job_conf *c, const struct job *job, struct job_answer
                 return err_sys(err, p.dump.dir, "open directory of sandbox %s", p.dump.id);
         p.dump.on_written = keep_names;
         p.dump.arg = &p;
-        trash_discard(c->trash_dir, p.dump.dir, UNLINKED_FILES_DIR); /* of one that was thawed */
+        trash_discard(c->trash_dir, p.dump.dir, UNLINKED_FILES_DIR); /* of a pause that ended with a thaw */
         r = pause_sandbox(&p, err);
         if (r < 0)
                 return r;

@@ -111,12 +111,12 @@ static void carry_out(const struct job_conf *c, const struct job *job, struct jo
         (void)prctl(PR_SET_NAME, "sg-job-done"); /* what follows may take a moment: watches to be closed */
         if (lock >= 0) {
                 (void)job_note_remove(lock);
-                (void)flock(lock, LOCK_UN); /* the engine may go on with the sandbox as soon as it hears */
+                (void)flock(lock, LOCK_UN); /* before the answer: the engine may go on with the sandbox then */
         }
 }
 
-/* From here on nothing but the job decides when we end: not the engine, not the job queue, no terminal. */
-static _Noreturn void work(const struct job_conf *c, int job_fd)
+/* From here on only the job decides when this process ends: not the engine, not the job queue, no terminal. */
+static _Noreturn void job_process_run(const struct job_conf *c, int job_fd)
 {
         struct job_answer answer;
         struct job job = {0};
@@ -134,8 +134,8 @@ static _Noreturn void work(const struct job_conf *c, int job_fd)
         _exit(answer.err.kind == ERR_NONE ? 0 : 1);
 }
 
-/* A job that nobody can do: its socket is closed, which tells the engine. */
-static ssize_t refuse_one(int sock)
+/* There is no process for the job: its socket is closed, which tells the engine. */
+static ssize_t refuse_job(int sock)
 {
         int fds[JOB_FDS];
         size_t nfds = 0;
@@ -150,7 +150,7 @@ static ssize_t refuse_one(int sock)
 }
 
 /* Pages that every job writes to become its own now, not while a request waits. */
-static void stretch(void)
+static void touch_pages(void)
 {
         static const char like_a_job[] = "{\"kind\":\"\",\"plan\":{\"id\":\"\",\"layers\":[\"\"],\"init\":{}}}";
         volatile char stack[64u << 10];
@@ -169,7 +169,7 @@ static _Noreturn void wait_for_job(struct job_conf *c, pid_t job_queue, int sock
 
         (void)prctl(PR_SET_NAME, "sg-job-spare");
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-        stretch();
+        touch_pages();
         if (getppid() != job_queue || scm_recv(sock, &word, 1, fds, JOB_FDS, &nfds) != 1)
                 _exit(0);
         (void)prctl(PR_SET_PDEATHSIG, 0);
@@ -179,10 +179,10 @@ static _Noreturn void wait_for_job(struct job_conf *c, pid_t job_queue, int sock
         if (nfds < 2)
                 _exit(1);
         c->engine_sock = fds[1];
-        work(c, fds[0]);
+        job_process_run(c, fds[0]);
 }
 
-/* Until it has a job: 1.  0: there will be none any more. */
+/* Returns when the spare job process has a job: 1; or when the engine is gone: 0. */
 static ssize_t keep_spare(struct job_conf *c, int sock)
 {
         pid_t job_queue = getpid(), pid = -1;
@@ -191,11 +191,11 @@ static ssize_t keep_spare(struct job_conf *c, int sock)
         char word;
 
         if (pipe2(taken, O_CLOEXEC) < 0)
-                return refuse_one(sock);
+                return refuse_job(sock);
         pid = fork();
         if (pid == 0)
                 wait_for_job(c, job_queue, sock, taken[1]);
-        n = pid < 0 ? refuse_one(sock) : 0;
+        n = pid < 0 ? refuse_job(sock) : 0;
         (void)close(taken[1]);
         if (pid > 0)
                 n = read(taken[0], &word, 1);

@@ -39,7 +39,7 @@ typedef int job_op(const struct job_conf *c, const struct job *job, struct job_a
 job_op job_pause, job_copy, job_restore, job_seal, job_make_durable, job_flush, job_measure, job_names, job_recheck,
         job_lost, job_lost_restore;
 
-/* For tests: where <data>/stall/<point> is a pipe, the job process waits there until somebody has opened it for writing and
+/* For tests: where <data>/stall/<point> is a pipe, the job process waits there until a test has opened it for writing and
  * closed it again. */
 void job_stall_point(const struct job_conf *c, const char *point);
 

@@ -20,7 +20,7 @@ static void queue_pump(struct job_queue *v);
 
 /* ------------------------------------------------------------- how a job ends */
 
-static void job_count(struct job_queue *v, const struct queued_job *j, int by)
+static void queued_job_count(struct job_queue *v, const struct queued_job *j, int by)
 {
         v->busy += (unsigned)(j->only_waits || j->is_brief ? 0 : by);
         v->busy_brief += (unsigned)(j->is_brief ? by : 0);
@@ -34,7 +34,7 @@ static bool queue_has_room(const struct job_queue *v, const struct queued_job *j
         return j->only_waits || (v->busy < v->busy_max && !(j->is_long && v->busy_long >= v->busy_long_max));
 }
 
-static void job_forget(struct queued_job *j)
+static void queued_job_forget(struct queued_job *j)
 {
         loop_del(&j->io);
         close_fd(&j->io.fd);
@@ -43,27 +43,27 @@ static void job_forget(struct queued_job *j)
         j->message = NULL;
 }
 
-static void job_ended(struct queued_job *j, struct job_answer *answer)
+static void queued_job_ended(struct queued_job *j, struct job_answer *answer)
 {
         struct job_queue *v = j->job_queue;
 
-        job_forget(j);
-        job_count(v, j, -1);
+        queued_job_forget(j);
+        queued_job_count(v, j, -1);
         j->on_done(j, answer);
         queue_pump(v);
 }
 
-/* What is left depends on the sandbox alone: others need not wait for it. */
-static void job_only_waits_now(struct queued_job *j)
+/* JOB_WAITS: the rest depends on the sandbox alone, and other jobs need not wait for it. */
+static void queued_job_only_waits_now(struct queued_job *j)
 {
-        job_count(j->job_queue, j, -1);
+        queued_job_count(j->job_queue, j, -1);
         j->only_waits = true;
         j->is_long = false;
         queue_pump(j->job_queue);
 }
 
-/* The job queue died before anybody took it, or the job process of one that may be repeated. */
-static void job_give_again(struct queued_job *j)
+/* The job queue died before a job process had the job, or the job process of a job that may be repeated died. */
+static void queued_job_give_again(struct queued_job *j)
 {
         struct job_queue *v = j->job_queue;
 
@@ -71,28 +71,28 @@ static void job_give_again(struct queued_job *j)
         log_warn("job.again", "tries=%u", j->tries);
         loop_del(&j->io);
         close_fd(&j->io.fd);
-        job_count(v, j, -1);
+        queued_job_count(v, j, -1);
         list_remove(&j->node);
         list_push_back(&v->queued, &j->node);
         queue_pump(v);
 }
 
-/* One that makes no sense counts as none: then the disk says how it ended. */
-static void take_answer(struct queued_job *j, const char *text, size_t len, int *fds, size_t nfds)
+/* An answer that cannot be decoded counts as none: the disk says how the job ended. */
+static void queued_job_take_answer(struct queued_job *j, const char *text, size_t len, int *fds, size_t nfds)
 {
         struct job_answer answer;
         struct err err = {0};
 
         if (job_answer_read(j->kind, text, len, fds, nfds, &answer, &err) < 0) {
                 log_error("job.unclear", "kind=%s error=\"%s\"", job_kind_name(j->kind), err.msg);
-                job_ended(j, NULL);
+                queued_job_ended(j, NULL);
                 return;
         }
-        job_ended(j, &answer);
+        queued_job_ended(j, &answer);
         job_answer_done(&answer);
 }
 
-static void job_on_packet(struct io *io, uint32_t events)
+static void queued_job_on_packet(struct io *io, uint32_t events)
 {
         struct queued_job *j = CONTAINER_OF(io, struct queued_job, io);
         static char text[JOB_ANSWER_TEXT_MAX];
@@ -109,17 +109,17 @@ static void job_on_packet(struct io *io, uint32_t events)
                 return;
         }
         if (n == 1 && text[0] == JOB_WAITS) {
-                job_only_waits_now(j);
+                queued_job_only_waits_now(j);
                 return;
         }
         if (n <= 0 && (!j->is_begun || j->is_repeatable) && j->tries < TRIES_MAX) {
-                job_give_again(j);
+                queued_job_give_again(j);
                 return;
         }
         if (n > 0)
-                take_answer(j, text, (size_t)n, fds, nfds);
+                queued_job_take_answer(j, text, (size_t)n, fds, nfds);
         else
-                job_ended(j, NULL);
+                queued_job_ended(j, NULL);
 }
 
 /* ------------------------------------------------------------- how it begins */
@@ -135,7 +135,7 @@ static int write_message(const json_t *message)
         return write(fd, text, n) == (ssize_t)n ? TAKE_FD(fd) : -ENOMEM;
 }
 
-static int job_begin(struct job_queue *v, struct queued_job *j)
+static int queued_job_begin(struct job_queue *v, struct queued_job *j)
 {
         int pair[2], fds[2], r;
         AUTO_CLOSE int text = write_message(j->message), theirs = -1;
@@ -144,7 +144,7 @@ static int job_begin(struct job_queue *v, struct queued_job *j)
                 return text;
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
                 return -errno;
-        j->io = (struct io){.fd = pair[0], .on = job_on_packet};
+        j->io = (struct io){.fd = pair[0], .on = queued_job_on_packet};
         fds[0] = text;
         fds[1] = theirs = pair[1];
         j->tries++;
@@ -175,14 +175,14 @@ static void queue_pump(struct job_queue *v)
                         return;
                 if (!queue_has_room(v, j))
                         continue;
-                if (job_begin(v, j) < 0) {
+                if (queued_job_begin(v, j) < 0) {
                         queue_retry_later(v);
                         return;
                 }
                 v->failures = 0;
                 list_remove(&j->node);
                 list_push_back(&v->running, &j->node);
-                job_count(v, j, 1);
+                queued_job_count(v, j, 1);
         }
 }
 
@@ -200,7 +200,7 @@ bool job_queue_cancel(struct queued_job *j)
 {
         if (j->io.fd >= 0)
                 return false;
-        job_forget(j);
+        queued_job_forget(j);
         return true;
 }
 
@@ -208,7 +208,7 @@ bool job_queue_cancel(struct queued_job *j)
 
 static void queue_on_message(struct helper *h, const void *p, size_t n, int *fds, size_t nfds)
 {
-        (void)h, (void)p, (void)n; /* it says nothing; its job processes do */
+        (void)h, (void)p, (void)n; /* the job queue sends nothing; its job processes do */
         for (size_t i = 0; i < nfds; i++)
                 close_fd(&fds[i]);
 }
@@ -271,8 +271,8 @@ void job_queue_stop(struct job_queue *v)
                 return;
         timer_clear(&v->retry);
         LIST_EACH (node, &v->queued)
-                job_forget(LIST_ENTRY(node, struct queued_job, node));
+                queued_job_forget(LIST_ENTRY(node, struct queued_job, node));
         LIST_EACH (node, &v->running)
-                job_forget(LIST_ENTRY(node, struct queued_job, node));
+                queued_job_forget(LIST_ENTRY(node, struct queued_job, node));
         helper_stop(&v->helper);
 }

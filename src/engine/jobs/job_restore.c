@@ -1,3 +1,6 @@
+/* job_restore.c - processes of a sandbox are made from a checkpoint, step by step (enum restore_step).
+ *
+ * A step that fails leads back (restore_undo), unless the processes have run on files that are kept. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -25,9 +28,9 @@
 #include "sys/netlink.h"
 
 #define DEATH_MS 10000
-#define DYING_MS 2000 /* one that does not answer may be about to die: processes take a moment for that */
+#define DYING_MS 2000 /* a sandbox that does not answer may be about to die: that takes a moment */
 #define HOSTNAME_LEN_MAX 64u
-/* CRIU works in the sandbox's groups, and needs room for itself: what it knows of each process, in each of them. */
+/* CRIU works in the sandbox's cgroups, and needs room there for itself: for what it knows of each process. */
 #define SPARE_MEMORY (1u << 30)
 #define SPARE_PIDS 64u
 
@@ -35,7 +38,7 @@ struct restoring {
         const struct job_conf *conf;
         const struct plan_create *plan;
         struct record record; /* as it will be */
-        struct paused paused; /* as it is paused; so it shall be again if this fails */
+        struct paused paused; /* as it is paused, and will be again if the restore fails */
         bool was_paused;
         uint64_t turn;  /* of its mark: used_checkpoints.h */
         bool is_recent; /* recent_checkpoints.h */
@@ -43,7 +46,7 @@ struct restoring {
         int dir;        /* sandboxes/<id> */
         int host_netns, host_netlink;
         struct checkpoint *checkpoint;
-        struct place place;
+        struct restore_place place;
         pthread_t verifier;
         bool is_verifying;
         struct err damage;
@@ -53,7 +56,7 @@ struct restoring {
 
 /* ------------------------------------------------------------- checking while CRIU reads */
 
-static void *verify(void *arg)
+static void *verify_images(void *arg)
 {
         struct restoring *w = arg;
 
@@ -84,7 +87,7 @@ static int open_checkpoint(struct restoring *w, struct err *err)
                 r = checkpoint_verify_small(w->checkpoint, err);
         if (r < 0 || w->is_recent)
                 return r;
-        if (pthread_create(&w->verifier, NULL, verify, w) == 0)
+        if (pthread_create(&w->verifier, NULL, verify_images, w) == 0)
                 w->is_verifying = true;
         else
                 r = checkpoint_verify_large(w->checkpoint, err);
@@ -128,7 +131,7 @@ static int set_hostname(struct restoring *w, pid_t pid, struct err *err)
         return r < 0 ? err_sys(err, r, "set the hostname") : 0;
 }
 
-/* So that no power cut wakes it from this image again once its files have changed (used_checkpoints.h). */
+/* After a power cut the sandbox must not be restored from this checkpoint again: its files have changed (used_checkpoints.h). */
 static int leave_pause(struct restoring *w, struct err *err)
 {
         const struct job_conf *c = w->conf;
@@ -148,7 +151,7 @@ static int leave_pause(struct restoring *w, struct err *err)
         return w->plan->is_upper_kept && !is_marked ? used_checkpoints_flush(w->dir, err) : 0;
 }
 
-/* From here on it is a sandbox that runs. */
+/* From here on the sandbox runs. */
 static int on_before_resume(pid_t pid, void *arg, struct err *err)
 {
         struct restoring *w = arg;
@@ -171,7 +174,7 @@ static int on_before_resume(pid_t pid, void *arg, struct err *err)
 
 /* ------------------------------------------------------------- the steps */
 
-/* A copy is another machine. */
+/* A copy counts as another machine, and has another machine-id. */
 static void renew_machine_id(struct restoring *w)
 {
         AUTO_CLOSE int etc = -1, fd = -1;
@@ -203,7 +206,7 @@ static struct plan_limits limits_with_criu(const struct restoring *w)
         return l;
 }
 
-/* CRIU is gone. */
+/* CRIU is gone: only what the sandbox itself may use. */
 static int limit_again(const struct restoring *w, struct err *err)
 {
         const struct plan_limits before = limits_with_criu(w);
@@ -217,7 +220,7 @@ static int enter_cgroups(struct restoring *w, struct err *err)
         const struct plan_limits limits = limits_with_criu(w);
         int r;
 
-        (void)cgroups_recycle(c, w->record.facts.namespace.slot); /* of one that failed half way */
+        (void)cgroups_recycle(c, w->record.facts.namespace.slot); /* of a restore that failed half way */
         r = cgroups_make(c, w->record.facts.namespace.slot, &limits, &w->cgroup, err);
         return r < 0 ? r : cgroups_join_thread_v1(c, w->record.facts.namespace.slot, err);
 }
@@ -241,11 +244,11 @@ static int restore_processes(struct restoring *w, pid_t *ret_pid, struct err *er
                 return err_sys(err, w->host_netns < 0 ? w->host_netns : w->host_netlink, "open own network namespace");
         r = criu_restore(&w->conf->tool, &what, ret_pid, err);
         if (r < 0 && w->damage.kind != ERR_NONE)
-                *err = w->damage; /* it may have failed because of it */
+                *err = w->damage; /* the damage may be why CRIU failed */
         return r;
 }
 
-static int introduce(struct restoring *w, struct err *err)
+static int init_envd(struct restoring *w, struct err *err)
 {
         json_t *init = json_copy(w->plan->init);
         int r;
@@ -267,13 +270,13 @@ static void kill_restored(pid_t pid)
                 log_error("sandbox.left", "pid=%d", pid);
 }
 
-/* Its processes have run on the files it keeps, and may have changed them: the image of before is not of these files. */
+/* Its processes have run on the files that are kept, and may have changed them: the checkpoint does not fit these files any more. */
 static bool is_spent(const struct restoring *w)
 {
         return w->has_moved && w->was_paused && w->plan->is_upper_kept;
 }
 
-/* At rest as before, with its memory where that still fits; or, where it was not, the engine removes what there is. */
+/* Paused as before, with its memory where that still fits its files.  What was not paused before is removed by the engine. */
 static void restore_undo(struct restoring *w, pid_t pid, struct err *err)
 {
         struct err why = {0}, first = *err;
@@ -288,15 +291,15 @@ static void restore_undo(struct restoring *w, pid_t pid, struct err *err)
                               first.msg);
         }
         if (w->was_paused && !w->plan->is_upper_kept)
-                trash_discard(w->conf->trash_dir, w->dir, "u"); /* it may have been written to */
+                trash_discard(w->conf->trash_dir, w->dir, "u"); /* the processes may have written to it */
         if (w->was_paused && w->paused.boot_id[0] && syncfs(w->dir) == 0)
-                w->paused.boot_id[0] = '\0'; /* it was to go on at once: now it may rest for long */
+                w->paused.boot_id[0] = '\0'; /* it was paused only for a moment, now it may be for long */
         if (w->was_paused && paused_write(w->dir, w->plan->id, &w->paused, true, &why) < 0)
                 log_error("sandbox.lost", "sandbox=%s error=\"%s\"", w->plan->id, why.msg);
         (void)record_remove(w->dir);
 }
 
-/* What runs is handed over, and whether or not anybody heard it say so. */
+/* The sandbox that runs is handed over to the engine, also if its envd does not answer. */
 static int hand_over(struct restoring *w, pid_t pid, const struct err *envd_silent, struct job_answer *ret,
                      struct err *err)
 {
@@ -315,7 +318,7 @@ static int hand_over(struct restoring *w, pid_t pid, const struct err *envd_sile
 
 enum restore_step { STEP_CHECK, STEP_PLACE, STEP_GROUPS, STEP_RESTORE, STEP_INIT, STEPS };
 
-static void log_steps(const struct restoring *w, const uint64_t at[STEPS + 1])
+static void restore_log_steps(const struct restoring *w, const uint64_t at[STEPS + 1])
 {
         log_debug("restore.steps", "sandbox=%s check_us=%llu place_us=%llu groups_us=%llu restore_us=%llu init_us=%llu",
                   w->plan->id, (unsigned long long)(at[1] - at[0]), (unsigned long long)(at[2] - at[1]),
@@ -323,7 +326,7 @@ static void log_steps(const struct restoring *w, const uint64_t at[STEPS + 1])
                   (unsigned long long)(at[5] - at[4]));
 }
 
-static int run_step(struct restoring *w, enum restore_step step, pid_t *pid, struct err *err)
+static int restore_run_step(struct restoring *w, enum restore_step step, pid_t *pid, struct err *err)
 {
         int r;
 
@@ -335,8 +338,7 @@ static int run_step(struct restoring *w, enum restore_step step, pid_t *pid, str
                 if (r < 0)
                         return r;
                 origin_write(w->dir, w->plan->id, w->plan->origin);
-                r = place_make(&w->place, w->conf, w->dir, w->plan, w->checkpoint, w->record.facts.namespace.uid_base,
-                               err);
+                r = restore_place_make(&w->place, w->conf, w->dir, w->plan, w->checkpoint, w->record.facts.namespace.uid_base, err);
                 if (r == 0)
                         renew_machine_id(w);
                 return r;
@@ -349,7 +351,7 @@ static int run_step(struct restoring *w, enum restore_step step, pid_t *pid, str
         case STEP_INIT:
                 job_stall_point(w->conf, "resumed");
                 job_say_waits(w->conf);
-                return introduce(w, err);
+                return init_envd(w, err);
         case STEPS: break;
         }
         return 0;
@@ -362,13 +364,13 @@ static int restore_sandbox(struct restoring *w, struct job_answer *ret, struct e
         int r = 0;
 
         for (int step = 0; step < STEPS && r == 0; step++) {
-                r = run_step(w, (enum restore_step)step, &pid, err);
+                r = restore_run_step(w, (enum restore_step)step, &pid, err);
                 at[step + 1] = clock_mono_us();
         }
         if (r == 0) {
-                log_steps(w, at);
+                restore_log_steps(w, at);
                 r = hand_over(w, pid, NULL, ret, err);
-        } else if (pid > 0 && is_spent(w)) { /* who asked puts it to rest as it is now */
+        } else if (pid > 0 && is_spent(w)) { /* control pauses it as it is now */
                 r = hand_over(w, pid, err, ret, NULL);
                 if (r == 0)
                         *err = (struct err){0};
@@ -377,7 +379,7 @@ static int restore_sandbox(struct restoring *w, struct job_answer *ret, struct e
                 restore_undo(w, pid, err);
         else
                 trash_discard(w->conf->trash_dir, w->dir, UNLINKED_FILES_DIR);
-        place_clear(&w->place, w->conf, w->dir);
+        restore_place_clear(&w->place, w->conf, w->dir);
         return r;
 }
 
@@ -394,12 +396,12 @@ int job_restore(const struct job_conf *c, const struct job *job, struct job_answ
                               .host_netlink = -1};
         struct err none = {0};
 
-        place_init(&w.place);
+        restore_place_init(&w.place);
         w.dir = sys_open_dir(c->sandboxes_dir, job->id);
         if (w.dir < 0)
                 return err_sys(err, w.dir, "open directory of sandbox %s", job->id);
         w.was_paused = paused_read(w.dir, job->id, &w.paused, &none) == 0;
-        if (!w.was_paused && none.kind != ERR_NOT_FOUND) { /* nothing is begun, and nothing undone, on a guess */
+        if (!w.was_paused && none.kind != ERR_NOT_FOUND) { /* not known: nothing is begun that could not be undone */
                 *err = none;
                 return err_wrap(err, "sandbox %s", job->id);
         }

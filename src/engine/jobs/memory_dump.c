@@ -20,11 +20,11 @@
 #include "sys/proc.h"
 
 #define FREEZE_MS 10000
-/* What CRIU needs to restore them grows by the square of their number, as does its time: more would be saved in minutes, and
- * could not be brought back within SPARE_MEMORY (job_restore.c). */
+/* Memory and time that CRIU needs to restore processes grow by the square of their number.  More processes would take minutes
+ * to save, and could not be restored within SPARE_MEMORY (job_restore.c). */
 #define PROCESSES_MAX 1000u
 #define DYING_MS 5000
-#define FREEZE_ROUNDS 20u /* each lets it run a millisecond longer */
+#define FREEZE_ROUNDS 20u /* after each the sandbox runs a millisecond longer */
 
 void memory_dump_init(struct memory_dump *d, const struct job_conf *c, const char *id, const char *checkpoint,
                       const struct job_namespace *sandbox)
@@ -46,7 +46,7 @@ void memory_dump_thaw(const struct memory_dump *d)
                 log_error("sandbox.stuck", "sandbox=%s slot=%u error=\"%s\"", d->id, d->sandbox->slot, strerror(-r));
 }
 
-static int freeze(const struct memory_dump *d, struct err *err)
+static int freeze_once(const struct memory_dump *d, struct err *err)
 {
         int r = cgroups_freeze(d->conf->cgroups, d->sandbox->slot, true);
 
@@ -61,8 +61,8 @@ static int freeze(const struct memory_dump *d, struct err *err)
 
 /* ------------------------------------------------------------- those who wait for a child */
 
-/* Of a frozen sandbox only: one that waits in the kernel where no signal reaches it, which is for the child it has lent its
- * memory to (vfork).  CRIU could not stop it either, and would try for ten seconds, twice. */
+/* In a frozen sandbox: a thread that waits in the kernel where no signal reaches it, for a child that uses its memory (vfork).
+ * CRIU could not stop that thread either, and would try for ten seconds, twice. */
 static pid_t find_waiting(const struct memory_dump *d, pid_t pid)
 {
         char path[48], stat[512];
@@ -98,8 +98,8 @@ static pid_t find_any_waiting(const struct memory_dump *d)
         return found;
 }
 
-/* As it is called inside. */
-static int blame(const struct memory_dump *d, pid_t pid, const char *what, struct err *err)
+/* By the pid that the process has inside the sandbox. */
+static int blame_process(const struct memory_dump *d, pid_t pid, const char *what, struct err *err)
 {
         char path[32], status[4096], name[CRIU_COMM_MAX] = "";
         const char *end;
@@ -126,13 +126,13 @@ static bool is_hidden(const struct memory_dump *d)
         return fstatat(d->conf->proc_dir, path, &st, 0) == 0 && st.st_uid != d->sandbox->uid_base;
 }
 
-/* A program that starts another is through with it in a moment, if it is let; nothing tells when. */
+/* A program that starts another needs a moment, in which it must run; no event tells when that is over. */
 int memory_dump_freeze(const struct memory_dump *d, struct err *err)
 {
         pid_t waiting = 0;
 
         for (unsigned i = 0; i < FREEZE_ROUNDS; i++) {
-                int r = freeze(d, err);
+                int r = freeze_once(d, err);
 
                 if (r < 0 || !d->checkpoint)
                         return r;
@@ -142,7 +142,7 @@ int memory_dump_freeze(const struct memory_dump *d, struct err *err)
                 memory_dump_thaw(d);
                 (void)nanosleep(&(struct timespec){.tv_nsec = (long)(i + 1) * 1000000}, NULL);
         }
-        return blame(d, waiting, "waits for a child that uses its memory (vfork)", err);
+        return blame_process(d, waiting, "waits for a child that uses its memory (vfork)", err);
 }
 
 /* ------------------------------------------------------------- its memory */
@@ -165,7 +165,7 @@ static int make_dirs(struct memory_dump *d, struct err *err)
         return d->images < 0 ? err_sys(err, d->images, "open checkpoint %s", cid) : 0;
 }
 
-static int dump(const struct memory_dump *d, struct criu_stats *stats, struct err *err)
+static int dump_with_criu(const struct memory_dump *d, struct criu_stats *stats, struct err *err)
 {
         AUTO_FREE char *images = NULL, *group = cgroups_v2_path(d->conf->cgroups, d->sandbox->slot);
         struct criu_dump how = {
@@ -199,9 +199,9 @@ static int check_processes(const struct memory_dump *d, struct err *err)
                                "it has %zu processes, and no more than %u can be saved; pause with memory:false keeps "
                                "the files",
                                n, PROCESSES_MAX);
-        for (size_t i = 0; i < n; i++) /* CRIU would wait ten seconds for it, twice, and then call it something else */
+        for (size_t i = 0; i < n; i++) /* CRIU would wait ten seconds, twice, and then give another reason */
                 if (job_is_traced(d->conf, pids[i]))
-                        return blame(d, pids[i], "another process traces it", err);
+                        return blame_process(d, pids[i], "another process traces it", err);
         return 0;
 }
 
@@ -223,7 +223,7 @@ int memory_dump_write(struct memory_dump *d, struct err *err)
                 return r;
         memcpy(d->envd_found, envd, sizeof(envd));
         image_sums_start(&d->sums, d->images, d->is_durable);
-        r = dump(d, &stats, err);
+        r = dump_with_criu(d, &stats, err);
         d->criu_frozen_us = stats.frozen_us;
         if (r < 0)
                 image_sums_stop(&d->sums);

@@ -20,9 +20,9 @@
 #define SCRATCH "r" /* below the sandbox's directory: CRIU's log, and images linked for another range */
 #define SCRATCH_IMAGES "i"
 
-void place_init(struct place *p)
+void restore_place_init(struct restore_place *p)
 {
-        *p = (struct place){.userns = -1};
+        *p = (struct restore_place){.userns = -1};
         rootfs_init(&p->rootfs);
 }
 
@@ -48,7 +48,7 @@ static int make_userns(const struct job_conf *c, uint32_t base, int *ret, struct
 
         if (pid == 0)
                 for (;;)
-                        (void)pause(); /* its user namespace is all that is wanted */
+                        (void)pause(); /* only its user namespace is wanted */
         if (pid < 0)
                 return err_sys(err, pid, "make user namespace");
         r = write_maps(c, pid, base);
@@ -71,7 +71,7 @@ static bool is_above(const char *dir, const char *path)
         return path && strncmp(dir, path, n) == 0 && (path[n] == '/' || path[n] == '\0');
 }
 
-/* A directory of the host that can be covered for ourselves: everybody can reach it, nothing we need lies in it. */
+/* A directory of the host to mount on, in a mount namespace of our own: every user can reach it, and it holds nothing we need. */
 static const char *find_cover(const struct job_conf *c)
 {
         static const char *const covers[] = {"/mnt", "/media", "/srv", "/boot", "/home", "/opt"};
@@ -85,7 +85,7 @@ static const char *find_cover(const struct job_conf *c)
         return NULL;
 }
 
-static int put(int mount, const char *cover, const char *name, char out[64])
+static int move_to_cover(int mount, const char *cover, const char *name, char out[64])
 {
         (void)snprintf(out, 64, "%s/%s", cover, name);
         if (mkdir(out, 0755) < 0)
@@ -93,7 +93,7 @@ static int put(int mount, const char *cover, const char *name, char out[64])
         return sys_move_mount(mount, AT_FDCWD, out);
 }
 
-static int hang_up(struct place *p, const struct job_conf *c, int dev, struct err *err)
+static int mount_at_cover(struct restore_place *p, const struct job_conf *c, int dev, struct err *err)
 {
         const char *cover = find_cover(c);
         int r;
@@ -103,9 +103,9 @@ static int hang_up(struct place *p, const struct job_conf *c, int dev, struct er
         if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
             mount("place", cover, "tmpfs", MS_NOSUID | MS_NODEV, "size=64k,mode=755") < 0)
                 return err_sys(err, -errno, "make mount namespace");
-        r = put(p->rootfs.mount, cover, "root", p->root);
+        r = move_to_cover(p->rootfs.mount, cover, "root", p->root);
         if (r == 0)
-                r = put(dev, cover, "dev", p->dev);
+                r = move_to_cover(dev, cover, "dev", p->dev);
         return r < 0 ? err_sys(err, r, "hang up its root") : 0;
 }
 
@@ -113,13 +113,14 @@ static int hang_up(struct place *p, const struct job_conf *c, int dev, struct er
 
 static int make_scratch(const struct job_conf *c, int dir)
 {
-        trash_discard(c->trash_dir, dir, SCRATCH); /* of one that was killed */
+        trash_discard(c->trash_dir, dir, SCRATCH); /* of a restore that was killed */
         if (mkdirat(dir, SCRATCH, 0711) < 0 || mkdirat(dir, SCRATCH "/" SCRATCH_IMAGES, 0711) < 0)
                 return -errno;
         return 0;
 }
 
-static int name_images(struct place *p, const struct job_conf *c, const struct plan_create *plan, bool is_linked)
+static int name_images(struct restore_place *p, const struct job_conf *c, const struct plan_create *plan,
+                       bool is_linked)
 {
         if (asprintf(&p->work, "%s/sandboxes/%s/" SCRATCH, c->data_path, plan->id) < 0)
                 p->work = NULL;
@@ -132,7 +133,7 @@ static int name_images(struct place *p, const struct job_conf *c, const struct p
         return p->work && p->images ? 0 : -ENOMEM;
 }
 
-static int prepare_images(struct place *p, const struct job_conf *c, int dir, const struct plan_create *plan,
+static int prepare_images(struct restore_place *p, const struct job_conf *c, int dir, const struct plan_create *plan,
                           const struct checkpoint *cp, uint32_t uid_base, struct err *err)
 {
         bool is_linked = checkpoint_facts(cp)->uid_base != uid_base;
@@ -149,8 +150,8 @@ static int prepare_images(struct place *p, const struct job_conf *c, int dir, co
         return images < 0 ? err_sys(err, images, "open images") : checkpoint_rebase(cp, images, uid_base, err);
 }
 
-int place_make(struct place *p, const struct job_conf *c, int dir, const struct plan_create *plan,
-               const struct checkpoint *cp, uint32_t uid_base, struct err *err)
+int restore_place_make(struct restore_place *p, const struct job_conf *c, int dir, const struct plan_create *plan,
+                       const struct checkpoint *cp, uint32_t uid_base, struct err *err)
 {
         struct rootfs_dirs dirs = {c->layers_dir, c->sealed_dir, dir, c->trash_dir};
         AUTO_CLOSE int dev = -1;
@@ -164,10 +165,10 @@ int place_make(struct place *p, const struct job_conf *c, int dir, const struct 
         if (r < 0)
                 return err_sys(err, r, "map owners of /dev");
         r = rootfs_overlay(&p->rootfs, &dirs, plan, p->userns, uid_base, err);
-        return r < 0 ? r : hang_up(p, c, dev, err);
+        return r < 0 ? r : mount_at_cover(p, c, dev, err);
 }
 
-void place_clear(struct place *p, const struct job_conf *c, int dir)
+void restore_place_clear(struct restore_place *p, const struct job_conf *c, int dir)
 {
         trash_discard(c->trash_dir, dir, SCRATCH);
         free(p->images);

@@ -4,16 +4,16 @@
 #include "engine/storage/rootfs.h"
 #include "engine/jobs/job_process.h"
 
-struct place {
+struct restore_place {
         int userns; /* maps its range, for idmapped mounts */
         struct rootfs rootfs;
-        char root[64], dev[64]; /* mount points, reachable for everybody */
+        char root[64], dev[64]; /* mount points that every user can reach */
         char *images, *work;    /* owned paths */
 };
 
-void place_init(struct place *p);
+void restore_place_init(struct restore_place *p);
 /* dir: sandboxes/<id>.  The calling process is in the mount namespace afterwards. */
-int place_make(struct place *p, const struct job_conf *c, int dir, const struct plan_create *plan,
-               const struct checkpoint *cp, uint32_t uid_base, struct err *err);
+int restore_place_make(struct restore_place *p, const struct job_conf *c, int dir, const struct plan_create *plan,
+                       const struct checkpoint *cp, uint32_t uid_base, struct err *err);
 /* Files go; mounts and namespaces go with the process. */
-void place_clear(struct place *p, const struct job_conf *c, int dir);
+void restore_place_clear(struct restore_place *p, const struct job_conf *c, int dir);

@@ -22,9 +22,9 @@ static bool is_dead(pid_t pid)
         return fd < 0 || sys_pidfd_is_dead(fd);
 }
 
-/* The order is that of used_checkpoints.h.  A crash at any point of it leaves the sandbox paused, or running: one that died while it was
- * frozen stays paused. */
-static int wakes(const struct job_conf *c, const struct resume_marker_order *o)
+/* In the order of used_checkpoints.h.  A crash at any point leaves the sandbox paused, or running.  A sandbox that died while it
+ * was frozen stays paused. */
+static int mark_resumes(const struct job_conf *c, const struct resume_marker_order *o)
 {
         AUTO_CLOSE int dir = sys_open_dir(c->sandboxes_dir, o->id);
         struct err err = {0};
@@ -34,13 +34,13 @@ static int wakes(const struct job_conf *c, const struct resume_marker_order *o)
                 r = c->used_checkpoints < 0 ? 0
                                             : used_checkpoints_mark(c->used_checkpoints, o->turn, o->paused.checkpoint,
                                                                     c->boot_id, &err);
-        job_stall_point(c, "roused");
+        job_stall_point(c, "thawing");
         if (r == 0)
                 r = is_dead(o->pid) ? -ESRCH : paused_remove(dir);
         return r == 0 && c->used_checkpoints < 0 ? used_checkpoints_flush(dir, &err) : r;
 }
 
-static int rests(const struct job_conf *c, const struct resume_marker_order *o)
+static int mark_paused(const struct job_conf *c, const struct resume_marker_order *o)
 {
         AUTO_CLOSE int dir = sys_open_dir(c->sandboxes_dir, o->id);
         struct err err = {0};
@@ -51,8 +51,9 @@ static int rests(const struct job_conf *c, const struct resume_marker_order *o)
                        : r;
 }
 
-/* This may come late.  Whoever pauses the sandbox holds the lock, and leaves paused.json: names that are there then are new. */
-static int runs(const struct job_conf *c, const struct resume_marker_order *o)
+/* This may come late.  A job process that pauses the sandbox meanwhile holds the lock, and leaves paused.json: then the names that
+ * are there are new ones. */
+static int mark_runs(const struct job_conf *c, const struct resume_marker_order *o)
 {
         AUTO_CLOSE int dir = job_lock(c->sandboxes_dir, o->id);
         struct paused paused;
@@ -63,12 +64,14 @@ static int runs(const struct job_conf *c, const struct resume_marker_order *o)
         return 0;
 }
 
-static _Noreturn void run_resume_marker(const struct job_conf *c, int sock)
+static _Noreturn void resume_marker_serve(const struct job_conf *c, int sock)
 {
         struct resume_marker_order o;
 
         while (recv(sock, &o, sizeof(o), 0) == (ssize_t)sizeof(o)) {
-                o.result = o.what == MARK_RESUMES ? wakes(c, &o) : o.what == MARK_PAUSED ? rests(c, &o) : runs(c, &o);
+                o.result = o.what == MARK_RESUMES  ? mark_resumes(c, &o)
+                           : o.what == MARK_PAUSED ? mark_paused(c, &o)
+                                                   : mark_runs(c, &o);
                 if (send(sock, &o, sizeof(o), MSG_NOSIGNAL) < 0)
                         break;
         }
@@ -84,7 +87,7 @@ int resume_marker_fork(const struct job_conf *c, int *ret_sock, struct err *err)
         if (pid < 0)
                 return err_sys(err, pid, "fork marker");
         if (pid == 0)
-                run_resume_marker(c, sock);
+                resume_marker_serve(c, sock);
         *ret_sock = sock;
         return 0;
 }

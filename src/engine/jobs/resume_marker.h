@@ -1,7 +1,8 @@
-/* resume_marker.h - the engine's helper that writes down that a frozen sandbox moves, or does not after all.
+/* resume_marker.h - the engine's helper that writes down that a warm sandbox is thawed, or is not after all.
  *
- * A thaw has to wait for the disk (used_checkpoints.h), and the engine must not.  One order after the other, each sent back with its
- * result.  An order may be carried out twice: a marker that died is started again, and gets those that were not answered. */
+ * A thaw has to wait for the disk (used_checkpoints.h), and the engine must not.  Orders are carried out one after the other,
+ * and each is sent back with its result.  An order may be carried out twice: when the helper dies, another one is started and gets
+ * the orders that were not answered. */
 #pragma once
 #include <stdint.h>
 #include <sys/types.h>
@@ -13,9 +14,9 @@ struct err;
 struct job_conf;
 
 enum resume_marker_what {
-        MARK_RESUMES, /* it is about to run: the mark on disk, then paused.json away */
-        MARK_PAUSED,  /* it did not: both as before */
-        MARK_RUNS,    /* it does: what only its rest needed is thrown away */
+        MARK_RESUMES, /* the sandbox is about to run: the mark on disk, then paused.json away */
+        MARK_PAUSED,  /* the thaw failed: both as before */
+        MARK_RUNS,    /* the sandbox runs: what only the pause needed is discarded */
 };
 
 struct resume_marker_order {

@@ -1,4 +1,4 @@
-/* one.h - one sandbox with something to lose, and workers that can be held where they are: what tests of pauses, wakes and
+/* one.h - one sandbox with something to lose, and job processes that can be held where they are: what tests of pauses, wakes and
  * copies share. */
 #pragma once
 #include <stdbool.h>
@@ -20,7 +20,7 @@ json_t *used_checkpoints(const char *id); /* plan: on its files, from IMAGE */
 bool begin(void);                         /* A, with something in memory and in a file */
 bool is_itself(void);                     /* A has both, and goes on */
 
-int stall(const char *point); /* the next worker that comes there waits; 0: it will */
+int stall(const char *point); /* the next job process that comes there waits; 0: it will */
 int reach(const char *point); /* wait until one is there; it goes on when the fd is closed */
 bool end_one(pid_t pid);      /* never everybody */
 void send_pause(void);        /* ask, and do not wait */

@@ -493,7 +493,7 @@ static pid_t child_of_vault(struct rig *g, const char *name)
         return job_queue ? find_child(job_queue, name) : 0;
 }
 
-pid_t rig_worker(struct rig *g)
+pid_t rig_job_process(struct rig *g)
 {
         return child_of_vault(g, "sg-job");
 }

@@ -53,7 +53,7 @@ const char *rig_run(struct rig *g, const char *id, const char *command);
 
 pid_t rig_helper(struct rig *g, const char *name); /* "sg-cell-maker", ...: its pid; 0: none (yet) */
 bool rig_hold(pid_t pid);                          /* stop it, and wait until it stands */
-pid_t rig_worker(struct rig *g);                   /* of the vault, at work; 0: none */
+pid_t rig_job_process(struct rig *g);              /* of the job queue, at work; 0: none */
 pid_t rig_spare(struct rig *g);                    /* who waits for the next job */
 pid_t rig_newest_process(struct rig *g);           /* in any of its sandboxes and cells */
 json_t *rig_info(struct rig *g);

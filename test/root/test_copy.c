@@ -187,7 +187,7 @@ static void what_grows_meanwhile_is_refused_too(void)
 }
 
 /* "gone" would say that the sandbox is. */
-static void what_a_worker_misses_is_not_the_sandbox(void)
+static void what_a_job_process_misses_is_not_the_sandbox(void)
 {
         char path[160], away[160];
 
@@ -279,7 +279,7 @@ static void it_may_end_by_itself_meanwhile(void)
 
 /* ------------------------------------------------------------- somebody dies */
 
-static void without_its_worker_it_goes_on(void)
+static void without_its_job_process_it_goes_on(void)
 {
         static const char *const points[] = {"frozen", "copied", "dumped", "thawed", "sealed"};
 
@@ -290,7 +290,7 @@ static void without_its_worker_it_goes_on(void)
                 (void)stall(points[i]);
                 rig_send(&g, order(IMAGE, LAYER));
                 fd = reach(points[i]);
-                CHECK_INT(kill(rig_worker(&g), SIGKILL), ==, 0);
+                CHECK_INT(kill(rig_job_process(&g), SIGKILL), ==, 0);
                 (void)close(fd);
                 CHECK_STARTS(why_not(rig_receive(&g)), "interrupted");
                 CHECK_STR(fact(), "rechecked running");
@@ -338,16 +338,16 @@ static void when_everything_dies_it_goes_on(void)
         static const char *const points[] = {"frozen", "copied", "dumped", "thawed"};
 
         for (size_t i = 0; i < ARRAY_LEN(points); i++) {
-                pid_t worker;
+                pid_t job_process;
                 int fd;
 
                 CHECK(begin());
                 (void)stall(points[i]);
                 rig_send(&g, order(IMAGE, LAYER));
                 fd = reach(points[i]);
-                worker = rig_worker(&g);
+                job_process = rig_job_process(&g);
                 rig_crash(&g);
-                CHECK_INT(kill(worker, SIGKILL), ==, 0);
+                CHECK_INT(kill(job_process, SIGKILL), ==, 0);
                 (void)close(fd);
                 CHECK(rig_start(&g));
                 while (strcmp(rig_state(&g, A), "busy") == 0)
@@ -514,11 +514,11 @@ int main(void)
         RUN_CLEAN(ids_are_checked);
         RUN_CLEAN(too_much_is_refused_and_nothing_happened);
         RUN_CLEAN(what_grows_meanwhile_is_refused_too);
-        RUN_CLEAN(what_a_worker_misses_is_not_the_sandbox);
+        RUN_CLEAN(what_a_job_process_misses_is_not_the_sandbox);
         RUN_CLEAN(it_can_be_reached_all_the_time);
         RUN_CLEAN(a_kill_waits_for_it);
         RUN_CLEAN(it_may_end_by_itself_meanwhile);
-        RUN_CLEAN(without_its_worker_it_goes_on);
+        RUN_CLEAN(without_its_job_process_it_goes_on);
         RUN_CLEAN(without_the_engine_it_is_finished);
         RUN_CLEAN(when_everything_dies_it_goes_on);
         RUN_CLEAN(who_comes_instead_of_the_asker_is_told);

@@ -286,7 +286,7 @@ static void down_keeps_what_may_be_at_rest(void)
 /* Until the row names the layer it may be dropped: before that it must be noted whose files they are. */
 static void a_seal_that_is_cut_off_never_was(void)
 {
-        pid_t worker;
+        pid_t job_process;
         int fd;
 
         CHECK(begin_files());
@@ -294,9 +294,9 @@ static void a_seal_that_is_cut_off_never_was(void)
         CHECK_INT(stall("sealing"), ==, 0);
         rig_send(&g, json_pack("{s:s,s:s,s:s}", "op", "seal", "id", A, "layer", LAYER));
         fd = reach("sealing");
-        worker = rig_worker(&g);
+        job_process = rig_job_process(&g);
         rig_crash(&g); /* first: an engine that sees it die has another one do it */
-        CHECK(end_one(worker));
+        CHECK(end_one(job_process));
         (void)close(fd);
         CHECK(rig_start(&g));
         if (strcmp(rig_state(&g, A), "busy") == 0)

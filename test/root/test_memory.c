@@ -199,7 +199,7 @@ static void a_warm_one_can_be_sealed_killed_and_started_cold(void)
         CHECK_NONE(rig_drop(&g, IMAGE2, NULL));
 }
 
-static const char *woken_from(const char *id, const char *image)
+static const char *resumed_from(const char *id, const char *image)
 {
         json_t *answer = rig_call(&g, json_pack("{s:s,s:o}", "op", "create", "plan", used_checkpoints(id, image)));
         const char *from = json_string_value(json_object_get(answer, "from"));
@@ -226,9 +226,9 @@ static void the_least_recently_used_goes_first(void)
         CHECK_NONE(rig_pause(&g, C, IMAGE3));
         CHECK_INT(info_number("warm"), ==, 2);
         CHECK_INT(info_number("warm_bytes"), <=, 20 << 20);
-        CHECK_STR(woken_from(A, IMAGE), "checkpoint");
-        CHECK_STR(woken_from(B, IMAGE2), "warm");
-        CHECK_STR(woken_from(C, IMAGE3), "warm");
+        CHECK_STR(resumed_from(A, IMAGE), "checkpoint");
+        CHECK_STR(resumed_from(B, IMAGE2), "warm");
+        CHECK_STR(resumed_from(C, IMAGE3), "warm");
         CHECK_NONE(rig_kill(&g, A));
         CHECK_NONE(rig_kill(&g, B));
         CHECK_NONE(rig_kill(&g, C));
@@ -259,7 +259,7 @@ static void memory_that_others_wait_for_is_given_back(void)
         CHECK_INT(info_number("warm_bytes"), ==, 0);
         CHECK_NONE(rig_kill(&g, B));
         CHECK_STR(rig_state(&g, A), "paused");
-        CHECK_STR(woken_from(A, IMAGE), "checkpoint");
+        CHECK_STR(resumed_from(A, IMAGE), "checkpoint");
         CHECK_STR(rig_run(&g, A, "count"), "4"); /* it was told that it was woken */
         CHECK_NONE(rig_kill(&g, A));
         CHECK_NONE(rig_drop(&g, IMAGE, NULL));

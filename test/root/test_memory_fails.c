@@ -218,7 +218,7 @@ static bool boot_again(void) /* for those who compare what was written before */
 
 /* As if the power had been cut right after it was woken: what it wrote over others in its files is on disk, and that it is
  * no longer at rest is not. */
-static void memory_that_was_woken_before_a_power_cut_is_not_woken_again(void)
+static void memory_that_was_restored_before_a_power_cut_is_not_restored_again(void)
 {
         char paused[160], kept[160];
         json_t *plan;
@@ -495,7 +495,7 @@ int main(void)
         RUN_CLEAN(nothing_runs_from_a_damaged_image);
         RUN_CLEAN(one_whose_envd_does_not_answer_rests_as_it_is_then);
         RUN_CLEAN(one_that_dies_when_it_wakes_keeps_its_files);
-        RUN_CLEAN(memory_that_was_woken_before_a_power_cut_is_not_woken_again);
+        RUN_CLEAN(memory_that_was_restored_before_a_power_cut_is_not_restored_again);
         RUN_CLEAN(a_warm_one_rests_or_runs_whoever_dies_on_its_way);
         RUN_CLEAN(a_warm_one_can_be_killed_on_its_way);
         RUN_CLEAN(what_cannot_be_dumped_runs_on);

@@ -54,7 +54,7 @@ static void pause_goes_on_without_the_engine(void)
         }
 }
 
-static void waking_goes_on_without_the_engine(void)
+static void a_resume_goes_on_without_the_engine(void)
 {
         static const char *const points[] = {"placed", "restored", "resumed"};
 
@@ -98,9 +98,9 @@ static void a_busy_one_can_be_killed(void)
         CHECK_NONE(rig_drop(&g, IMAGE, NULL));
 }
 
-/* ------------------------------------------------------------- the worker dies */
+/* ------------------------------------------------------------- the job process dies */
 
-static void a_pause_whose_worker_dies_never_was(void)
+static void a_pause_whose_job_process_dies_never_was(void)
 {
         static const char *const points[] = {"frozen", "dumped"};
 
@@ -112,7 +112,7 @@ static void a_pause_whose_worker_dies_never_was(void)
                 stall(points[i]);
                 send_pause();
                 fd = reach(points[i]);
-                CHECK(end_one(rig_worker(&g)));
+                CHECK(end_one(rig_job_process(&g)));
                 (void)close(fd);
                 answer = rig_receive(&g);
                 CHECK(json_object_get(answer, "error"));
@@ -125,7 +125,7 @@ static void a_pause_whose_worker_dies_never_was(void)
         }
 }
 
-static void a_pause_whose_worker_dies_late_is_done(void)
+static void a_pause_whose_job_process_dies_late_is_done(void)
 {
         int fd;
 
@@ -133,7 +133,7 @@ static void a_pause_whose_worker_dies_late_is_done(void)
         stall("kept");
         send_pause();
         fd = reach("kept");
-        CHECK(end_one(rig_worker(&g)));
+        CHECK(end_one(rig_job_process(&g)));
         (void)close(fd);
         CHECK(is_ok(rig_receive(&g)));
         CHECK_STR(rig_state(&g, A), "paused");
@@ -142,7 +142,7 @@ static void a_pause_whose_worker_dies_late_is_done(void)
         CHECK_NONE(end());
 }
 
-static void waking_whose_worker_dies_can_be_tried_again(void)
+static void a_resume_whose_job_process_dies_can_be_tried_again(void)
 {
         static const char *const points[] = {"placed", "restored"};
 
@@ -154,7 +154,7 @@ static void waking_whose_worker_dies_can_be_tried_again(void)
                 stall(points[i]);
                 send_wake();
                 fd = reach(points[i]);
-                CHECK(end_one(rig_worker(&g)));
+                CHECK(end_one(rig_job_process(&g)));
                 (void)close(fd);
                 json_decref(rig_receive(&g));
                 CHECK_STR(fact(), "rechecked paused");
@@ -165,7 +165,7 @@ static void waking_whose_worker_dies_can_be_tried_again(void)
         }
 }
 
-static void waking_whose_worker_dies_late_is_done(void)
+static void a_resume_whose_job_process_dies_late_is_done(void)
 {
         int fd;
 
@@ -174,7 +174,7 @@ static void waking_whose_worker_dies_late_is_done(void)
         stall("resumed");
         send_wake();
         fd = reach("resumed");
-        CHECK(end_one(rig_worker(&g)));
+        CHECK(end_one(rig_job_process(&g)));
         (void)close(fd);
         CHECK(is_ok(rig_receive(&g)));
         CHECK_STR(rig_state(&g, A), "running");
@@ -196,7 +196,7 @@ static void what_ended_before_it_began_can_be_begun_again(void)
         stall("placed");
         rig_send(&g, json_pack("{s:s,s:O}", "op", "create", "plan", again));
         fd = reach("placed");
-        CHECK(end_one(rig_worker(&g)));
+        CHECK(end_one(rig_job_process(&g)));
         (void)close(fd);
         json_decref(rig_receive(&g));
         CHECK_STR(fact(), "exited ");
@@ -208,8 +208,8 @@ static void what_ended_before_it_began_can_be_begun_again(void)
         CHECK_NONE(rig_drop(&g, IMAGE, LAYER));
 }
 
-/* What nobody waits for any more is dropped when its worker is through, not from under its hands. */
-static void what_a_worker_is_at_is_not_dropped(void)
+/* What nobody waits for any more is dropped when its job process is through, not from under its hands. */
+static void what_a_job_process_is_at_is_not_dropped(void)
 {
         json_t *answer;
         int fd;
@@ -281,7 +281,7 @@ static json_int_t memory_limit(void)
         return n;
 }
 
-/* However many ask, no more look at a time than there may be workers, and others have their turn meanwhile. */
+/* However many ask, no more look at a time than there may be job processes, and others have their turn meanwhile. */
 static void those_who_look_are_few_at_a_time(void)
 {
         long cores = sysconf(_SC_NPROCESSORS_ONLN), asked = 2 * cores + 20, before, meanwhile;
@@ -290,7 +290,7 @@ static void those_who_look_are_few_at_a_time(void)
 
         CHECK_NONE(rig_create(&g, rig_plan(A)));
         rig_wait_pool(&g);
-        before = rig_count(&g, NULL).fds; /* one more for each worker that is at it */
+        before = rig_count(&g, NULL).fds; /* one more for each job process that is at it */
         stall("measuring");
         for (long i = 0; i < asked; i++)
                 rig_send(&g, json_pack("{s:s,s:s}", "op", "stats", "id", A));
@@ -331,7 +331,7 @@ static void limits_are_put_right_whoever_died(void)
 {
         for (int with_engine = 0; with_engine < 2; with_engine++) {
                 json_int_t before;
-                pid_t worker;
+                pid_t job_process;
                 int fd;
 
                 CHECK(begin());
@@ -341,10 +341,10 @@ static void limits_are_put_right_whoever_died(void)
                 stall("running");
                 send_wake();
                 fd = reach("running");
-                worker = rig_worker(&g);
+                job_process = rig_job_process(&g);
                 if (with_engine)
                         rig_crash(&g);
-                CHECK(end_one(worker));
+                CHECK(end_one(job_process));
                 (void)close(fd);
                 if (with_engine) {
                         CHECK(rig_start(&g));
@@ -373,7 +373,7 @@ static void a_copy_that_does_not_know_itself_is_ended(void)
 {
         for (int with_engine = 0; with_engine < 2; with_engine++) {
                 json_t *plan = rig_plan(B);
-                pid_t worker;
+                pid_t job_process;
                 int fd;
 
                 CHECK(begin());
@@ -384,10 +384,10 @@ static void a_copy_that_does_not_know_itself_is_ended(void)
                 stall("resumed");
                 rig_send(&g, json_pack("{s:s,s:o}", "op", "create", "plan", plan));
                 fd = reach("resumed");
-                worker = rig_worker(&g);
+                job_process = rig_job_process(&g);
                 if (with_engine)
                         rig_crash(&g);
-                CHECK(end_one(worker));
+                CHECK(end_one(job_process));
                 (void)close(fd);
                 if (with_engine) {
                         CHECK(rig_start(&g));
@@ -407,16 +407,16 @@ static void a_copy_that_does_not_know_itself_is_ended(void)
 
 static void everything_dies(void)
 {
-        pid_t worker;
+        pid_t job_process;
         int fd;
 
         CHECK(begin());
         stall("dumped");
         send_pause();
         fd = reach("dumped");
-        worker = rig_worker(&g);
+        job_process = rig_job_process(&g);
         rig_crash(&g);
-        CHECK(end_one(worker));
+        CHECK(end_one(job_process));
         (void)close(fd);
         CHECK(rig_start(&g));
         while (strcmp(rig_state(&g, A), "busy") == 0)
@@ -508,7 +508,7 @@ static void kill_waits_for_a_pause(void)
         CHECK_NONE(rig_drop(&g, IMAGE, NULL));
 }
 
-static void one_being_woken_can_be_killed(void)
+static void one_being_resumed_can_be_killed(void)
 {
         json_t *first, *second;
         int fd;
@@ -554,14 +554,14 @@ int main(void)
         if (!rig_open(&g, 2) || !rig_start(&g))
                 return 1;
         RUN_CLEAN(pause_goes_on_without_the_engine);
-        RUN_CLEAN(waking_goes_on_without_the_engine);
+        RUN_CLEAN(a_resume_goes_on_without_the_engine);
         RUN_CLEAN(a_busy_one_can_be_killed);
-        RUN_CLEAN(a_pause_whose_worker_dies_never_was);
-        RUN_CLEAN(a_pause_whose_worker_dies_late_is_done);
-        RUN_CLEAN(waking_whose_worker_dies_can_be_tried_again);
-        RUN_CLEAN(waking_whose_worker_dies_late_is_done);
+        RUN_CLEAN(a_pause_whose_job_process_dies_never_was);
+        RUN_CLEAN(a_pause_whose_job_process_dies_late_is_done);
+        RUN_CLEAN(a_resume_whose_job_process_dies_can_be_tried_again);
+        RUN_CLEAN(a_resume_whose_job_process_dies_late_is_done);
         RUN_CLEAN(what_ended_before_it_began_can_be_begun_again);
-        RUN_CLEAN(what_a_worker_is_at_is_not_dropped);
+        RUN_CLEAN(what_a_job_process_is_at_is_not_dropped);
         RUN_CLEAN(what_was_not_meant_to_stay_at_rest_can_be_kept);
         RUN_CLEAN(those_who_look_are_few_at_a_time);
         RUN_CLEAN(what_is_not_there_any_more_has_no_size);
@@ -572,7 +572,7 @@ int main(void)
         RUN_CLEAN(a_job_that_nobody_took_is_given_to_another);
         RUN_CLEAN(an_engine_that_stops_keeps_nothing_warm);
         RUN_CLEAN(kill_waits_for_a_pause);
-        RUN_CLEAN(one_being_woken_can_be_killed);
+        RUN_CLEAN(one_being_resumed_can_be_killed);
         RUN_CLEAN(what_nobody_hears_becomes_a_fact);
         rig_close(&g);
         return tap_done();

@@ -18,7 +18,6 @@ static void free_memory(struct task *t)
 
 static void guest_job_free(struct guest_job *w)
 {
-        plan_done(&w->plan);
         w->free_task.run = free_memory;
         loop_post(w->guest->engine->loop, &w->free_task);
 }

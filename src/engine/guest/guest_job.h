@@ -13,8 +13,7 @@ struct guest_job {
         /* err: ERR_NONE or why it failed.  answer NULL: its job process died; else fds may be taken out of it.  w is no longer the
          * guest's job, and is freed after this. */
         void (*on_done)(struct guest_job *w, struct job_answer *answer, const struct err *err);
-        struct plan_create plan; /* owned; of a sandbox that is restored */
-        struct paused paused;    /* what is to be paused */
+        struct paused paused; /* what is to be paused */
         bool is_durable;
         enum adopt_wish wish; /* of guest_job_recheck() */
         struct task free_task;

@@ -74,7 +74,7 @@ static void says_when_there_is_none(void)
         CHECK_INT(err.kind, ==, ERR_NOT_FOUND);
 }
 
-static void notes_name_what_a_worker_uses(void)
+static void notes_name_what_a_job_process_uses(void)
 {
         struct plan_cidr deny = {0x0a000000u, 8};
         struct job_note n = {.facts = {.namespace = {.slot = 77, .uid_base = 1 << 30}},
@@ -98,7 +98,7 @@ static void notes_name_what_a_worker_uses(void)
         CHECK_INT(job_note_remove(scratch), ==, 0);
 }
 
-static void a_lock_is_one_workers_alone(void)
+static void a_lock_is_of_one_job_process_alone(void)
 {
         AUTO_CLOSE int first = -1, again = -1;
 
@@ -117,7 +117,7 @@ static void a_lock_is_one_workers_alone(void)
 #define NEXT_BOOT "22222222-2222-2222-2222-222222222222"
 #define OTHER "cbbbbbbbbbbbbbbbbbbbb"
 
-static void what_was_woken_is_known_in_the_next_boot(void)
+static void a_used_checkpoint_is_known_in_the_next_boot(void)
 {
         AUTO_CLOSE int fd = -1, again = -1;
         struct err err = {0};
@@ -131,7 +131,7 @@ static void what_was_woken_is_known_in_the_next_boot(void)
                   0); /* the last before blocks are used again */
         CHECK_INT(used_checkpoints_find(fd, CHECKPOINT, THIS_BOOT), ==, CHECKPOINT_USED_NOW);
         CHECK_INT(used_checkpoints_open(scratch, &again, &next, &err), ==, 0);
-        CHECK(next > turn + 4095); /* and workers may still have some */
+        CHECK(next > turn + 4095); /* and job processes may still have some */
         CHECK_INT(used_checkpoints_find(again, CHECKPOINT, NEXT_BOOT), ==, CHECKPOINT_USED_BEFORE);
         CHECK_INT(used_checkpoints_find(again, OTHER, NEXT_BOOT), ==, CHECKPOINT_USED_BEFORE);
         CHECK_INT(used_checkpoints_unmark(again, CHECKPOINT, &err), ==, 0); /* it was not, after all */
@@ -161,9 +161,9 @@ int main(void)
         RUN(reads_what_it_wrote);
         RUN(refuses_what_it_would_not_write);
         RUN(says_when_there_is_none);
-        RUN(notes_name_what_a_worker_uses);
-        RUN(a_lock_is_one_workers_alone);
-        RUN(what_was_woken_is_known_in_the_next_boot);
+        RUN(notes_name_what_a_job_process_uses);
+        RUN(a_lock_is_of_one_job_process_alone);
+        RUN(a_used_checkpoint_is_known_in_the_next_boot);
         (void)unlinkat(scratch, "paused.old", 0);
         (void)rmdir(path);
         return tap_done();

@@ -15,13 +15,12 @@
 #include "engine/guest/deferred.h"
 #include "engine/guest/guest_job.h"
 #include "engine/guest/resume.h"
-#include "engine/guest/trash.h"
 #include "engine/guest/warm.h"
 #include "engine/records/lost_note.h"
 #include "model/err_json.h"
 #include "sys/fs.h"
 
-#define TO(g) (1u << (g))
+#define TO(s) (1u << (s))
 static const unsigned guest_may[] = {
         [GUEST_WAITING] =
                 TO(GUEST_STARTING) | TO(GUEST_RESUMING) | TO(GUEST_STOPPING) | TO(GUEST_BUSY) | TO(GUEST_ENDING),

@@ -8,12 +8,8 @@
 #include "base/log.h"
 #include "engine/guest/engine.h"
 #include "engine/guest/guest.h"
-<<<<<<< HEAD:src/engine/guest/trash.c
-#include "engine/storage/trash_remover.h"
-=======
-#include "engine/net/slot_cleaner.h"
 #include "engine/storage/trash.h"
->>>>>>> 006c84f (engine: one rename into the trash, and one place that tries again when the disk is full):src/engine/guest/trash_retry.c
+#include "engine/storage/trash_remover.h"
 #include "sys/fs.h"
 
 #define AGAIN_MS 1000

@@ -4,7 +4,7 @@
  * others.  What could not be moved is tried again then, so that its own room becomes free without a restart. */
 #pragma once
 #include "base/list.h"
-#include "engine/guest/disk.h"
+#include "engine/storage/disk.h"
 #include "io/loop.h"
 
 struct engine;

@@ -338,7 +338,8 @@ static int restore_run_step(struct restoring *w, enum restore_step step, pid_t *
                 if (r < 0)
                         return r;
                 origin_write(w->dir, w->plan->id, w->plan->origin);
-                r = restore_place_make(&w->place, w->conf, w->dir, w->plan, w->checkpoint, w->record.facts.namespace.uid_base, err);
+                r = restore_place_make(&w->place, w->conf, w->dir, w->plan, w->checkpoint,
+                                       w->record.facts.namespace.uid_base, err);
                 if (r == 0)
                         renew_machine_id(w);
                 return r;

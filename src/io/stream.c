@@ -2,8 +2,10 @@
  * in `read_waits` and `write_waits`, and the socket is watched for those instead of what the owner named. */
 #include "io/stream.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <openssl/err.h>
+#include <openssl/x509v3.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -84,7 +86,19 @@ static void on_socket(struct io *io, uint32_t events)
 
 /* ---- making and ending ---- */
 
-static int tls_start(struct stream *s, struct tls_context *tls)
+/* What the client's side asks for, and what the certificate has to say.  An address is no name to send (RFC 6066, 3). */
+static int tls_expect(SSL *ssl, const char *name)
+{
+        uint8_t address[sizeof(struct in6_addr)];
+
+        if (inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1)
+                return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name) == 1 ? 0 : -ENOMEM;
+        SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+        return SSL_set_tlsext_host_name(ssl, name) == 1 && SSL_set1_host(ssl, name) == 1 ? 0 : -ENOMEM;
+}
+
+/* peer_name NULL: the server's side. */
+static int tls_start(struct stream *s, struct tls_context *tls, const char *peer_name)
 {
         s->tls = calloc(1, sizeof(*s->tls));
         if (!s->tls)
@@ -94,23 +108,39 @@ static int tls_start(struct stream *s, struct tls_context *tls)
         s->tls->ssl = SSL_new(tls->ctx);
         if (!s->tls->ssl || SSL_set_fd(s->tls->ssl, s->io.fd) != 1)
                 return -ENOMEM;
-        SSL_set_accept_state(s->tls->ssl);
-        return 0;
+        if (!peer_name) {
+                SSL_set_accept_state(s->tls->ssl);
+                return 0;
+        }
+        SSL_set_connect_state(s->tls->ssl);
+        return tls_expect(s->tls->ssl, peer_name);
 }
 
-int stream_init(struct stream *s, struct loop *l, int fd, struct tls_context *tls,
-                void (*on)(struct stream *, uint32_t))
+static int stream_start(struct stream *s, struct loop *l, int fd, struct tls_context *tls, const char *peer_name,
+                        void (*on)(struct stream *, uint32_t))
 {
         int r = 0;
 
         *s = (struct stream){.io = {.fd = fd, .on = on_socket}, .on = on, .again = {.run = on_again}};
         if (tls)
-                r = tls_start(s, tls);
+                r = tls_start(s, tls, peer_name);
         if (r == 0)
                 r = loop_add(l, &s->io, 0);
         if (r < 0)
                 stream_done(s);
         return r;
+}
+
+int stream_init(struct stream *s, struct loop *l, int fd, struct tls_context *tls,
+                void (*on)(struct stream *, uint32_t))
+{
+        return stream_start(s, l, fd, tls, NULL, on);
+}
+
+int stream_init_client(struct stream *s, struct loop *l, int fd, struct tls_context *tls, const char *name,
+                       void (*on)(struct stream *, uint32_t))
+{
+        return stream_start(s, l, fd, tls, name, on);
 }
 
 void stream_done(struct stream *s)
@@ -145,6 +175,13 @@ void stream_abort(struct stream *s)
 bool stream_is_tls(const struct stream *s)
 {
         return s->tls != NULL;
+}
+
+const char *stream_distrust(const struct stream *s)
+{
+        long result = s->tls ? SSL_get_verify_result(s->tls->ssl) : X509_V_OK;
+
+        return result == X509_V_OK ? NULL : X509_verify_cert_error_string(result);
 }
 
 struct str stream_alpn(const struct stream *s)

@@ -106,20 +106,53 @@ static void set_modes(SSL_CTX *ctx)
         (void)SSL_CTX_set_num_tickets(ctx, 1);
 }
 
-int tls_context_create(const struct tls_options *opt, struct tls_context **ret, struct err *err)
+static int context_alloc(const SSL_METHOD *method, struct tls_context **ret, struct err *err)
 {
         struct tls_context *t;
-        int r = 0;
 
         ERR_clear_error();
         t = calloc(1, sizeof(*t));
         if (t)
-                t->ctx = SSL_CTX_new(TLS_server_method());
+                t->ctx = SSL_CTX_new(method);
         if (!t || !t->ctx) {
                 t = tls_context_free(t);
                 return err_sys(err, -ENOMEM, "TLS context");
         }
         set_modes(t->ctx);
+        *ret = t;
+        return 0;
+}
+
+int tls_client_context_create(const char *ca_pem_path, struct tls_context **ret, struct err *err)
+{
+        static const unsigned char alpn[] = "\x08http/1.1";
+        struct tls_context *t;
+        int r = context_alloc(TLS_client_method(), &t, err);
+
+        if (r < 0)
+                return r;
+        SSL_CTX_set_verify(t->ctx, SSL_VERIFY_PEER, NULL);
+        if (SSL_CTX_set_alpn_protos(t->ctx, alpn, sizeof(alpn) - 1) != 0)
+                r = err_sys(err, -ENOMEM, "TLS context");
+        else if (ca_pem_path && SSL_CTX_load_verify_locations(t->ctx, ca_pem_path, NULL) != 1)
+                r = fail(err, "authorities", ca_pem_path);
+        else if (!ca_pem_path && SSL_CTX_set_default_verify_paths(t->ctx) != 1)
+                r = fail(err, "authorities of", "the system");
+        if (r < 0) {
+                t = tls_context_free(t);
+                return r;
+        }
+        *ret = t;
+        return 0;
+}
+
+int tls_context_create(const struct tls_options *opt, struct tls_context **ret, struct err *err)
+{
+        struct tls_context *t;
+        int r = context_alloc(TLS_server_method(), &t, err);
+
+        if (r < 0)
+                return r;
         if (SSL_CTX_use_certificate_chain_file(t->ctx, opt->cert_pem_path) != 1)
                 r = fail(err, "certificate", opt->cert_pem_path);
         else if (SSL_CTX_use_PrivateKey_file(t->ctx, opt->key_pem_path, SSL_FILETYPE_PEM) != 1 ||

@@ -1,4 +1,4 @@
-/* tls.h - server-side TLS context: certificate, key, ALPN; and making the local CA.
+/* tls.h - TLS contexts: a server's certificate, key, ALPN; whom a client trusts; and making the local CA.
  *
  * The only code besides stream.c that includes OpenSSL's SSL headers. */
 #pragma once
@@ -13,6 +13,9 @@ struct tls_options {
         const char *const *alpn; /* NULL-terminated, in order of preference, e.g. {"http/1.1", NULL} */
 };
 int tls_context_create(const struct tls_options *opt, struct tls_context **ret, struct err *err);
+/* For stream_init_client(): speaks HTTP/1.1 with servers whose certificate one of the authorities in the file signed.
+ * ca_pem_path NULL: the system's authorities (or SSL_CERT_FILE, SSL_CERT_DIR). */
+int tls_client_context_create(const char *ca_pem_path, struct tls_context **ret, struct err *err);
 struct tls_context *tls_context_free(struct tls_context *t);
 
 /* Make <dir>/ca.pem, ca.key, cert.pem, key.pem unless all are there and still valid for `domain` (no port) for 30 days:

@@ -16,6 +16,7 @@
 
 #include "base/buf.h"
 #include "base/str.h"
+#include "http/header.h"
 #include "io/listener.h"
 #include "io/loop.h"
 #include "wire/http1.h"
@@ -68,10 +69,6 @@ void http_read_body(struct http_request *rq, size_t max, void (*on_body)(struct 
 void http_stream_body(struct http_request *rq, size_t (*on_data)(struct http_request *rq, struct str piece),
                       void (*on_end)(struct http_request *rq));
 void http_resume_body(struct http_request *rq);
-
-struct http_header {
-        const char *name, *value;
-}; /* lists end with {NULL, NULL}; a list may be NULL */
 
 /* Whole answers.  Content-Length is set; a body of NULL/0 sends Content-Length: 0 (204 and 304 send none). */
 void http_reply(struct http_request *rq, unsigned status, const char *content_type, const struct http_header *extra,

@@ -1,15 +1,19 @@
 #include "cli/api.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "cli/conf.h"
+#include "io/tls.h"
 #include "wire/url.h"
 
 #define LIST_PAGES_MAX 1000
 #define TARGET_MAX 1024
+#define CALL_MS 120000u
+#define ANSWER_MAX (16u << 20)
 
 int api_open(struct api *a, const char *data_dir, struct err *err)
 {
@@ -18,10 +22,10 @@ int api_open(struct api *a, const char *data_dir, struct err *err)
         *a = (struct api){0};
         r = cli_conf(data_dir, &a->env, err);
         if (r == 0)
-                r = client_init(&a->control, a->env.api_url, err);
+                r = api_client(a, a->env.api_url, NULL, &a->control, err);
         if (r == 0)
-                r = client_init(&a->sandbox, a->env.sandbox_url ? a->env.sandbox_url : a->env.api_url, err);
-        if (r < 0)
+                api_set_patience(a, 0);
+        else
                 api_close(a);
         return r;
 }
@@ -29,12 +33,38 @@ int api_open(struct api *a, const char *data_dir, struct err *err)
 void api_close(struct api *a)
 {
         envfile_done(&a->env);
-        client_done(&a->control);
-        client_done(&a->sandbox);
+        a->control = http_client_free(a->control);
+        a->tls = tls_context_free(a->tls);
 }
 
-/* The server's own words for what went wrong. */
-static int refuse(const struct api *a, unsigned status, const json_t *body, struct err *err)
+int api_client(struct api *a, const char *url, struct loop *loop, struct http_client **ret, struct err *err)
+{
+        const struct http_timeouts patient = {.idle_ms = HTTP_NO_TIMEOUT};
+        int r = 0;
+
+        if (!a->tls && str_starts(str_of(url), "https://"))
+                r = tls_client_context_create(NULL, &a->tls, err);
+        if (r < 0)
+                return r;
+        return http_client_create(
+                &(struct http_client_options){.loop = loop, .url = url, .tls = a->tls, .timeouts = patient}, ret, err);
+}
+
+void api_explain_refused(const struct http_client *client, struct err *err)
+{
+        if (err->sys == ECONNREFUSED)
+                (void)err_set(err, ERR_UNAVAILABLE, "no server answers at %s: is `sandglass serve` running?",
+                              http_client_host(client));
+}
+
+void api_set_patience(struct api *a, unsigned ms)
+{
+        http_client_set_timeouts(a->control,
+                                 &(struct http_timeouts){.idle_ms = HTTP_NO_TIMEOUT, .total_ms = ms ? ms : CALL_MS});
+}
+
+/* What went wrong, as the server explains it. */
+static int api_refused(const struct api *a, unsigned status, const json_t *body, struct err *err)
 {
         const char *message = json_string_value(json_object_get(body, "message"));
         enum err_kind kind = status == 404                    ? ERR_NOT_FOUND
@@ -48,38 +78,63 @@ static int refuse(const struct api *a, unsigned status, const json_t *body, stru
                         err, kind,
                         "the server at %s does not know this API key: source its env file again, or name its data "
                         "directory with --data",
-                        a->control.host);
+                        http_client_host(a->control));
         return err_set(err, kind, "%s", message ? message : http1_reason(status));
 }
 
-/* One exchange with JSON both ways; *ret (may be NULL) is the caller's. */
-static int exchange(struct api *a, const char *method, const char *target, json_t *body, json_t **ret, char next[512],
-                    struct err *err)
+/* The token of the next page, "" when there is none; next (may be NULL) has 512 bytes. */
+static int take_next(const struct http1_head *head, char *next, struct err *err)
 {
-        const struct client_header headers[] = {{"X-API-Key", a->env.api_key}, {NULL, NULL}};
-        AUTO_FREE char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
-        AUTO_BUF struct buf answer = BUF_INIT(CLIENT_BODY_MAX);
-        const struct client_request rq = {.method = method,
-                                          .target = target,
-                                          .headers = headers,
-                                          .content_type = text ? "application/json" : NULL,
-                                          .body = str_of(text)};
-        unsigned status = 0;
-        json_t *got;
-        int r;
+        struct str token = http1_value(head, "X-Next-Token");
 
-        r = client_call(&a->control, &rq, &status, &answer, next, err);
-        if (r < 0)
-                return r;
-        got = answer.len ? json_loadb((const char *)buf_at(&answer), answer.len, 0, NULL) : json_object();
+        if (token.n >= 512)
+                return err_set(err, ERR_INTERNAL, "the server's page token is too long");
+        if (next) {
+                memcpy(next, token.p, token.n);
+                next[token.n] = 0;
+        }
+        return 0;
+}
+
+/* The answer as JSON into *ret, which may be NULL. */
+static int take_answer(const struct api *a, const struct http_answer *answer, json_t **ret, struct err *err)
+{
+        unsigned status = answer->head.status;
+        json_t *got = answer->body.len ? json_loadb((const char *)buf_at(&answer->body), answer->body.len, 0, NULL)
+                                       : json_object();
+        int r = 0;
+
         if (status < 200 || status > 299)
-                r = refuse(a, status, got, err);
+                r = api_refused(a, status, got, err);
         else if (!got)
                 r = err_set(err, ERR_INTERNAL, "the server's answer is no JSON");
         if (r == 0 && ret)
                 *ret = json_incref(got);
         json_decref(got);
         return r;
+}
+
+/* One request with JSON both ways; *ret (may be NULL) is the caller's. */
+static int api_call(struct api *a, const char *method, const char *target, json_t *body, json_t **ret, char next[512],
+                    struct err *err)
+{
+        const struct http_header headers[] = {{"X-API-Key", a->env.api_key}, {NULL, NULL}};
+        AUTO_FREE char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+        AUTO(http_answer_done) struct http_answer answer = {0};
+        const struct http_call_options call = {.method = method,
+                                               .target = target,
+                                               .headers = headers,
+                                               .content_type = text ? "application/json" : NULL,
+                                               .body = str_of(text)};
+        int r;
+
+        r = http_client_run(a->control, &call, ANSWER_MAX, &answer, err);
+        if (r < 0) {
+                api_explain_refused(a->control, err);
+                return r;
+        }
+        r = take_next(&answer.head, next, err);
+        return r < 0 ? r : take_answer(a, &answer, ret, err);
 }
 
 static int take_sandbox(const json_t *obj, struct api_sandbox *ret, struct err *err)
@@ -109,7 +164,7 @@ int api_create(struct api *a, const struct api_create *rq, struct api_sandbox *r
         if (rq->env && json_object_size(rq->env))
                 (void)json_object_set(body, "envVars", rq->env);
         *ret = (struct api_sandbox){.end_ns = clock_real_ns() + rq->timeout_s * INT64_C(1000000000)};
-        r = exchange(a, "POST", "/v2/sandboxes", body, &got, NULL, err);
+        r = api_call(a, "POST", "/v2/sandboxes", body, &got, NULL, err);
         json_decref(body);
         if (r == 0)
                 r = take_sandbox(got, ret, err);
@@ -117,7 +172,7 @@ int api_create(struct api *a, const struct api_create *rq, struct api_sandbox *r
         return r;
 }
 
-static int target_of(const char *id, char out[TARGET_MAX], struct err *err)
+static int sandbox_target(const char *id, char out[TARGET_MAX], struct err *err)
 {
         if (!sandbox_id_is_valid(str_of(id)))
                 return err_set(err, ERR_INVALID, "'%s' is no sandbox id", id);
@@ -131,9 +186,9 @@ int api_get(struct api *a, const char *id, struct api_sandbox *ret, struct err *
         json_t *got = NULL;
         int r;
 
-        r = target_of(id, target, err);
+        r = sandbox_target(id, target, err);
         if (r == 0)
-                r = exchange(a, "GET", target, NULL, &got, NULL, err);
+                r = api_call(a, "GET", target, NULL, &got, NULL, err);
         if (r == 0)
                 r = take_sandbox(got, ret, err);
         json_decref(got);
@@ -143,9 +198,9 @@ int api_get(struct api *a, const char *id, struct api_sandbox *ret, struct err *
 int api_delete(struct api *a, const char *id, struct err *err)
 {
         char target[TARGET_MAX];
-        int r = target_of(id, target, err);
+        int r = sandbox_target(id, target, err);
 
-        return r < 0 ? r : exchange(a, "DELETE", target, NULL, NULL, NULL, err);
+        return r < 0 ? r : api_call(a, "DELETE", target, NULL, NULL, NULL, err);
 }
 
 /* ERR_INTERNAL: what is at `query` comes in pages, and one of them is no list. */
@@ -163,7 +218,7 @@ static int list_page(struct api *a, const char *query, char next[512], json_t *a
         }
         if (r < 0 || !buf_cstr(&target))
                 return err_set(err, ERR_LIMIT, "out of memory");
-        r = exchange(a, "GET", buf_cstr(&target), NULL, &page, next, err);
+        r = api_call(a, "GET", buf_cstr(&target), NULL, &page, next, err);
         if (r == 0 && json_array_extend(all, page) < 0)
                 r = err_set(err, ERR_INTERNAL, "the server's answer is no list");
         json_decref(page);
@@ -202,7 +257,7 @@ int api_act(struct api *a, const struct api_act *act, json_t **ret, struct err *
                 (void)err_set(err, ERR_INVALID, "'%s' is no sandbox id", act->id);
         else {
                 (void)snprintf(target, sizeof(target), "%s/sandboxes/%s/%s", act->prefix, act->id, act->action);
-                r = exchange(a, "POST", target, act->body, ret, NULL, err);
+                r = api_call(a, "POST", target, act->body, ret, NULL, err);
         }
         json_decref(act->body);
         return r;
@@ -228,7 +283,7 @@ int api_snapshot_delete(struct api *a, const char *snapshot, struct err *err)
                 r = url_encode(str_of(snapshot), &target);
         if (r < 0 || !buf_cstr(&target))
                 return err_set(err, ERR_INVALID, "'%.64s' is too long for a snapshot's name", snapshot);
-        return exchange(a, "DELETE", buf_cstr(&target), NULL, NULL, NULL, err);
+        return api_call(a, "DELETE", buf_cstr(&target), NULL, NULL, NULL, err);
 }
 
 int api_lost(struct api *a, json_t **ret_array, struct err *err)
@@ -239,7 +294,7 @@ int api_lost(struct api *a, json_t **ret_array, struct err *err)
         int r = 0;
 
         for (int pages = 0; r == 0 && has_more && pages < LIST_PAGES_MAX; pages++) {
-                r = exchange(a, "GET", target, NULL, &page, NULL, err);
+                r = api_call(a, "GET", target, NULL, &page, NULL, err);
                 if (r == 0 && json_array_extend(all, json_object_get(page, "lost")) < 0)
                         r = err_set(err, ERR_INTERNAL, "the server's answer is no list");
                 has_more = r == 0 && json_is_true(json_object_get(page, "more")) && json_array_size(all) > 0;
@@ -272,7 +327,7 @@ int api_lost_restore(struct api *a, const char *id, json_t **ret, struct err *er
         char target[TARGET_MAX];
         int r = lost_target(id, "/restore", target, err);
 
-        return r < 0 ? r : exchange(a, "POST", target, NULL, ret, NULL, err);
+        return r < 0 ? r : api_call(a, "POST", target, NULL, ret, NULL, err);
 }
 
 int api_lost_remove(struct api *a, const char *id, struct err *err)
@@ -280,5 +335,5 @@ int api_lost_remove(struct api *a, const char *id, struct err *err)
         char target[TARGET_MAX];
         int r = lost_target(id, "", target, err);
 
-        return r < 0 ? r : exchange(a, "DELETE", target, NULL, NULL, NULL, err);
+        return r < 0 ? r : api_call(a, "DELETE", target, NULL, NULL, NULL, err);
 }

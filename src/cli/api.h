@@ -2,7 +2,7 @@
 #pragma once
 #include <jansson.h>
 
-#include "cli/client.h"
+#include "http/client.h"
 #include "model/envfile.h"
 #include "model/ids.h"
 
@@ -10,12 +10,19 @@ struct err;
 
 struct api {
         struct envfile env;
-        struct client control, sandbox; /* REST API; traffic into sandboxes */
+        struct http_client *control; /* owned: the REST API */
+        struct tls_context *tls;     /* owned: whom to trust; NULL: no https:// so far */
 };
 
 /* data_dir as for cli_conf(). */
 int api_open(struct api *a, const char *data_dir, struct err *err);
 void api_close(struct api *a);
+/* A client of one of the server's URLs.  loop NULL: for http_client_run(). */
+int api_client(struct api *a, const char *url, struct loop *loop, struct http_client **ret, struct err *err);
+/* A call of `client` failed: where nothing listens, *err says how to start a server. */
+void api_explain_refused(const struct http_client *client, struct err *err);
+/* How long a call may take from now on; 0: the usual. */
+void api_set_patience(struct api *a, unsigned ms);
 
 struct api_sandbox { /* what is needed to speak to one */
         char id[SANDBOX_ID_MAX];

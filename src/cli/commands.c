@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "cli/api.h"
 #include "cli/options.h"
-#include "cli/process.h"
+#include "cli/remote_command.h"
 #include "sys/proc.h"
 
 #define RUN_TIMEOUT_S 3600u
@@ -73,21 +73,21 @@ static int run(struct api *api, const struct cli_options *o, int signals, struct
                                           .env = o->env,
                                           .timeout_s = o->timeout_s ? o->timeout_s : RUN_TIMEOUT_S};
         struct api_sandbox sandbox;
-        struct process_options process = {.api = api,
-                                          .sandbox = &sandbox,
-                                          .argv = o->args,
-                                          .cwd = o->cwd,
-                                          .user = o->user,
-                                          .ends_on_signal = true};
+        struct remote_command_options command = {.api = api,
+                                                 .sandbox = &sandbox,
+                                                 .argv = o->args,
+                                                 .cwd = o->cwd,
+                                                 .user = o->user,
+                                                 .ends_on_signal = true};
         struct err later = {0};
         int code;
 
         /* Interrupted here the connection is cut, and the server ends what nobody waits for. */
-        api->control.cancel = signals;
+        http_client_cancel_on(api->control, signals);
         if (api_create(api, &create, &sandbox, err) < 0)
-                return err->sys == EINTR ? PROCESS_SIGNALLED + SIGINT : -1;
-        api->control.cancel = -1;
-        code = process_run(&process, err);
+                return err->sys == EINTR ? EXIT_SIGNALLED + SIGINT : -1;
+        http_client_cancel_on(api->control, -1);
+        code = remote_command_run(&command, err);
         if (code < 0 && explain_loss(api, &sandbox, err))
                 return code; /* not ours to end */
         if (api_delete(api, sandbox.id, &later) < 0 && later.kind != ERR_NOT_FOUND)
@@ -115,18 +115,18 @@ int run_main(int argc, char **argv)
         return code < 0 ? cli_fail("run", &err) : code;
 }
 
-static int exec_in(struct api *api, const char *id, char **command, const struct cli_options *o, struct err *err)
+static int exec_in(struct api *api, const char *id, char **argv, const struct cli_options *o, struct err *err)
 {
         struct api_sandbox sandbox = {0};
-        struct process_options process = {
-                .api = api, .sandbox = &sandbox, .argv = command, .env = o->env, .cwd = o->cwd, .user = o->user};
+        struct remote_command_options command = {
+                .api = api, .sandbox = &sandbox, .argv = argv, .env = o->env, .cwd = o->cwd, .user = o->user};
         int code;
 
         if (api_get(api, id, &sandbox, err) < 0)
                 return -1;
         if (sandbox.is_paused)
                 return err_set(err, ERR_CONFLICT, "%s is paused: `sandglass resume %s` lets it run again", id, id);
-        code = process_run(&process, err);
+        code = remote_command_run(&command, err);
         if (code < 0)
                 (void)explain_loss(api, &sandbox, err);
         return code;

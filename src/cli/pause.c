@@ -40,7 +40,7 @@ static int rest_all(const struct rest *rest, struct api *api, const struct cli_o
                 struct progress p;
                 int r;
 
-                progress_start(&p, &api->control, rest->doing, o->args[i]);
+                progress_start(&p, api, rest->doing, o->args[i]);
                 r = api_act(api, &act, NULL, err);
                 progress_end(&p);
                 if (r < 0)

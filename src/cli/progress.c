@@ -6,13 +6,15 @@
 #include "base/clock.h"
 
 #define SHOW_AFTER_MS 300u
+#define TICK_MS 100u
 #define PATIENCE_MS (30u * 60 * 1000) /* a large memory on a slow disk */
 
-static void on_tick(void *arg)
+static void progress_show(struct timer *t)
 {
-        struct progress *p = arg;
+        struct progress *p = CONTAINER_OF(t, struct progress, tick);
         uint64_t ms = clock_mono_ms() - p->since_ms;
 
+        timer_set(http_client_loop(p->api->control), t, TICK_MS);
         if (ms < SHOW_AFTER_MS)
                 return;
         p->is_shown = true;
@@ -21,20 +23,19 @@ static void on_tick(void *arg)
         (void)fflush(stderr);
 }
 
-void progress_start(struct progress *p, struct client *client, const char *doing, const char *what)
+void progress_start(struct progress *p, struct api *api, const char *doing, const char *what)
 {
-        *p = (struct progress){.client = client, .doing = doing, .what = what, .since_ms = clock_mono_ms()};
-        client->patience_ms = PATIENCE_MS;
-        if (!isatty(STDERR_FILENO))
-                return;
-        client->on_tick = on_tick;
-        client->tick_arg = p;
+        *p = (struct progress){
+                .api = api, .doing = doing, .what = what, .since_ms = clock_mono_ms(), .tick = {.on = progress_show}};
+        api_set_patience(api, PATIENCE_MS);
+        if (isatty(STDERR_FILENO))
+                timer_set(http_client_loop(api->control), &p->tick, TICK_MS);
 }
 
 void progress_end(struct progress *p)
 {
-        p->client->patience_ms = 0;
-        p->client->on_tick = NULL;
+        timer_clear(&p->tick);
+        api_set_patience(p->api, 0);
         if (p->is_shown)
                 (void)fputs("\r\033[K", stderr);
         p->is_shown = false;

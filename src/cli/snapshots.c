@@ -69,7 +69,7 @@ static int deed_main(const struct deed *deed, int argc, char **argv)
                 return cli_usage(&o, deed->usage, &err);
         if (api_open(&api, o.data, &err) < 0)
                 return cli_fail(deed->command, &err);
-        progress_start(&p, &api.control, deed->doing, o.args[0]);
+        progress_start(&p, &api, deed->doing, o.args[0]);
         r = api_act(&api, &(struct api_act){"", o.args[0], deed->action, deed->body(&o)}, &got, &err);
         progress_end(&p);
         if (r < 0 && deed->wants_running)

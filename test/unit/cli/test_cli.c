@@ -1,6 +1,5 @@
-#include "cli/client.h"
 #include "cli/options.h"
-#include "cli/process.h"
+#include "cli/remote_command.h"
 #include "cli/trust.h"
 
 #include "base/auto.h"
@@ -85,36 +84,6 @@ static void copies_names_and_files(void)
         CHECK_INT(PARSE(CLI_DATA, &o, &e, "--files-only"), <, 0);
 }
 
-static void addresses_are_taken_apart(void)
-{
-        static const struct {
-                const char *url, *host, *address, *port;
-        } good[] = {
-                {"http://127.0.0.1:3000", "127.0.0.1:3000", "127.0.0.1", "3000"},
-                {"http://localhost", "localhost", "localhost", "80"},
-                {"http://[::1]:81/x", "[::1]:81", "::1", "81"},
-                {"http://[::1]", "[::1]", "::1", "80"},
-        };
-        static const char *const bad[] = {"https://a:1",    "http://",    "http://:80", "http://a:", "http://a:123456",
-                                          "http://a:65536", "http://a:0", "http://a:x", "a:1"};
-        struct err e = {0};
-
-        for (size_t i = 0; i < ARRAY_LEN(good); i++) {
-                AUTO(client_done) struct client c = {0};
-
-                CHECK_INT(client_init(&c, good[i].url, &e), ==, 0);
-                CHECK_STR(c.host, good[i].host);
-                CHECK_STR(c.address, good[i].address);
-                CHECK_STR(c.port, good[i].port);
-        }
-        for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-                struct client c;
-
-                CHECK_INT(client_init(&c, bad[i], &e), <, 0);
-                CHECK_INT(e.kind, ==, ERR_INVALID);
-        }
-}
-
 static void exit_codes_are_as_shells_say_them(void)
 {
         static const struct {
@@ -133,7 +102,7 @@ static void exit_codes_are_as_shells_say_them(void)
 
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
                 json_t *end = json_loads(cases[i].json, 0, NULL);
-                int code = process_exit_code(end);
+                int code = remote_command_exit_code(end);
 
                 json_decref(end);
                 CHECK_INT(code, ==, cases[i].code);
@@ -170,7 +139,6 @@ int main(void)
         RUN(wrong_use_is_refused);
         RUN(help_has_a_short_form);
         RUN(copies_names_and_files);
-        RUN(addresses_are_taken_apart);
         RUN(exit_codes_are_as_shells_say_them);
         RUN(a_data_directory_keeps_its_name_in_the_store);
         RUN(what_is_not_there_is_not_trusted);

@@ -1,0 +1,25 @@
+/* remote_command.h - run one command in a sandbox: its output to ours as it comes, our input to it, its exit code. */
+#pragma once
+#include <jansson.h>
+
+#include "cli/api.h"
+
+struct err;
+
+struct remote_command_options {
+        struct api *api;
+        const struct api_sandbox *sandbox;
+        char *const *argv;      /* NULL-terminated */
+        json_t *env;            /* borrowed, may be NULL: {name: text} */
+        const char *cwd, *user; /* NULL: the sandbox's default */
+        bool ends_on_signal; /* a signal ends the call at once (the caller kills the sandbox); else it is passed on */
+};
+
+#define EXIT_SIGNALLED 128 /* + number: as shells say it */
+
+/* Returns the exit code (128 + number when a signal ended the command or us), or negative when the command could not be run
+ * or was lost.  SIGINT, SIGTERM, SIGHUP must be blocked, SIGPIPE ignored. */
+int remote_command_run(const struct remote_command_options *opt, struct err *err);
+
+/* Exit code of an end event: {"exitCode":n} or {"status":"signal: killed"}. */
+int remote_command_exit_code(const json_t *end);

@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
@@ -6,6 +7,7 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "serve/criu_tool.h"
+#include "serve/layout.h"
 #include "serve/options.h"
 #include "serve/serve.h"
 #include "sys/proc.h"
@@ -53,6 +55,8 @@ static int get(const struct criu_options *o, struct err *err)
                 return err_set(err, ERR_DENIED, "needs root: try sudo");
         if (!base || asprintf(&dir, "%s%s", base, o->criu ? "" : "/criu") < 0)
                 return err_set(err, ERR_LIMIT, "out of memory");
+        if (!o->criu && layout_check(base, err) < 0)
+                return -EEXIST;
         return criu_tool_get(dir, o->mirror, err);
 }
 

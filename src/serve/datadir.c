@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "model/conf.h"
+#include "serve/layout.h"
 #include "sys/fs.h"
 
 #define DATA_DIR_MAX 90 /* a socket's whole path has 107 bytes at most */
@@ -92,11 +93,16 @@ int datadir_prepare(const struct conf *c, struct err *err)
         };
         int r;
 
+        r = layout_check(c->data_dir, err);
+        if (r < 0)
+                return r;
         if (strlen(c->data_dir) > DATA_DIR_MAX)
                 return err_set(err, ERR_INVALID, "--data: the path is longer than %d bytes", DATA_DIR_MAX);
         r = make_parents(c->data_dir, err);
         if (r == 0)
                 r = dir_with(c->data_dir, 0711, 0, err);
+        if (r == 0)
+                r = layout_write(c->data_dir, err);
         for (size_t i = 0; r == 0 && i < ARRAY_LEN(parts); i++) {
                 AUTO_FREE char *path = conf_path(c, parts[i].name);
 

@@ -5,7 +5,7 @@
 struct conf;
 struct err;
 
-/* Make what is missing and set owners and modes (ARCHITECTURE.md, "Data directory").  ERR_DENIED when the unprivileged
+/* Look whether the directory is one of ours (layout.h), then make what is missing and set owners and modes (ARCHITECTURE.md, "Data directory").  ERR_DENIED when the unprivileged
  * roles could not reach it, naming the directory in the way. */
 int datadir_prepare(const struct conf *c, struct err *err);
 int images_prepare(const char *images_dir, struct err *err); /* layers/ and templates/ in it */

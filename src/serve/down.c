@@ -9,6 +9,7 @@
 #include "engine/destroy.h"
 #include "model/conf.h"
 #include "serve/datadir.h"
+#include "serve/layout.h"
 #include "serve/leftover.h"
 #include "serve/options.h"
 #include "serve/serve.h"
@@ -53,6 +54,8 @@ static int down(const char *data, struct err *err)
         if (access(dir, F_OK) < 0)
                 return err_sys(err, -errno, "data directory '%s'", dir);
         r = conf_defaults(&c, dir, err);
+        if (r == 0)
+                r = layout_check(c.data_dir, err);
         if (r == 0)
                 r = end_server(&c, err);
         if (r == 0)

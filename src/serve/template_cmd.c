@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "serve/base_template.h"
 #include "serve/datadir.h"
+#include "serve/layout.h"
 #include "serve/options.h"
 #include "serve/serve.h"
 #include "sys/proc.h"
@@ -52,7 +53,7 @@ static int parse(int argc, char **argv, struct template_options *o)
 static int make(const struct template_options *o, struct err *err)
 {
         AUTO_FREE char *images = NULL;
-        int r;
+        int r = 0;
 
         if (geteuid() != 0)
                 return err_set(err, ERR_DENIED, "needs root: try sudo");
@@ -62,7 +63,10 @@ static int make(const struct template_options *o, struct err *err)
                 images = NULL;
         if (!images)
                 return err_set(err, ERR_LIMIT, "out of memory");
-        r = images_prepare(images, err);
+        if (!o->images)
+                r = layout_check(o->data, err);
+        if (r == 0)
+                r = images_prepare(images, err);
         if (r < 0)
                 return r;
         return (o->rebuild ? base_template_build : base_template_ensure)(images, o->mirror, err);

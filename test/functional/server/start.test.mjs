@@ -100,6 +100,43 @@ test('a second server on the same data directory is refused, the first unharmed'
   }
 })
 
+/** Everything below a directory with kind, size and times. */
+const listing = (dir) => fs.readdirSync(dir, { recursive: true }).sort().map((name) => {
+  const s = fs.lstatSync(path.join(dir, name), { bigint: true })
+  return `${name} ${s.mode} ${s.size} ${s.mtimeNs} ${s.ctimeNs}`
+}).concat(String(fs.statSync(dir, { bigint: true }).mtimeNs))
+
+test('a data directory of another layout: every command says so and touches nothing', async () => {
+  const server = await Server.start()
+  try {
+    const sandbox = await createRaw(server)
+    assert.equal((await api(server, 'POST', `/sandboxes/${sandbox.sandboxID}/pause`, { body: { memory: false } })).status, 204)
+    const layout = server.file('layout')
+    const number = fs.readFileSync(layout, 'utf8')
+    assert.match(number, /^\d+\n$/)
+    await server.stop()
+    const commands = [['serve', '--images', server.images], ['down'], ['template', 'base'], ['criu']]
+    for (const [other, said] of [['77\n', /has layout 77, and sandglass \S+ works with layout \d+: use the version/], [null, /no layout version/], ['x', /not the number/]]) {
+      if (other === null) fs.rmSync(layout)
+      else fs.writeFileSync(layout, other)
+      const before = listing(server.data)
+      for (const command of commands) {
+        const r = sandglass([...command, '--data', server.data], { timeout: 20_000 })
+        assert.equal(r.status, 1, `${command}: ${r.stderr}`)
+        assert.match(r.stderr, said)
+        assert.match(r.stderr, /another --data/)
+        assert.deepEqual(listing(server.data), before, command.join(' '))
+      }
+    }
+    fs.writeFileSync(layout, number)
+    const again = await server.again()
+    assert.equal((await api(again, 'GET', `/sandboxes/${sandbox.sandboxID}`)).json.state, 'paused')
+    await again.cleanUp()
+  } finally {
+    await server.cleanUp()
+  }
+})
+
 test('without root: a clear message', async () => {
   const data = temporaryDir()
   fs.chmodSync(data, 0o777)

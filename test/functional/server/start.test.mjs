@@ -107,7 +107,7 @@ const listing = (dir) => fs.readdirSync(dir, { recursive: true }).sort().map((na
 }).concat(String(fs.statSync(dir, { bigint: true }).mtimeNs))
 
 test('a data directory of another layout: every command says so and touches nothing', async () => {
-  const server = await Server.start()
+  let server = await Server.start()
   try {
     const sandbox = await createRaw(server)
     assert.equal((await api(server, 'POST', `/sandboxes/${sandbox.sandboxID}/pause`, { body: { memory: false } })).status, 204)
@@ -129,9 +129,8 @@ test('a data directory of another layout: every command says so and touches noth
       }
     }
     fs.writeFileSync(layout, number)
-    const again = await server.again()
-    assert.equal((await api(again, 'GET', `/sandboxes/${sandbox.sandboxID}`)).json.state, 'paused')
-    await again.cleanUp()
+    server = await server.again()
+    assert.equal((await api(server, 'GET', `/sandboxes/${sandbox.sandboxID}`)).json.state, 'paused')
   } finally {
     await server.cleanUp()
   }

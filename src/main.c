@@ -12,7 +12,7 @@
 #include "control/role.h"
 #include "edge/role.h"
 #include "engine/role.h"
-#include "serve/role.h"
+#include "serve/supervisor/role.h"
 #include "serve/serve.h"
 #include "version.h"
 

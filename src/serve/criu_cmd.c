@@ -6,8 +6,8 @@
 
 #include "base/auto.h"
 #include "base/err.h"
-#include "serve/criu_tool.h"
-#include "serve/layout.h"
+#include "serve/setup/criu_tool.h"
+#include "serve/setup/layout.h"
 #include "serve/options.h"
 #include "serve/serve.h"
 #include "sys/proc.h"

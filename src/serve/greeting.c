@@ -17,8 +17,8 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "model/conf.h"
-#include "serve/datadir.h"
-#include "serve/sockets.h"
+#include "serve/setup/datadir.h"
+#include "serve/supervisor/sockets.h"
 #include "version.h"
 
 #define CHECK_EXPECTS "2\n"

@@ -7,9 +7,9 @@
 
 #include "base/auto.h"
 #include "base/err.h"
-#include "serve/base_template.h"
-#include "serve/datadir.h"
-#include "serve/layout.h"
+#include "serve/setup/base_template.h"
+#include "serve/setup/datadir.h"
+#include "serve/setup/layout.h"
 #include "serve/options.h"
 #include "serve/serve.h"
 #include "sys/proc.h"

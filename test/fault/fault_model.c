@@ -4,7 +4,7 @@
 #include "base/err.h"
 #include "fault.h"
 #include "model/conf.h"
-#include "model/create_request.h"
+#include "model/request/create_request.h"
 #include "model/plan.h"
 #include "model/template.h"
 

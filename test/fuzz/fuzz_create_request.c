@@ -1,6 +1,6 @@
 #include "base/err.h"
 #include "fuzz.h"
-#include "model/create_request.h"
+#include "model/request/create_request.h"
 
 #define TIMEOUT_MAX_S 86400
 

@@ -14,7 +14,7 @@
 #include "control/catalogue/templates.h"
 #include "control/life/lives.h"
 #include "model/conf.h"
-#include "model/create_request.h"
+#include "model/request/create_request.h"
 
 static json_t *template_layers(const struct template *t)
 {

@@ -1,7 +1,7 @@
 /* query.h - the query of a list of sandboxes, decoded and checked; and the tokens between its pages. */
 #pragma once
 #include "base/str.h"
-#include "model/listing.h"
+#include "model/request/listing.h"
 #include "model/snapshot.h"
 
 struct err;

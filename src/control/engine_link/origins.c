@@ -5,7 +5,7 @@
 
 #include "base/err.h"
 #include "model/json_field.h"
-#include "model/network.h"
+#include "model/request/network.h"
 #include "model/plan.h"
 
 #define VERSION 1

@@ -7,7 +7,7 @@
 #include "control/access/tokens.h"
 #include "model/conf.h"
 #include "model/json_field.h"
-#include "model/network.h"
+#include "model/request/network.h"
 #include "model/plan.h"
 #include "model/sandbox.h"
 

@@ -1,6 +1,6 @@
 /* criu_find.h - where this server's CRIU is: a private copy, or the host's own.
  *
- * A CRIU directory holds tool/ (criu, ld.so, lib/, version: put there by src/serve/criu_tool.c) and run/ (criu_tool.run_dir). */
+ * A CRIU directory holds tool/ (criu, ld.so, lib/, version: put there by src/serve/setup/criu_tool.c) and run/ (criu_tool.run_dir). */
 #pragma once
 #include "engine/criu/criu.h"
 

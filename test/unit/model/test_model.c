@@ -1,9 +1,9 @@
 #include "base/err.h"
-#include "model/create_request.h"
+#include "model/request/create_request.h"
 #include "model/deadlines.h"
 #include "model/lifetime.h"
-#include "model/listing.h"
-#include "model/network.h"
+#include "model/request/listing.h"
+#include "model/request/network.h"
 #include "model/template.h"
 #include "model/template_ref.h"
 

@@ -1,4 +1,4 @@
-#include "serve/ca_bundle.h"
+#include "serve/setup/ca_bundle.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -9,7 +9,7 @@
 #include "engine/host/instance.h"
 #include "engine/records/paused.h"
 #include "model/conf.h"
-#include "serve/datadir.h"
+#include "serve/setup/datadir.h"
 #include "sys/fs.h"
 
 #include "full_disk.h"

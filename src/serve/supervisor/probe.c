@@ -1,4 +1,4 @@
-#include "serve/probe.h"
+#include "serve/supervisor/probe.h"
 
 #include <errno.h>
 #include <netinet/in.h>

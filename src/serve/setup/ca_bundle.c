@@ -1,4 +1,4 @@
-#include "serve/ca_bundle.h"
+#include "serve/setup/ca_bundle.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "serve/datadir.h"
+#include "serve/setup/datadir.h"
 
 #define SYSTEM_MAX (4u << 20) /* Debian's has 220 KiB */
 #define OWN_MAX (16u << 10)

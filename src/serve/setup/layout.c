@@ -1,4 +1,4 @@
-#include "serve/layout.h"
+#include "serve/setup/layout.h"
 
 #include <errno.h>
 #include <fcntl.h>

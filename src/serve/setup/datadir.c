@@ -1,4 +1,4 @@
-#include "serve/datadir.h"
+#include "serve/setup/datadir.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "model/conf.h"
-#include "serve/layout.h"
+#include "serve/setup/layout.h"
 #include "sys/fs.h"
 
 #define DATA_DIR_MAX 90 /* a socket's whole path has 107 bytes at most */

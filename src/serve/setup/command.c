@@ -1,4 +1,4 @@
-#include "serve/command.h"
+#include "serve/setup/command.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "serve/supervisor.h"
+#include "serve/supervisor/supervisor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,10 +11,10 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "serve/leftover.h"
-#include "serve/probe.h"
-#include "serve/role.h"
-#include "serve/sockets.h"
+#include "serve/supervisor/leftover.h"
+#include "serve/supervisor/probe.h"
+#include "serve/supervisor/role.h"
+#include "serve/supervisor/sockets.h"
 #include "sys/proc.h"
 
 #define PROBE_S 30u

@@ -1,4 +1,4 @@
-#include "serve/criu_tool.h"
+#include "serve/setup/criu_tool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "engine/criu/criu_find.h"
-#include "serve/criu_fetch.h"
+#include "serve/setup/criu_fetch.h"
 #include "sys/fs.h"
 #include "sys/proc.h"
 

@@ -1,4 +1,4 @@
-#include "serve/role.h"
+#include "serve/supervisor/role.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "serve/datadir.h"
+#include "serve/setup/datadir.h"
 #include "sys/proc.h"
 
 #define FD_COUNT (sizeof(struct conf_fds) / sizeof(int)) /* it holds ints only, so it can be walked */

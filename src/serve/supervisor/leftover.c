@@ -1,4 +1,4 @@
-#include "serve/leftover.h"
+#include "serve/supervisor/leftover.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "model/conf.h"
-#include "serve/datadir.h"
+#include "serve/setup/datadir.h"
 #include "sys/proc.h"
 
 #define TERM_MS 10000

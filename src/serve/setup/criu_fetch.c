@@ -1,4 +1,4 @@
-#include "serve/criu_fetch.h"
+#include "serve/setup/criu_fetch.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,9 +14,9 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "serve/command.h"
-#include "serve/datadir.h"
-#include "serve/mirror.h"
+#include "serve/setup/command.h"
+#include "serve/setup/datadir.h"
+#include "serve/setup/mirror.h"
 #include "sys/fs.h"
 
 #define SUITE "forky"

@@ -1,4 +1,4 @@
-#include "serve/base_template.h"
+#include "serve/setup/base_template.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -15,10 +15,10 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "serve/command.h"
-#include "serve/datadir.h"
-#include "serve/mirror.h"
-#include "serve/recipe.h"
+#include "serve/setup/command.h"
+#include "serve/setup/datadir.h"
+#include "serve/setup/mirror.h"
+#include "serve/setup/recipe.h"
 #include "sys/fs.h"
 #include "sys/proc.h"
 #include "wire/sha256.h"

@@ -1,4 +1,4 @@
-#include "serve/sockets.h"
+#include "serve/supervisor/sockets.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "serve/recipe.h"
+#include "serve/setup/recipe.h"
 
 #include <stddef.h>
 

@@ -1,4 +1,4 @@
-#include "model/create_request.h"
+#include "model/request/create_request.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "model/listing.h"
+#include "model/request/listing.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "model/network.h"
+#include "model/request/network.h"
 #include "model/sandbox.h"
 #include "model/template_ref.h"
 

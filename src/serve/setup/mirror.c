@@ -1,4 +1,4 @@
-#include "serve/mirror.h"
+#include "serve/setup/mirror.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -6,8 +6,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "serve/command.h"
-#include "serve/datadir.h"
+#include "serve/setup/command.h"
+#include "serve/setup/datadir.h"
 
 struct mirror_search {
         char codename[64];

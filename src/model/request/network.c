@@ -1,4 +1,4 @@
-#include "model/network.h"
+#include "model/request/network.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

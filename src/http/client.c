@@ -53,22 +53,27 @@ struct http_client_conn *client_conn_free(struct http_client_conn *conn)
         return NULL;
 }
 
-/* Is there nothing to read, not even the end?  The loop may not have run since it was kept. */
-static bool conn_is_quiet(const struct http_client_conn *conn)
+/* 0: there is nothing to read, not even the end.  The loop may not have run since it was kept. */
+static int conn_check_quiet(const struct http_client_conn *conn)
 {
         char byte;
 
-        return recv(conn->stream.io.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
+        if (recv(conn->stream.io.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0)
+                return -EPIPE;
+        return errno == EAGAIN ? 0 : -errno;
 }
 
-struct http_client_conn *client_take_kept(struct http_client *c)
+int client_take_kept(struct http_client *c, struct http_client_conn **ret)
 {
         struct http_client_conn *conn = TAKE_PTR(c->kept);
+        int r = conn ? conn_check_quiet(conn) : -EPIPE;
 
         timer_clear(&c->keep_timer);
-        if (conn && !conn_is_quiet(conn))
-                conn = client_conn_free(conn);
-        return conn;
+        if (r < 0)
+                (void)client_conn_free(conn);
+        else
+                *ret = conn;
+        return r;
 }
 
 void client_keep(struct http_client *c, struct http_client_conn *conn)

@@ -66,7 +66,8 @@ struct http_client_options {
 int http_client_create(const struct http_client_options *opt, struct http_client **ret, struct err *err);
 /* Calls must have been freed. */
 struct http_client *http_client_free(struct http_client *c);
-/* A connected stream socket, of any blocking mode, for the next call.  Takes the fd, also on failure. */
+/* A stream socket for the next call, of any blocking mode: connected or, without TLS, about to be.  Takes the fd, also on
+ * failure. */
 int http_client_give(struct http_client *c, int fd, struct err *err);
 const char *http_client_host(const struct http_client *c); /* "host:port" as the URL has it: what Host says */
 struct loop *http_client_loop(const struct http_client *c);

@@ -115,13 +115,13 @@ static void connect_unix_socket(struct http_call *call)
 static void connect_first(struct http_call *call)
 {
         struct http_client *c = call->client;
-        struct http_client_conn *kept;
+        struct http_client_conn *kept = NULL;
+        int r = call->is_on_kept ? client_take_kept(c, &kept) : -EPIPE;
 
-        kept = call->is_on_kept ? client_take_kept(c) : NULL;
         if (kept)
                 call_use_conn(call, kept);
         else if (c->uses_given_connection)
-                call_fail(call, ERR_UNAVAILABLE, "the connection to %s was closed", c->origin.host);
+                call_fail_sys(call, r, "connect to");
         else if (c->unix_path)
                 connect_unix_socket(call);
         else

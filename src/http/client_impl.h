@@ -79,7 +79,8 @@ struct http_call {
 /* client.c */
 int client_conn_create(struct http_client *c, int fd, struct http_client_conn **ret); /* takes the fd */
 struct http_client_conn *client_conn_free(struct http_client_conn *conn);
-struct http_client_conn *client_take_kept(struct http_client *c); /* NULL: none that is still good */
+/* 0; -EPIPE: there is none, or it was closed; another negative errno: why it cannot be used. */
+int client_take_kept(struct http_client *c, struct http_client_conn **ret);
 void client_keep(struct http_client *c, struct http_client_conn *conn);
 
 /* client_call.c */

@@ -1,20 +1,13 @@
 #include "engine/checkpoint/envd_copies.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/sendfile.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "engine/host/devices.h"
@@ -22,11 +15,7 @@
 #include "sys/mnt.h"
 #include "wire/sha256.h"
 
-#define ANSWER_S 20u
-#define HEAD_MAX 1024u
 #define BINARY_BYTES_MAX (64 << 20)
-
-/* ------------------------------------------------------------- the binary */
 
 int envd_copies_hash_fd(int fd, char out[RECORD_HASH_MAX])
 {
@@ -127,105 +116,4 @@ int envd_copies_dev(const struct job_conf *c, const char *hash, int *ret_mount, 
         if (binary < 0)
                 return err_set(err, ERR_INVALID, "checkpoint damaged: its envd (%.12s) is not kept any more", hash);
         return devices_make(binary, ret_mount, err);
-}
-
-/* ------------------------------------------------------------- the word */
-
-/* Whoever answers there is a program of the sandbox's: all of it together has one limit, however slowly it goes. */
-struct talk {
-        int sock;
-        uint64_t until_us;
-};
-
-/* Until the socket is ready, or the time is up. */
-static int await(const struct talk *t, short events)
-{
-        struct pollfd p = {.fd = t->sock, .events = events};
-        uint64_t now;
-        int n;
-
-        do {
-                now = clock_mono_us();
-                n = now < t->until_us ? poll(&p, 1, (int)((t->until_us - now) / 1000 + 1)) : 0;
-        } while (n < 0 && errno == EINTR);
-        return n < 0 ? -errno : n == 0 ? -ETIMEDOUT : 0;
-}
-
-static int connect_inside(int netns, struct talk *t, struct err *err)
-{
-        struct sockaddr_in to = {
-                .sin_family = AF_INET, .sin_port = htons(ENVD_PORT), .sin_addr = {htonl(INADDR_LOOPBACK)}};
-        AUTO_CLOSE int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), sock = -1;
-        int r, why = 0;
-        socklen_t n = sizeof(why);
-
-        if (home < 0 || setns(netns, CLONE_NEWNET) < 0)
-                return err_sys(err, -errno, "enter network namespace");
-        sock = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-        if (setns(home, CLONE_NEWNET) < 0)
-                return err_sys(err, -errno, "leave network namespace");
-        t->sock = sock;
-        r = sock < 0 || connect(sock, (struct sockaddr *)(void *)&to, sizeof(to)) < 0 ? -errno : 0;
-        if (r == -EINPROGRESS)
-                r = await(t, POLLOUT);
-        if (r == 0 && getsockopt(sock, SOL_SOCKET, SO_ERROR, &why, &n) == 0)
-                r = -why;
-        return r < 0 ? err_sys(err, r, "reach envd") : TAKE_FD(sock);
-}
-
-static int send_request(const struct talk *t, const char *token, const json_t *init, struct err *err)
-{
-        AUTO_FREE char *body = json_dumps(init, JSON_COMPACT);
-        AUTO_BUF struct buf b = BUF_INIT(2u << 20);
-        int r = body ? buf_addf(&b,
-                                "POST /init HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-                                "Content-Length: %zu\r\nConnection: close\r\n%s%s%s\r\n%s",
-                                strlen(body), token ? "X-Access-Token: " : "", token ? token : "", token ? "\r\n" : "",
-                                body)
-                     : -ENOMEM;
-
-        while (r >= 0 && b.len > 0) {
-                ssize_t n = send(t->sock, buf_at(&b), b.len, MSG_NOSIGNAL);
-
-                if (n >= 0)
-                        buf_consume(&b, (size_t)n);
-                else
-                        r = errno == EAGAIN ? await(t, POLLOUT) : -errno;
-        }
-        return r < 0 ? err_sys(err, r, "speak to envd") : 0;
-}
-
-/* Only its status counts, "HTTP/1.1 204". */
-static int read_status(const struct talk *t, struct err *err)
-{
-        char head[HEAD_MAX];
-        size_t have = 0;
-        uint32_t status;
-
-        while (have < 12) {
-                ssize_t n = recv(t->sock, head + have, sizeof(head) - have, 0);
-                int r = n >= 0 ? 0 : errno == EAGAIN ? await(t, POLLIN) : -errno;
-
-                if (n == 0)
-                        return err_set(err, ERR_INTERNAL, "envd hung up");
-                if (r < 0)
-                        return err_sys(err, r, "hear from envd");
-                have += n > 0 ? (size_t)n : 0;
-        }
-        if (memcmp(head, "HTTP/1.", 7) != 0 || parse_u32((struct str){head + 9, 3}, 100, 599, &status) < 0)
-                return err_set(err, ERR_INTERNAL, "envd speaks another language");
-        return status / 100 == 2 ? 0 : err_set(err, ERR_INTERNAL, "envd refused to go on: status %u", status);
-}
-
-int envd_copies_init(int netns, const char *token, const json_t *init, struct err *err)
-{
-        struct talk t = {.sock = -1, .until_us = clock_mono_us() + ANSWER_S * 1000000u};
-        AUTO_CLOSE int sock = connect_inside(netns, &t, err);
-        int r = sock < 0 ? sock : send_request(&t, token, init, err);
-
-        if (r == 0)
-                r = read_status(&t, err);
-        if (r == -ETIMEDOUT)
-                err->kind = ERR_TIMEOUT;
-        return r;
 }

@@ -1,4 +1,4 @@
-/* envd_copies.h - envd's side of a checkpoint: its binary, by content, and the word that it was woken.
+/* envd_copies.h - envd's side of a checkpoint: its binary, by content.
  *
  * Memory in a checkpoint has envd mapped, so it only fits the very same binary: envd/<sha256> keeps a copy of each that a
  * checkpoint refers to. */
@@ -12,6 +12,3 @@ int envd_copies_hash_fd(int fd, char out[RECORD_HASH_MAX]);
 int envd_copies_keep(const struct job_conf *c, const char *hash, pid_t pid, struct err *err);
 /* /dev with it, as devices_make(); ERR_INVALID: there is no such copy any more. */
 int envd_copies_dev(const struct job_conf *c, const char *hash, int *ret_mount, struct err *err);
-
-/* POST /init inside the network namespace; bounded.  token: what it has now; NULL: it is open. */
-int envd_copies_init(int netns, const char *token, const json_t *init, struct err *err);

@@ -20,6 +20,7 @@
 #include "engine/checkpoint/unlinked_files.h"
 #include "engine/records/paused.h"
 #include "engine/jobs/job_process.h"
+#include "engine/jobs/envd_introduce.h"
 #include "engine/checkpoint/envd_copies.h"
 #include "engine/storage/trash.h"
 #include "engine/jobs/restore_place.h"
@@ -254,7 +255,7 @@ static int init_envd(struct restoring *w, struct err *err)
         int r;
 
         (void)json_object_set_new(init, "resumed", json_true());
-        r = envd_copies_init(w->netns, w->plan->token_before, init, err);
+        r = envd_introduce(w->netns, w->plan->token_before, init, err);
         json_decref(init);
         if (r < 0 || !w->record.is_stranger)
                 return r;

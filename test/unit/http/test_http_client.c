@@ -1,6 +1,7 @@
 /* What goes well: requests as they are sent, answers in all framings, streaming both ways, connections used again. */
 #include "http_client_rig.h"
 
+#include <netinet/in.h>
 #include <pthread.h>
 
 #include "http/origin.h"
@@ -348,6 +349,40 @@ static void a_given_connection_serves_one_call_after_the_other(void)
         CHECK_INT(e.kind, ==, ERR_UNAVAILABLE);
 }
 
+/* What is given may be connecting still: to somebody, or to nobody. */
+static void a_given_connection_may_be_under_way(void)
+{
+        AUTO_CLOSE int listener = -1;
+        uint16_t port = 0;
+
+        CHECK_INT(listen_tcp(STR("127.0.0.1:0"), false, &listener, NULL), ==, 0);
+        CHECK_INT(socket_port(listener, &port), ==, 0);
+        for (int is_refused = 0; is_refused < 2; is_refused++) {
+                const struct sockaddr_in to = {
+                        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+                AUTO_RIG struct rig r = {.server = -1};
+                int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+                CHECK_INT(rig_open(&r, (struct http_timeouts){0}), ==, 0);
+                if (is_refused)
+                        close_fd(&listener);
+                (void)!connect(fd, (const struct sockaddr *)(const void *)&to, sizeof(to));
+                CHECK_INT(http_client_give(r.client, fd, NULL), ==, 0);
+                CHECK_INT(start_get(&r), ==, 0);
+                if (is_refused) {
+                        CHECK_INT(told.ends, ==, 1);
+                        CHECK_INT(told.why.kind, ==, ERR_UNAVAILABLE);
+                        continue;
+                }
+                close_fd(&r.server);
+                r.server = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+                CHECK_STR(heard(&r), ASKED);
+                say(&r, HI);
+                CHECK_INT(told.ends, ==, 1);
+                CHECK_INT(told.why.kind, ==, ERR_NONE);
+        }
+}
+
 struct tcp_rig {
         struct rig r;
         int listener;
@@ -528,6 +563,7 @@ int main(void)
         RUN(a_server_that_stops_reading_may_still_answer);
         RUN(a_call_may_be_freed_in_its_callbacks);
         RUN(a_given_connection_serves_one_call_after_the_other);
+        RUN(a_given_connection_may_be_under_way);
         RUN(connections_are_made_and_kept);
         RUN(a_kept_connection_that_was_closed_is_replaced);
         RUN(a_blocking_call_returns_the_answer);

@@ -39,7 +39,7 @@ struct api_create {
 int api_create(struct api *a, const struct api_create *rq, struct api_sandbox *ret, struct err *err);
 int api_get(struct api *a, const char *id, struct api_sandbox *ret, struct err *err);
 int api_delete(struct api *a, const char *id, struct err *err);   /* ERR_NOT_FOUND: no such sandbox */
-int api_list(struct api *a, json_t **ret_array, struct err *err); /* running ones and those at rest */
+int api_list(struct api *a, json_t **ret_array, struct err *err); /* running and paused ones */
 /* POST <prefix>/sandboxes/ID/<action>; body (stolen; NULL: out of memory).  *ret (may be NULL) is the caller's. */
 struct api_act {
         const char *prefix, *id, *action;

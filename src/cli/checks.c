@@ -29,8 +29,9 @@
 
 #define DISK_WANTED_GB 5u
 
-static void say(struct check_result *r, enum check_state state, const char *fix, const char *fmt, ...) PRINTF(4, 5);
-static void say(struct check_result *r, enum check_state state, const char *fix, const char *fmt, ...)
+static void check_say(struct check_result *r, enum check_state state, const char *fix, const char *fmt, ...)
+        PRINTF(4, 5);
+static void check_say(struct check_result *r, enum check_state state, const char *fix, const char *fmt, ...)
 {
         va_list ap;
 
@@ -122,13 +123,14 @@ static void check_idmap(const char *path, struct check_result *ret)
         int e = dir ? try_in_child(try_idmap, dir) : ENOMEM;
 
         if (e == EPERM && geteuid() != 0)
-                say(ret, CHECK_NOTE, NULL, "only root can try");
+                check_say(ret, CHECK_NOTE, NULL, "only root can try");
         else if (e == 0)
-                say(ret, CHECK_OK, NULL, "the file system of %s can be idmapped", dir);
+                check_say(ret, CHECK_OK, NULL, "the file system of %s can be idmapped", dir);
         else
-                say(ret, CHECK_MISSING,
-                    "put the directory on ext4, XFS or btrfs with a kernel of 5.12 or newer (overlay on it: 5.19)",
-                    "the file system of %s cannot be idmapped: %s", dir ? dir : "?", strerror(e));
+                check_say(
+                        ret, CHECK_MISSING,
+                        "put the directory on ext4, XFS or btrfs with a kernel of 5.12 or newer (overlay on it: 5.19)",
+                        "the file system of %s cannot be idmapped: %s", dir ? dir : "?", strerror(e));
 }
 
 static void check_data(const struct check_env *env, struct check_result *ret)
@@ -148,16 +150,16 @@ static void check_disk(const struct check_env *env, struct check_result *ret)
         unsigned long long gb;
 
         if (!dir || statvfs(dir, &st) < 0) {
-                say(ret, CHECK_NOTE, "make the data directory's file system readable", "%s: %s", dir ? dir : "?",
-                    strerror(errno));
+                check_say(ret, CHECK_NOTE, "make the data directory's file system readable", "%s: %s", dir ? dir : "?",
+                          strerror(errno));
                 return;
         }
         gb = (unsigned long long)st.f_bavail * st.f_frsize >> 30;
         if (gb >= DISK_WANTED_GB)
-                say(ret, CHECK_OK, NULL, "%llu GiB free at %s", gb, dir);
+                check_say(ret, CHECK_OK, NULL, "%llu GiB free at %s", gb, dir);
         else
-                say(ret, CHECK_NOTE, "free some space: the base template alone takes about 1 GiB",
-                    "only %llu GiB free at %s", gb, dir);
+                check_say(ret, CHECK_NOTE, "free some space: the base template alone takes about 1 GiB",
+                          "only %llu GiB free at %s", gb, dir);
 }
 
 /* What lies aside is kept for a while only: somebody should look at it. */
@@ -168,13 +170,14 @@ static void check_lost(const struct check_env *env, struct check_result *ret)
         int r = data < 0 ? 0 : lost_count(data, &n); /* no data directory: nothing was lost */
 
         if (r < 0)
-                say(ret, CHECK_NOTE, NULL, "%s", r == -EACCES ? "only root can look" : strerror(-r));
+                check_say(ret, CHECK_NOTE, NULL, "%s", r == -EACCES ? "only root can look" : strerror(-r));
         else if (n.of[LOST_SANDBOX] + n.of[LOST_CHECKPOINT] + n.of[LOST_LAYER] == 0)
-                say(ret, CHECK_OK, NULL, "nothing was moved aside");
+                check_say(ret, CHECK_OK, NULL, "nothing was moved aside");
         else
-                say(ret, CHECK_NOTE, "`sandglass lost` lists it, restores and removes; it is removed after `lost_days`",
-                    "%u sandboxes, %u checkpoints, %u layers that no record knows are in %s/" LOST_DIR,
-                    n.of[LOST_SANDBOX], n.of[LOST_CHECKPOINT], n.of[LOST_LAYER], env->data_dir);
+                check_say(ret, CHECK_NOTE,
+                          "`sandglass lost` lists it, restores and removes; it is removed after `lost_days`",
+                          "%u sandboxes, %u checkpoints, %u layers that no record knows are in %s/" LOST_DIR,
+                          n.of[LOST_SANDBOX], n.of[LOST_CHECKPOINT], n.of[LOST_LAYER], env->data_dir);
 }
 
 static void check_template(const struct check_env *env, struct check_result *ret)
@@ -182,14 +185,15 @@ static void check_template(const struct check_env *env, struct check_result *ret
         AUTO_FREE char *manifest = NULL;
 
         if (asprintf(&manifest, "%s/templates/base.json", env->images_dir) > 0 && access(manifest, F_OK) == 0)
-                say(ret, CHECK_OK, NULL, "base is in %s", env->images_dir);
+                check_say(ret, CHECK_OK, NULL, "base is in %s", env->images_dir);
         else if (access("/usr/bin/mmdebstrap", X_OK) == 0)
-                say(ret, CHECK_OK, NULL, "base is not in %s yet; mmdebstrap is there to make it at first start",
-                    env->images_dir);
+                check_say(ret, CHECK_OK, NULL, "base is not in %s yet; mmdebstrap is there to make it at first start",
+                          env->images_dir);
         else
-                say(ret, CHECK_MISSING,
-                    "apt-get install mmdebstrap debian-archive-keyring; --images DIR if the template is elsewhere",
-                    "base is not in %s, and mmdebstrap, which makes it, is not installed", env->images_dir);
+                check_say(
+                        ret, CHECK_MISSING,
+                        "apt-get install mmdebstrap debian-archive-keyring; --images DIR if the template is elsewhere",
+                        "base is not in %s, and mmdebstrap, which makes it, is not installed", env->images_dir);
 }
 
 static void check_port(uint16_t port, struct check_result *ret)
@@ -201,11 +205,11 @@ static void check_port(uint16_t port, struct check_result *ret)
 
         if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
             bind(fd, (const struct sockaddr *)&at, sizeof(at)) == 0 && listen(fd, 1) == 0)
-                say(ret, CHECK_OK, NULL, "127.0.0.1:%u is free", port);
+                check_say(ret, CHECK_OK, NULL, "127.0.0.1:%u is free", port);
         else
-                say(ret, CHECK_NOTE,
-                    "fine while a server runs; otherwise use --listen and --tls-listen with other ports",
-                    "127.0.0.1:%u: %s", port, strerror(errno));
+                check_say(ret, CHECK_NOTE,
+                          "fine while a server runs; otherwise use --listen and --tls-listen with other ports",
+                          "127.0.0.1:%u: %s", port, strerror(errno));
 }
 
 static void check_http_port(const struct check_env *env, struct check_result *ret)
@@ -254,10 +258,12 @@ static void check_names(const struct check_env *env, struct check_result *ret)
 
         (void)env;
         if (!fault)
-                say(ret, CHECK_OK, NULL, "*.localhost is this machine");
+                check_say(ret, CHECK_OK, NULL, "*.localhost is this machine");
         else
-                say(ret, CHECK_NOTE, "apt-get install libnss-myhostname, or use a --domain with a wildcard DNS entry",
-                    "*.localhost: %s; browsers do not mind, other programs need it to reach ports by name", fault);
+                check_say(ret, CHECK_NOTE,
+                          "apt-get install libnss-myhostname, or use a --domain with a wildcard DNS entry",
+                          "*.localhost: %s; browsers do not mind, other programs need it to reach ports by name",
+                          fault);
 }
 
 static void check_domain(const struct check_env *env, struct check_result *ret)
@@ -268,20 +274,20 @@ static void check_domain(const struct check_env *env, struct check_result *ret)
         size_t n;
 
         if (cli_conf(env->data_dir, &conf, &err) < 0 || !conf.domain) {
-                say(ret, CHECK_OK, NULL, "not known yet: %s",
-                    err.kind == ERR_UNAVAILABLE ? "no server was started there" : err.msg);
+                check_say(ret, CHECK_OK, NULL, "not known yet: %s",
+                          err.kind == ERR_UNAVAILABLE ? "no server was started there" : err.msg);
                 return;
         }
         n = strcspn(conf.domain, ":");
         if (str_iis((struct str){conf.domain, n}, "localhost")) {
-                say(ret, CHECK_OK, NULL, "%s", conf.domain);
+                check_say(ret, CHECK_OK, NULL, "%s", conf.domain);
                 return;
         }
         fault = name_fault(conf.domain, n > 10 && strncasecmp(conf.domain + n - 10, ".localhost", 10) == 0);
         if (!fault)
-                say(ret, CHECK_OK, NULL, "*.%s resolves", conf.domain);
+                check_say(ret, CHECK_OK, NULL, "*.%s resolves", conf.domain);
         else
-                say(ret, CHECK_NOTE, "add a wildcard DNS entry for the domain", "*.%s: %s", conf.domain, fault);
+                check_say(ret, CHECK_NOTE, "add a wildcard DNS entry for the domain", "*.%s: %s", conf.domain, fault);
 }
 
 static void check_trust(const struct check_env *env, struct check_result *ret)
@@ -289,12 +295,13 @@ static void check_trust(const struct check_env *env, struct check_result *ret)
         AUTO_FREE char *ca = NULL;
 
         if (asprintf(&ca, "%s/ca/ca.pem", env->data_dir) < 0 || access(ca, F_OK) < 0)
-                say(ret, CHECK_OK, NULL, "no local authority in %s", env->data_dir);
+                check_say(ret, CHECK_OK, NULL, "no local authority in %s", env->data_dir);
         else if (trust_is_installed(env->data_dir))
-                say(ret, CHECK_OK, NULL, "this system trusts %s", ca);
+                check_say(ret, CHECK_OK, NULL, "this system trusts %s", ca);
         else
-                say(ret, CHECK_NOTE, "sandglass trust --data DIR; not needed by what runs with the exports of DIR/env",
-                    "this system does not trust %s", ca);
+                check_say(ret, CHECK_NOTE,
+                          "sandglass trust --data DIR; not needed by what runs with the exports of DIR/env",
+                          "this system does not trust %s", ca);
 }
 
 /* The private copy before the host's, by doing it: dump and restore of two processes, in a directory of its own. */
@@ -327,11 +334,12 @@ static void check_criu(const struct check_env *env, struct check_result *ret)
         struct err err = {0};
 
         if (geteuid() != 0)
-                say(ret, CHECK_NOTE, NULL, "only root can try");
+                check_say(ret, CHECK_NOTE, NULL, "only root can try");
         else if (try_criu(full ? full : env->criu_dir, &p, &err) < 0)
-                say(ret, CHECK_NOTE, fix, "%s", err.msg);
+                check_say(ret, CHECK_NOTE, fix, "%s", err.msg);
         else
-                say(ret, CHECK_OK, NULL, "%s dumped and restored two processes", p.dir ? p.dir : criu_host_program());
+                check_say(ret, CHECK_OK, NULL, "%s dumped and restored two processes",
+                          p.dir ? p.dir : criu_host_program());
 }
 
 static void check_kvm(const struct check_env *env, struct check_result *ret)
@@ -340,12 +348,12 @@ static void check_kvm(const struct check_env *env, struct check_result *ret)
 
         (void)env;
         if (r == 0)
-                say(ret, CHECK_OK, NULL, "a virtual machine ran a program at full speed");
+                check_say(ret, CHECK_OK, NULL, "a virtual machine ran a program at full speed");
         else
-                say(ret, CHECK_NOTE, NULL, "not usable (%s); sandboxes here are namespaces and do not need it",
-                    r == -ENOENT      ? "no /dev/kvm"
-                    : r == -ETIMEDOUT ? "/dev/kvm opens, but guests only crawl"
-                                      : strerror(-r));
+                check_say(ret, CHECK_NOTE, NULL, "not usable (%s); sandboxes here are namespaces and do not need it",
+                          r == -ENOENT      ? "no /dev/kvm"
+                          : r == -ETIMEDOUT ? "/dev/kvm opens, but guests only crawl"
+                                            : strerror(-r));
 }
 
 const struct check checks[] = {

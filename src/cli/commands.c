@@ -19,18 +19,19 @@
 const char run_usage[] =
         "usage: sandglass run [-t TEMPLATE] [--timeout SECONDS] [-e NAME=VALUE]... [-w DIR] [-u USER] [--data DIR]"
         " [--] COMMAND...\n"
-        "Run a command in a new sandbox, which is ended with it.  Input, output and exit code are the command's.\n"
-        "  -t, --template TEMPLATE   what the sandbox begins with: a template or snapshot (default base)\n"
-        "  --timeout SECONDS         how long it may run at most (default 3600)\n"
+        "Run a command in a new sandbox, and end the sandbox with the command.  Input, output and exit code are the "
+        "command's.\n"
+        "  -t, --template TEMPLATE   a template or snapshot to start the sandbox from (default base)\n"
+        "  --timeout SECONDS         how long the sandbox may run (default 3600)\n"
         "  -e, --env NAME=VALUE      a variable for everything in the sandbox\n"
-        "  -w, --workdir DIR         where the command begins (default: the user's home)\n"
-        "  -u, --user USER           as whom (default user, who may use sudo)\n";
+        "  -w, --workdir DIR         the command's working directory (default: the user's home)\n"
+        "  -u, --user USER           the user that runs the command (default user, which may use sudo)\n";
 const char exec_usage[] =
         "usage: sandglass exec [-e NAME=VALUE]... [-w DIR] [-u USER] [--data DIR] SANDBOX [--] COMMAND...\n"
         "Run a command in a running sandbox.  Input, output and exit code are the command's.\n"
         "  -e, --env NAME=VALUE   a variable for the command\n"
-        "  -w, --workdir DIR      where the command begins (default: the user's home)\n"
-        "  -u, --user USER        as whom (default user, who may use sudo)\n";
+        "  -w, --workdir DIR      the command's working directory (default: the user's home)\n"
+        "  -u, --user USER        the user that runs the command (default user, which may use sudo)\n";
 const char ps_usage[] = "usage: sandglass ps [--json] [--data DIR]\nList the sandboxes: running, and paused.\n";
 const char kill_usage[] = "usage: sandglass kill [--data DIR] SANDBOX...\nEnd sandboxes.\n";
 
@@ -67,7 +68,7 @@ static bool explain_loss(struct api *api, const struct api_sandbox *was, struct 
         return false;
 }
 
-static int run(struct api *api, const struct cli_options *o, int signals, struct err *err)
+static int run_in_new_sandbox(struct api *api, const struct cli_options *o, int signals, struct err *err)
 {
         const struct api_create create = {.template = o->template ? o->template : "base",
                                           .env = o->env,
@@ -91,7 +92,7 @@ static int run(struct api *api, const struct cli_options *o, int signals, struct
         if (code < 0 && explain_loss(api, &sandbox, err))
                 return code; /* not ours to end */
         if (api_delete(api, sandbox.id, &later) < 0 && later.kind != ERR_NOT_FOUND)
-                (void)fprintf(stderr, "sandglass run: sandbox %s may live on: %s\n", sandbox.id, later.msg);
+                (void)fprintf(stderr, "sandglass run: sandbox %s may still run: %s\n", sandbox.id, later.msg);
         return code;
 }
 
@@ -110,7 +111,7 @@ int run_main(int argc, char **argv)
         signals = take_signals();
         if (api_open(&api, o.data, &err) < 0)
                 return cli_fail("run", &err);
-        code = run(&api, &o, signals, &err);
+        code = run_in_new_sandbox(&api, &o, signals, &err);
         api_close(&api);
         return code < 0 ? cli_fail("run", &err) : code;
 }
@@ -192,7 +193,7 @@ static void span_from_now(const json_t *obj, const char *key, int sign, char out
         format_span(ns > 0 ? ns / 1000000000 : 0, out);
 }
 
-static void print_table(const json_t *list)
+static void print_sandboxes(const json_t *list)
 {
         size_t i;
         json_t *s;
@@ -233,7 +234,7 @@ int ps_main(int argc, char **argv)
                 (void)json_dumpf(list, stdout, JSON_INDENT(2));
                 (void)puts("");
         } else {
-                print_table(list);
+                print_sandboxes(list);
         }
         json_decref(list);
         return 0;

@@ -11,7 +11,8 @@
 
 const char doctor_usage[] =
         "usage: sandglass doctor [--json] [--data DIR] [--images DIR] [--criu DIR]\n"
-        "Check what this host can do, and say how to fix what is missing.  Exit code 1 if anything needed is.\n"
+        "Check what this host can do, and say how to fix what is missing.  The exit code is 1 if something needed is "
+        "missing.\n"
         "  --data DIR     data directory of the server (default " CLI_DEFAULT_DATA ")\n"
         "  --images DIR   layers and templates, as given to `serve` (default: images in the data directory)\n"
         "  --criu DIR     program for pausing with memory, as given to `serve` (default: criu in the data directory)\n";
@@ -23,7 +24,7 @@ struct report {
         unsigned missing;
 };
 
-static void add(struct report *all, const char *name, const struct check_result *r)
+static void doctor_add(struct report *all, const char *name, const struct check_result *r)
 {
         all->missing += r->state == CHECK_MISSING;
         if (all->list) {
@@ -44,10 +45,10 @@ static void add_engine(struct report *all)
         size_t n;
 
         if (geteuid() != 0) { /* the others would fail for want of it, and blame the kernel */
-                add(all, "root",
-                    &(struct check_result){.state = CHECK_MISSING,
-                                           .detail = "not root; what else the engine needs was not tried",
-                                           .fix = "sudo sandglass doctor"});
+                doctor_add(all, "root",
+                           &(struct check_result){.state = CHECK_MISSING,
+                                                  .detail = "not root; what else the engine needs was not tried",
+                                                  .fix = "sudo sandglass doctor"});
                 return;
         }
         n = probe_all(found);
@@ -58,7 +59,7 @@ static void add_engine(struct report *all)
                                          .fix = found[i].fix};
 
                 (void)snprintf(r.detail, sizeof(r.detail), "%s", found[i].detail[0] ? found[i].detail : "works");
-                add(all, found[i].name, &r);
+                doctor_add(all, found[i].name, &r);
         }
 }
 
@@ -68,11 +69,11 @@ static void add_rest(struct report *all, const struct check_env *env)
                 struct check_result r = {0};
 
                 c->run(env, &r);
-                add(all, c->name, &r);
+                doctor_add(all, c->name, &r);
         }
 }
 
-static void end(struct report *all)
+static void doctor_end(struct report *all)
 {
         json_t *obj;
 
@@ -106,6 +107,6 @@ int doctor_main(int argc, char **argv)
                 all.list = json_array();
         add_engine(&all);
         add_rest(&all, &env);
-        end(&all);
+        doctor_end(&all);
         return all.missing ? 1 : 0;
 }

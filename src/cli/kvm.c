@@ -21,7 +21,7 @@
 static const unsigned char program[] = {0x66, 0xb9, 0x00, 0x2d, 0x31, 0x01, 0x66, 0x49, 0x75, 0xfc, 0xf4};
 
 /* A page of memory at 0 with the program in it, one CPU in real mode at address 0. */
-static int set_up(int vm, int cpu, void *page)
+static int kvm_set_up(int vm, int cpu, void *page)
 {
         const struct kvm_userspace_memory_region memory = {.memory_size = PAGE, .userspace_addr = (uintptr_t)page};
         const struct kvm_regs regs = {.rflags = 2};
@@ -52,7 +52,7 @@ static int run_guest(void)
         page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         if (run == MAP_FAILED || page == MAP_FAILED)
                 return -errno;
-        r = set_up(vm, cpu, page);
+        r = kvm_set_up(vm, cpu, page);
         if (r < 0)
                 return r;
         if (ioctl(cpu, KVM_RUN, 0) < 0)

@@ -1,4 +1,4 @@
-/* lost.c - what the server moved aside since no record of its own knew it: listed, restored, removed. */
+/* lost.c - the command lost: what the server moved aside because it had no record of it is listed, restored, removed. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,9 +11,9 @@ const char lost_usage[] =
         "usage: sandglass lost [--json] [--data DIR]\n"
         "       sandglass lost restore [--json] [--data DIR] ID...\n"
         "       sandglass lost remove [--data DIR] ID... | --all\n"
-        "List what lay in the data directory and the server's records did not know: it was moved aside.\n"
-        "  restore   a sandbox is there again, paused; of a checkpoint (of a snapshot) a new one is made, paused\n"
-        "  remove    it is gone for good\n";
+        "List what the server found in its data directory without having a record of it, and moved aside.\n"
+        "  restore   bring a sandbox back, paused; from a checkpoint (of a snapshot) make a new sandbox, paused\n"
+        "  remove    delete for good\n";
 
 static void print_json(const json_t *v)
 {
@@ -39,7 +39,7 @@ static void format_size(json_int_t bytes, char out[16])
         (void)snprintf(out, 16, "%.1f %ciB", n, units[i]);
 }
 
-static void print_table(const json_t *list)
+static void print_lost(const json_t *list)
 {
         char size[16];
         size_t i;
@@ -62,7 +62,7 @@ static int list_lost(struct api *api, const struct cli_options *o, struct err *e
         if (o->json)
                 print_json(list);
         else
-                print_table(list);
+                print_lost(list);
         json_decref(list);
         return 0;
 }

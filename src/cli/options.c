@@ -50,7 +50,7 @@ static int add_env(struct cli_options *o, const char *text, struct err *err)
         return r < 0 ? err_set(err, ERR_INVALID, "-e: must be UTF-8 text") : 0;
 }
 
-static int take(struct cli_options *o, int letter, char **argv, struct err *err)
+static int option_take(struct cli_options *o, int letter, char **argv, struct err *err)
 {
         switch (letter) {
         case 'd': o->data = optarg; return 0;
@@ -104,7 +104,7 @@ int cli_options_parse(int argc, char **argv, unsigned takes, struct cli_options 
         short_form[m] = 0;
         optind = 0; /* glibc: start over, also when called twice */
         while (r == 0 && (letter = getopt_long(argc, argv, short_form, long_form, NULL)) != -1)
-                r = take(&o, letter, argv, err);
+                r = option_take(&o, letter, argv, err);
         o.args = argv + optind;
         o.arg_count = argc - optind;
         *ret = o; /* also on failure: --help may have come before it */

@@ -1,4 +1,4 @@
-/* pause.c - sandboxes are put to rest, and run again. */
+/* pause.c - the commands pause and resume. */
 #include <stdio.h>
 
 #include "base/err.h"
@@ -8,19 +8,19 @@
 #include "cli/progress.h"
 
 const char pause_usage[] = "usage: sandglass pause [--files-only] [--data DIR] SANDBOX...\n"
-                           "Put sandboxes to rest: memory, running programs and files are kept, and nothing runs.\n"
+                           "Pause sandboxes: memory, running programs and files are kept, and nothing runs.\n"
                            "  --files-only   keep the files only: programs end, and nothing runs after a resume\n";
 const char resume_usage[] = "usage: sandglass resume [--timeout SECONDS] [--files-only] [--data DIR] SANDBOX...\n"
                             "Let paused sandboxes run again where they stopped.\n"
                             "  --timeout SECONDS   how long each may run from now on (default: the server's, 300)\n"
                             "  --files-only        start from the files; the kept memory is given up\n";
 
-struct rest {
-        const char *command, *doing, *prefix, *action, *usage;
+struct pause_command { /* or resume */
+        const char *name, *doing, *prefix, *action, *usage;
         unsigned takes;
 };
 
-static json_t *body_of(const struct cli_options *o)
+static json_t *pause_body(const struct cli_options *o)
 {
         json_t *body = json_object();
 
@@ -31,51 +31,53 @@ static json_t *body_of(const struct cli_options *o)
         return body;
 }
 
-static int rest_all(const struct rest *rest, struct api *api, const struct cli_options *o, struct err *err)
+static int pause_each(const struct pause_command *command, struct api *api, const struct cli_options *o,
+                      struct err *err)
 {
         int code = 0;
 
         for (int i = 0; i < o->arg_count; i++) {
-                const struct api_act act = {rest->prefix, o->args[i], rest->action, body_of(o)};
+                const struct api_act act = {command->prefix, o->args[i], command->action, pause_body(o)};
                 struct progress p;
                 int r;
 
-                progress_start(&p, api, rest->doing, o->args[i]);
+                progress_start(&p, api, command->doing, o->args[i]);
                 r = api_act(api, &act, NULL, err);
                 progress_end(&p);
                 if (r < 0)
-                        code = cli_fail(rest->command, err);
+                        code = cli_fail(command->name, err);
         }
         return code;
 }
 
-static int rest_main(const struct rest *rest, int argc, char **argv)
+static int pause_command_main(const struct pause_command *command, int argc, char **argv)
 {
         AUTO(cli_options_done) struct cli_options o = {0};
         struct err err = {0};
         struct api api;
         int code;
 
-        if (cli_options_parse(argc, argv, rest->takes, &o, &err) < 0 || o.help || o.arg_count == 0)
-                return cli_usage(&o, rest->usage, &err);
+        if (cli_options_parse(argc, argv, command->takes, &o, &err) < 0 || o.help || o.arg_count == 0)
+                return cli_usage(&o, command->usage, &err);
         if (api_open(&api, o.data, &err) < 0)
-                return cli_fail(rest->command, &err);
-        code = rest_all(rest, &api, &o, &err);
+                return cli_fail(command->name, &err);
+        code = pause_each(command, &api, &o, &err);
         api_close(&api);
         return code;
 }
 
 int pause_main(int argc, char **argv)
 {
-        static const struct rest rest = {"pause", "pausing", "", "pause", pause_usage, CLI_DATA | CLI_FILES_ONLY};
+        static const struct pause_command command = {"pause", "pausing",   "",
+                                                     "pause", pause_usage, CLI_DATA | CLI_FILES_ONLY};
 
-        return rest_main(&rest, argc, argv);
+        return pause_command_main(&command, argc, argv);
 }
 
 int resume_main(int argc, char **argv)
 {
-        static const struct rest rest = {"resume",  "resuming",   "/v2",
-                                         "connect", resume_usage, CLI_DATA | CLI_FILES_ONLY | CLI_TIMEOUT};
+        static const struct pause_command command = {"resume",  "resuming",   "/v2",
+                                                     "connect", resume_usage, CLI_DATA | CLI_FILES_ONLY | CLI_TIMEOUT};
 
-        return rest_main(&rest, argc, argv);
+        return pause_command_main(&command, argc, argv);
 }

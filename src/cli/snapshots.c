@@ -10,8 +10,8 @@
 
 const char snapshot_usage[] =
         "usage: sandglass snapshot [--name NAME[:TAG]] [--json] [--data DIR] SANDBOX\n"
-        "Keep a sandbox as it is now, and print the snapshot's id: a template to make others from, programs running.\n"
-        "The sandbox itself goes on.  A paused one has to be resumed first.\n";
+        "Make a snapshot of a sandbox with its running programs, and print its id.  Sandboxes can be made from it.\n"
+        "The sandbox itself goes on.  A paused sandbox must be resumed first.\n";
 const char snapshots_usage[] = "usage: sandglass snapshots [--json] [--data DIR] [SANDBOX]\n"
                                "       sandglass snapshots --delete [--data DIR] SNAPSHOT...\n"
                                "List the snapshots, newest first (of one sandbox), or delete some.\n";
@@ -20,8 +20,9 @@ const char fork_usage[] =
         "Make copies of a sandbox, with its running programs, and print their ids.  The sandbox itself goes on.\n"
         "  --count N           how many, up to 100 (default 1)\n"
         "  --timeout SECONDS   how long each may run (default: the server's, 300)\n";
-const char rollback_usage[] = "usage: sandglass rollback [--data DIR] SANDBOX SNAPSHOT\n"
-                              "Take a sandbox back to one of its snapshots: what came after is lost.\n";
+const char rollback_usage[] =
+        "usage: sandglass rollback [--data DIR] SANDBOX SNAPSHOT\n"
+        "Take a sandbox back to one of its snapshots.  What was done after the snapshot is lost.\n";
 
 static void print_json(const json_t *v)
 {
@@ -188,7 +189,7 @@ int rollback_main(int argc, char **argv)
 
 /* ---- snapshots ---- */
 
-static void print_table(const json_t *list)
+static void print_snapshots(const json_t *list)
 {
         size_t i, k;
         json_t *s, *name;
@@ -215,7 +216,7 @@ static int list_snapshots(struct api *api, const struct cli_options *o, struct e
         if (o->json)
                 print_json(list);
         else
-                print_table(list);
+                print_snapshots(list);
         json_decref(list);
         return 0;
 }

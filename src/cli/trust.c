@@ -29,8 +29,9 @@ const char trust_usage[] =
         "usage: sandglass trust [--undo] [--data DIR]\n"
         "Add the certificate of the server's local authority to those this system trusts, so that curl, Python and\n"
         "others open https://<port>-<sandbox>.<domain> without a warning; --undo takes it out again.  As root.\n"
-        "Chromium has a store of its own: if the user (under sudo: who called it) has one, and certutil is installed,\n"
-        "it is added there, too.\n";
+        "Chromium has a store of its own.  If the user (under sudo: the user who called sudo) has one, and certutil "
+        "is\n"
+        "installed, the certificate is added there, too.\n";
 
 struct trust {
         char name[TRUST_NAME_MAX];
@@ -142,7 +143,7 @@ static int check_possible(struct err *err)
         return 0;
 }
 
-static int install(const struct trust *t, const char *data_dir, struct err *err)
+static int trust_install(const struct trust *t, const char *data_dir, struct err *err)
 {
         AUTO_CLOSE int store = -1;
         char pem[PEM_MAX];
@@ -235,7 +236,7 @@ int trust_main(int argc, char **argv)
         if (r == 0)
                 r = set_paths(&t, data_dir, &err);
         if (r == 0)
-                r = o.undo ? uninstall(&t, &err) : install(&t, data_dir, &err);
+                r = o.undo ? uninstall(&t, &err) : trust_install(&t, data_dir, &err);
         if (r < 0) {
                 (void)fprintf(stderr, "sandglass trust: %s\n", err.msg);
                 return 1;

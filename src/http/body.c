@@ -3,7 +3,7 @@
 
 #include "http/conn.h"
 
-bool body_is_discardable(const struct exchange *ex)
+bool body_is_discardable(const struct http_exchange *ex)
 {
         if (ex->body_is_done)
                 return true;
@@ -12,14 +12,14 @@ bool body_is_discardable(const struct exchange *ex)
         return ex->body.framing == HTTP1_BODY_CHUNKED || ex->body.left <= HTTP_DRAIN_MAX;
 }
 
-bool body_wants_input(const struct exchange *ex)
+bool body_wants_input(const struct http_exchange *ex)
 {
         return !ex->body_is_done && ex->taking != TAKE_NOT_YET && !ex->is_paused && ex->piece.n == 0;
 }
 
-static void end_body(struct http_conn *c)
+static void body_end(struct http_conn *c)
 {
-        struct exchange *ex = c->ex;
+        struct http_exchange *ex = c->ex;
 
         ex->body_is_done = true;
         timer_clear(&c->timer);
@@ -28,7 +28,7 @@ static void end_body(struct http_conn *c)
 /* Undecodable bytes: the connection's framing is lost. */
 static void refuse_body(struct http_conn *c, unsigned status, const char *why)
 {
-        end_body(c);
+        body_end(c);
         buf_reset(&c->in);
         c->ex->keep_alive = false;
         if (c->state == CONN_EXCHANGE && c->ex->reply == REPLY_NONE)
@@ -37,9 +37,9 @@ static void refuse_body(struct http_conn *c, unsigned status, const char *why)
                 conn_cut(c);
 }
 
-static size_t collect(struct http_conn *c)
+static size_t body_collect(struct http_conn *c)
 {
-        struct exchange *ex = c->ex;
+        struct http_exchange *ex = c->ex;
         size_t n = ex->piece.n;
         int r = buf_add(&ex->collected, ex->piece.p, n);
 
@@ -50,27 +50,27 @@ static size_t collect(struct http_conn *c)
         return n;
 }
 
-static size_t discard(struct http_conn *c)
+static size_t body_discard(struct http_conn *c)
 {
-        struct exchange *ex = c->ex;
+        struct http_exchange *ex = c->ex;
 
         ex->discarded += ex->piece.n;
         if (ex->discarded > HTTP_DRAIN_MAX) { /* enough: the connection ends instead */
                 ex->keep_alive = false;
-                end_body(c);
+                body_end(c);
         }
         return ex->piece.n;
 }
 
-static void give_piece(struct http_conn *c)
+static void body_give_piece(struct http_conn *c)
 {
-        struct exchange *ex = c->ex;
+        struct http_exchange *ex = c->ex;
         size_t taken = 0;
 
         switch (ex->taking) {
-        case TAKE_COLLECT: taken = collect(c); break;
+        case TAKE_COLLECT: taken = body_collect(c); break;
         case TAKE_STREAM: taken = ex->on_data(&ex->rq, ex->piece); break;
-        case TAKE_DISCARD: taken = discard(c); break;
+        case TAKE_DISCARD: taken = body_discard(c); break;
         case TAKE_NOT_YET: return;
         }
         if (c->state == CONN_CLOSED)
@@ -85,16 +85,16 @@ static void give_piece(struct http_conn *c)
         }
 }
 
-static bool decode(struct http_conn *c)
+static bool body_decode(struct http_conn *c)
 {
-        struct exchange *ex = c->ex;
+        struct http_exchange *ex = c->ex;
         size_t used;
 
         switch (http1_body_feed(&ex->body, buf_at(&c->in), c->in.len, &used, &ex->piece)) {
         case HTTP1_DATA: ex->piece_used = used; return true;
         case HTTP1_DONE:
                 buf_consume(&c->in, used);
-                end_body(c);
+                body_end(c);
                 return true;
         case HTTP1_MORE: buf_consume(&c->in, used); return false;
         case HTTP1_TOO_BIG: refuse_body(c, 431, "trailers are too large"); return false;
@@ -102,7 +102,7 @@ static bool decode(struct http_conn *c)
         }
 }
 
-static bool tell_end(struct exchange *ex)
+static bool tell_end(struct http_exchange *ex)
 {
         if (ex->is_end_told || ex->is_refused)
                 return false;
@@ -116,26 +116,26 @@ static bool tell_end(struct exchange *ex)
 
 bool body_step(struct http_conn *c)
 {
-        struct exchange *ex = c->ex;
+        struct http_exchange *ex = c->ex;
 
         if (ex->taking == TAKE_NOT_YET || ex->is_paused)
                 return false;
         if (ex->piece.n) {
-                give_piece(c);
+                body_give_piece(c);
                 return true;
         }
         if (!ex->body_is_done && http1_body_is_done(&ex->body))
-                end_body(c);
+                body_end(c);
         if (ex->body_is_done)
                 return tell_end(ex);
-        return decode(c);
+        return body_decode(c);
 }
 
 /* ---- what handlers call ---- */
 
-static void begin(struct http_request *rq, enum taking taking)
+static void body_begin(struct http_request *rq, enum taking taking)
 {
-        struct exchange *ex = exchange_of(rq);
+        struct http_exchange *ex = exchange_of(rq);
         struct http_conn *c = rq->conn;
 
         if (c->state != CONN_EXCHANGE || ex->reply == REPLY_ENDED)
@@ -151,7 +151,7 @@ static void begin(struct http_request *rq, enum taking taking)
 
 void http_read_body(struct http_request *rq, size_t max, void (*on_body)(struct http_request *rq, struct str body))
 {
-        struct exchange *ex = exchange_of(rq);
+        struct http_exchange *ex = exchange_of(rq);
 
         ex->on_body = on_body;
         buf_done(&ex->collected);
@@ -161,17 +161,17 @@ void http_read_body(struct http_request *rq, size_t max, void (*on_body)(struct 
                 reply_refuse(rq->conn, 413, "request body is too large");
                 return;
         }
-        begin(rq, TAKE_COLLECT);
+        body_begin(rq, TAKE_COLLECT);
 }
 
 void http_stream_body(struct http_request *rq, size_t (*on_data)(struct http_request *rq, struct str piece),
                       void (*on_end)(struct http_request *rq))
 {
-        struct exchange *ex = exchange_of(rq);
+        struct http_exchange *ex = exchange_of(rq);
 
         ex->on_data = on_data;
         ex->on_end = on_end;
-        begin(rq, TAKE_STREAM);
+        body_begin(rq, TAKE_STREAM);
 }
 
 void http_resume_body(struct http_request *rq)

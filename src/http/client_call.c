@@ -72,7 +72,7 @@ static bool is_servers_turn(const struct http_call *call)
         return call_unsent(call) || (!call->is_paused && call->sending != SENDING_WAITS);
 }
 
-static void set_timer(struct http_call *call, struct timer *t, uint32_t ms)
+static void call_set_timer(struct http_call *call, struct timer *t, uint32_t ms)
 {
         if (ms == HTTP_NO_TIMEOUT)
                 timer_clear(t);
@@ -80,7 +80,7 @@ static void set_timer(struct http_call *call, struct timer *t, uint32_t ms)
                 timer_set(call->client->loop, t, ms);
 }
 
-static void wait_for_server(struct http_call *call)
+static void call_wait_for_server(struct http_call *call)
 {
         uint32_t want =
                 (call->is_paused ? 0 : EPOLLIN) | (call_unsent(call) && call->sending == SENDING_BYTES ? EPOLLOUT : 0);
@@ -90,25 +90,25 @@ static void wait_for_server(struct http_call *call)
         if (!is_servers_turn(call))
                 timer_clear(&call->timer);
         else if (call->has_moved || !timer_is_armed(&call->timer))
-                set_timer(call, &call->timer, call->timeouts.idle_ms);
+                call_set_timer(call, &call->timer, call->timeouts.idle_ms);
         call->has_moved = false;
 }
 
 /* ---- ends ---- */
 
-static bool is_keepable(const struct http_call *call)
+static bool call_is_keepable(const struct http_call *call)
 {
         return call->conn && call->why.kind == ERR_NONE && call->has_head && call->head.keep_alive &&
                call->sending == SENDING_OVER && call_unsent(call) == 0 && call->in.len == 0 &&
                call->body.framing != HTTP1_BODY_EOF;
 }
 
-static void release_connection(struct http_call *call)
+static void call_release_connection(struct http_call *call)
 {
         timer_clear(&call->timer);
         timer_clear(&call->total_timer);
         loop_unpost(&call->task);
-        if (is_keepable(call))
+        if (call_is_keepable(call))
                 client_keep(call->client, TAKE_PTR(call->conn));
         call_connect_close(call);
 }
@@ -130,7 +130,7 @@ struct http_call *http_call_free(struct http_call *call)
                 call->why.kind = ERR_INTERRUPTED; /* its connection is in the middle of something */
         if (call->state != CALL_ABANDONED)
                 call_go(call, CALL_ABANDONED);
-        release_connection(call);
+        call_release_connection(call);
         if (!call->is_running)
                 call_destroy(call);
         return NULL;
@@ -141,13 +141,13 @@ struct http_call *http_call_free(struct http_call *call)
 static void call_wait(struct http_call *call)
 {
         if (call_is_exchanging(call)) {
-                wait_for_server(call);
+                call_wait_for_server(call);
                 return;
         }
         if (call->conn)
                 stream_want(&call->conn->stream, EPOLLOUT);
         if (!timer_is_armed(&call->timer))
-                set_timer(call, &call->timer, call->timeouts.connect_ms);
+                call_set_timer(call, &call->timer, call->timeouts.connect_ms);
 }
 
 static void call_settle(struct http_call *call) /* after the steps: wait, or end */
@@ -157,7 +157,7 @@ static void call_settle(struct http_call *call) /* after the steps: wait, or end
         } else if (call->state != CALL_ENDED) {
                 call_wait(call);
         } else {
-                release_connection(call);
+                call_release_connection(call);
                 if (call->opt.on_end) /* the last word: the call may be gone after it */
                         call->opt.on_end(call, call->why.kind == ERR_NONE ? NULL : &call->why, call->opt.arg);
         }
@@ -219,7 +219,7 @@ static struct http_timeouts with_defaults(struct http_timeouts t)
 }
 
 /* Done twice it has the same effect as done once (RFC 9110, 9.2.2), and the bytes are still there. */
-static bool is_idempotent(const struct http_call_options *opt)
+static bool call_is_idempotent(const struct http_call_options *opt)
 {
         static const char *const methods[] = {"GET", "HEAD", "PUT", "DELETE"};
 
@@ -243,8 +243,8 @@ int http_call_start(struct http_client *c, const struct http_call_options *opt, 
                 .client = c,
                 .opt = *opt,
                 .timeouts = with_defaults(c->timeouts),
-                .is_repeatable = is_idempotent(opt) && !c->uses_given_connection,
-                .is_on_kept = is_idempotent(opt) || c->uses_given_connection,
+                .is_repeatable = call_is_idempotent(opt) && !c->uses_given_connection,
+                .is_on_kept = call_is_idempotent(opt) || c->uses_given_connection,
                 .timer = {.on = call_waited_too_long},
                 .total_timer = {.on = call_took_too_long},
                 .task = {.run = call_task},
@@ -262,8 +262,8 @@ int http_call_start(struct http_client *c, const struct http_call_options *opt, 
                                               opt->method, opt->target)
                                     : err_sys(err, r, "write the request");
         }
-        set_timer(call, &call->timer, call->timeouts.connect_ms);
-        set_timer(call, &call->total_timer, call->timeouts.total_ms);
+        call_set_timer(call, &call->timer, call->timeouts.connect_ms);
+        call_set_timer(call, &call->total_timer, call->timeouts.total_ms);
         loop_post(c->loop, &call->task);
         *ret = call;
         return 0;

@@ -15,7 +15,7 @@ static int split_head(struct http_call *call, size_t head_len)
         return buf_add(&call->in, buf_at(&call->head_bytes) + head_len, call->head_bytes.len - head_len);
 }
 
-static void begin_body(struct http_call *call, size_t head_len)
+static void call_begin_body(struct http_call *call, size_t head_len)
 {
         int r = split_head(call, head_len);
 
@@ -53,7 +53,7 @@ static bool receive_head(struct http_call *call) /* false: more bytes are needed
                 if (call->head.status < 200)
                         pass_over_interim(call, used);
                 else
-                        begin_body(call, used);
+                        call_begin_body(call, used);
                 return true;
         default:
                 call_fail(call, ERR_INTERNAL, "the answer of %s is not HTTP: %s", call->client->origin.host,
@@ -64,7 +64,7 @@ static bool receive_head(struct http_call *call) /* false: more bytes are needed
 
 /* ---- body ---- */
 
-static void give_piece(struct http_call *call)
+static void call_give_piece(struct http_call *call)
 {
         size_t taken = call->piece.n;
 
@@ -100,7 +100,7 @@ static bool decode_piece(struct http_call *call) /* false: more bytes are needed
 static bool receive_body(struct http_call *call)
 {
         if (call->piece.n) {
-                give_piece(call);
+                call_give_piece(call);
                 return true;
         }
         if (http1_body_is_done(&call->body)) {
@@ -122,7 +122,7 @@ static bool receive_one(struct http_call *call)
 }
 
 /* A kept connection that the server had closed meanwhile: nothing of the request was looked at. */
-static void try_again(struct http_call *call)
+static void call_try_again(struct http_call *call)
 {
         call_connect_close(call);
         call->out_sent = 0;
@@ -138,7 +138,7 @@ static void receive_ended(struct http_call *call, int r)
         const char *host = call->client->origin.host;
 
         if (call->is_on_kept && call->is_repeatable && call->state == CALL_HEAD && call->in.len == 0)
-                try_again(call);
+                call_try_again(call);
         else if (r == 0 && call->state == CALL_BODY && call->body.framing == HTTP1_BODY_EOF)
                 call_go(call, CALL_ENDED);
         else if (r < 0 && r != -ECONNRESET && r != -EPIPE)
@@ -149,7 +149,7 @@ static void receive_ended(struct http_call *call, int r)
                 call_fail(call, ERR_UNAVAILABLE, "%s cut the connection in the middle of its answer", host);
 }
 
-static bool read_bytes(struct http_call *call) /* false: nothing more now */
+static bool call_read_bytes(struct http_call *call) /* false: nothing more now */
 {
         size_t most = call->state == CALL_HEAD ? CLIENT_HEAD_PIECE_BYTES : CLIENT_PIECE_BYTES;
         uint8_t *at;
@@ -179,7 +179,7 @@ void call_receive(struct http_call *call)
         for (int i = 0; i <= READS_PER_STEP; i++) {
                 while (receive_one(call))
                         ;
-                if (!call_is_exchanging(call) || call->is_paused || i == READS_PER_STEP || !read_bytes(call))
+                if (!call_is_exchanging(call) || call->is_paused || i == READS_PER_STEP || !call_read_bytes(call))
                         return;
         }
 }

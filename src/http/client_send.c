@@ -6,7 +6,7 @@
 
 /* ---- writing it down ---- */
 
-static int write_headers(struct buf *out, const struct http_header *h)
+static int call_write_headers(struct buf *out, const struct http_header *h)
 {
         int r = 0;
 
@@ -20,7 +20,7 @@ static bool has_body_by_nature(const char *method)
         return strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0 || strcmp(method, "PATCH") == 0;
 }
 
-static int write_framing(struct http_call *call, const struct http_call_options *opt)
+static int call_write_framing(struct http_call *call, const struct http_call_options *opt)
 {
         if (call->is_chunked)
                 return http1_write_header(&call->out, STR("Transfer-Encoding"), STR("chunked"));
@@ -44,11 +44,11 @@ int call_write_request(struct http_call *call, const struct http_call_options *o
         if (r == 0)
                 r = http1_write_header(out, STR("User-Agent"), STR("sandglass"));
         if (r == 0)
-                r = write_headers(out, opt->headers);
+                r = call_write_headers(out, opt->headers);
         if (r == 0 && opt->content_type)
                 r = http1_write_header(out, STR("Content-Type"), str_of(opt->content_type));
         if (r == 0)
-                r = write_framing(call, opt);
+                r = call_write_framing(call, opt);
         if (r == 0)
                 r = http1_write_end(out);
         return r < 0 ? r : buf_add(out, opt->body.p, opt->body.n);
@@ -66,7 +66,7 @@ static int add_chunk(struct buf *out, const void *p, size_t n)
         return r < 0 ? r : buf_addc(out, "\r\n");
 }
 
-static void send_ends(struct http_call *call)
+static void call_send_ends(struct http_call *call)
 {
         int r = 0;
 
@@ -81,7 +81,7 @@ static void send_ends(struct http_call *call)
 }
 
 /* The next piece from the caller into `out`, which is empty. */
-static void send_pull(struct http_call *call)
+static void call_send_pull(struct http_call *call)
 {
         uint8_t piece[CLIENT_SEND_BYTES];
         size_t most = sizeof(piece);
@@ -99,7 +99,7 @@ static void send_pull(struct http_call *call)
                 return;
         call->sending = SENDING_BYTES;
         if (n == 0) {
-                send_ends(call);
+                call_send_ends(call);
                 return;
         }
         r = n < 0              ? (int)n
@@ -113,7 +113,7 @@ static void send_pull(struct http_call *call)
 
 /* ---- the step ---- */
 
-static void send_failed(struct http_call *call, int r)
+static void call_send_failed(struct http_call *call, int r)
 {
         if (r != -EPIPE && r != -ECONNRESET) {
                 call_fail_sys(call, r, "send to");
@@ -123,13 +123,13 @@ static void send_failed(struct http_call *call, int r)
 }
 
 /* false: the connection takes no more now. */
-static bool send_bytes(struct http_call *call)
+static bool call_send_bytes(struct http_call *call)
 {
         ssize_t n = stream_write(&call->conn->stream, buf_at(&call->out) + call->out_sent, call_unsent(call));
 
         if (n < 0) {
                 if (n != -EAGAIN)
-                        send_failed(call, (int)n);
+                        call_send_failed(call, (int)n);
                 return false;
         }
         call->out_sent += (size_t)n;
@@ -141,10 +141,10 @@ void call_send(struct http_call *call)
 {
         while (call->sending == SENDING_BYTES && (call->state == CALL_CONNECTING || call_is_exchanging(call))) {
                 if (call_unsent(call)) {
-                        if (!send_bytes(call))
+                        if (!call_send_bytes(call))
                                 return;
                 } else if (call->opt.on_send) {
-                        send_pull(call);
+                        call_send_pull(call);
                 } else {
                         call->sending = SENDING_OVER;
                 }

@@ -17,7 +17,7 @@ static const unsigned conn_may[] = {
         [CONN_CLOSED] = 0,
 };
 
-static void go(struct http_conn *c, enum conn_state next)
+static void conn_go(struct http_conn *c, enum conn_state next)
 {
         assert(conn_may[c->state] & TO(next));
         c->state = next;
@@ -25,7 +25,7 @@ static void go(struct http_conn *c, enum conn_state next)
 
 /* ---- ends ---- */
 
-static void set_timer(struct http_conn *c, unsigned ms)
+static void conn_set_timer(struct http_conn *c, unsigned ms)
 {
         if (ms)
                 timer_set(c->server->loop, &c->timer, ms);
@@ -33,7 +33,7 @@ static void set_timer(struct http_conn *c, unsigned ms)
                 timer_clear(&c->timer);
 }
 
-static void tell_over(struct exchange *ex, bool is_complete)
+static void exchange_tell_over(struct http_exchange *ex, bool is_complete)
 {
         if (ex->is_over)
                 return;
@@ -42,7 +42,7 @@ static void tell_over(struct exchange *ex, bool is_complete)
                 ex->rq.on_close(&ex->rq, is_complete);
 }
 
-static struct exchange *exchange_free(struct exchange *ex)
+static struct http_exchange *exchange_free(struct http_exchange *ex)
 {
         if (!ex)
                 return NULL;
@@ -53,7 +53,7 @@ static struct exchange *exchange_free(struct exchange *ex)
         return NULL;
 }
 
-static void shut(struct http_conn *c)
+static void conn_shut(struct http_conn *c)
 {
         loop_del(&c->io);
         timer_clear(&c->timer);
@@ -68,8 +68,8 @@ void conn_cut(struct http_conn *c)
                 return;
         if (c->ex && c->ex->reply == REPLY_STARTED) /* a reset: not to be mistaken for the end of the answer */
                 (void)setsockopt(c->io.fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
-        shut(c);
-        go(c, CONN_CLOSED);
+        conn_shut(c);
+        conn_go(c, CONN_CLOSED);
         conn_post(c);
 }
 
@@ -78,9 +78,9 @@ void conn_free(struct http_conn *c)
         struct http_server *s = c->server;
 
         c->state = CONN_CLOSED;
-        shut(c);
+        conn_shut(c);
         if (c->ex)
-                tell_over(c->ex, false);
+                exchange_tell_over(c->ex, false);
         c->ex = exchange_free(c->ex);
         loop_unpost(&c->task);
         list_remove(&c->node);
@@ -105,7 +105,7 @@ void conn_close_if_idle(struct http_conn *c)
 
 /* The last answer was sent.  Closing with bytes unread makes the kernel send a reset, which may overtake the answer: then
  * say the end, and read until the client has ended too. */
-static void linger(struct http_conn *c)
+static void conn_linger(struct http_conn *c)
 {
         bool is_clean = c->ex->body_is_done && !c->ex->is_refused && unread_bytes(c) == 0;
 
@@ -116,31 +116,31 @@ static void linger(struct http_conn *c)
                 conn_cut(c);
                 return;
         }
-        go(c, CONN_LINGER);
-        set_timer(c, HTTP_LINGER_MS);
+        conn_go(c, CONN_LINGER);
+        conn_set_timer(c, HTTP_LINGER_MS);
 }
 
-static void next_request(struct http_conn *c)
+static void conn_next_request(struct http_conn *c)
 {
         if (!c->ex->keep_alive || c->server->is_stopping) {
-                linger(c);
+                conn_linger(c);
                 return;
         }
         c->ex = exchange_free(c->ex);
         buf_done(&c->out);
         if (c->in.len == 0)
                 buf_done(&c->in);
-        go(c, CONN_IDLE);
-        set_timer(c, c->server->opt.idle_timeout_ms);
+        conn_go(c, CONN_IDLE);
+        conn_set_timer(c, c->server->opt.idle_timeout_ms);
         if (c->in.len)
                 conn_post(c); /* pipelined: its turn is the next iteration */
 }
 
 /* ---- heads ---- */
 
-static void start_head(struct http_conn *c)
+static void conn_start_head(struct http_conn *c)
 {
-        struct exchange *ex;
+        struct http_exchange *ex;
 
         ex = calloc(1, sizeof(*ex));
         if (!ex) {
@@ -153,23 +153,23 @@ static void start_head(struct http_conn *c)
         ex->rq.conn = c;
         ex->rq.server = c->server;
         c->ex = ex;
-        go(c, CONN_HEAD);
-        set_timer(c, c->server->opt.head_timeout_ms);
+        conn_go(c, CONN_HEAD);
+        conn_set_timer(c, c->server->opt.head_timeout_ms);
 }
 
 /* Answer instead of the handler to a head that is malformed or never came. */
-static void refuse_head(struct http_conn *c, unsigned status, const char *why)
+static void conn_refuse_head(struct http_conn *c, unsigned status, const char *why)
 {
         timer_clear(&c->timer);
         c->ex->head.minor = 1;
         c->ex->body_is_done = true;
-        go(c, CONN_EXCHANGE);
+        conn_go(c, CONN_EXCHANGE);
         reply_refuse(c, status, why);
 }
 
-static void call_handler(struct http_conn *c)
+static void conn_call_handler(struct http_conn *c)
 {
-        struct exchange *ex = c->ex;
+        struct http_exchange *ex = c->ex;
         int r;
 
         r = url_parse(ex->head.target, &ex->rq.url);
@@ -191,9 +191,9 @@ static int split_input(struct http_conn *c, size_t head_len)
         return buf_add(&c->in, buf_at(head) + head_len, head->len - head_len);
 }
 
-static void begin_exchange(struct http_conn *c, size_t head_len)
+static void conn_begin_exchange(struct http_conn *c, size_t head_len)
 {
-        struct exchange *ex = c->ex;
+        struct http_exchange *ex = c->ex;
 
         if (split_input(c, head_len) < 0) {
                 conn_cut(c);
@@ -203,25 +203,25 @@ static void begin_exchange(struct http_conn *c, size_t head_len)
         ex->keep_alive = ex->head.keep_alive;
         http1_body_init(&ex->body, &ex->head);
         ex->body_is_done = http1_body_is_done(&ex->body);
-        go(c, CONN_EXCHANGE);
-        call_handler(c);
+        conn_go(c, CONN_EXCHANGE);
+        conn_call_handler(c);
 }
 
-static bool parse_head(struct http_conn *c) /* false: more is needed */
+static bool conn_parse_head(struct http_conn *c) /* false: more is needed */
 {
         struct http1_head *h = &c->ex->head;
         size_t used;
 
         switch (http1_parse_request(h, buf_at(&c->in), c->in.len, &used)) {
         case HTTP1_MORE: return false;
-        case HTTP1_DONE: begin_exchange(c, used); return true;
-        default: refuse_head(c, h->status_hint, h->why); return true;
+        case HTTP1_DONE: conn_begin_exchange(c, used); return true;
+        default: conn_refuse_head(c, h->status_hint, h->why); return true;
         }
 }
 
 /* ---- moving on ---- */
 
-static void drop_input(struct http_conn *c) /* while lingering */
+static void conn_drop_input(struct http_conn *c) /* while lingering */
 {
         c->lingered += c->in.len;
         buf_reset(&c->in);
@@ -229,34 +229,34 @@ static void drop_input(struct http_conn *c) /* while lingering */
                 conn_cut(c);
 }
 
-static bool step(struct http_conn *c)
+static bool conn_step(struct http_conn *c)
 {
         switch (c->state) {
         case CONN_IDLE:
                 if (c->in.len == 0)
                         return false;
-                start_head(c);
+                conn_start_head(c);
                 return true;
-        case CONN_HEAD: return parse_head(c);
+        case CONN_HEAD: return conn_parse_head(c);
         case CONN_EXCHANGE: return body_step(c);
         case CONN_DRAIN:
                 if (!c->ex->body_is_done)
                         return body_step(c);
-                next_request(c);
+                conn_next_request(c);
                 return false;
-        case CONN_LINGER: drop_input(c); return false;
+        case CONN_LINGER: conn_drop_input(c); return false;
         case CONN_CLOSED: return false;
         }
         return false;
 }
 
-static void advance(struct http_conn *c)
+static void conn_advance(struct http_conn *c)
 {
-        while (step(c))
+        while (conn_step(c))
                 ;
 }
 
-static bool wants_input(const struct http_conn *c)
+static bool conn_wants_input(const struct http_conn *c)
 {
         return c->state != CONN_CLOSED && (c->state != CONN_EXCHANGE || body_wants_input(c->ex));
 }
@@ -265,7 +265,7 @@ static bool wants_input(const struct http_conn *c)
  * handler does not work for nobody; but an answer that is complete still goes to a client that only stopped sending. */
 static uint32_t wanted_events(const struct http_conn *c)
 {
-        uint32_t want = wants_input(c) ? EPOLLIN : 0;
+        uint32_t want = conn_wants_input(c) ? EPOLLIN : 0;
 
         if (c->is_blocked)
                 want |= EPOLLOUT;
@@ -274,7 +274,7 @@ static uint32_t wanted_events(const struct http_conn *c)
         return want;
 }
 
-static void update(struct http_conn *c)
+static void conn_update(struct http_conn *c)
 {
         if (c->state == CONN_CLOSED)
                 return;
@@ -282,14 +282,14 @@ static void update(struct http_conn *c)
                 if (!body_wants_input(c->ex))
                         timer_clear(&c->timer);
                 else if (!timer_is_armed(&c->timer))
-                        set_timer(c, c->server->opt.head_timeout_ms);
+                        conn_set_timer(c, c->server->opt.head_timeout_ms);
         }
         loop_want(&c->io, wanted_events(c));
 }
 
 static void tell_drained(struct http_conn *c)
 {
-        struct exchange *ex = c->ex;
+        struct http_exchange *ex = c->ex;
 
         if (c->state != CONN_EXCHANGE || !ex->is_choked || c->out.len > HTTP_OUT_HIGH / 2)
                 return;
@@ -300,19 +300,19 @@ static void tell_drained(struct http_conn *c)
 
 static void finish_if_answered(struct http_conn *c)
 {
-        struct exchange *ex = c->ex;
+        struct http_exchange *ex = c->ex;
 
         if (c->state != CONN_EXCHANGE || ex->reply != REPLY_ENDED || !out_is_empty(c))
                 return;
-        tell_over(ex, true);
+        exchange_tell_over(ex, true);
         if (c->state != CONN_EXCHANGE) /* cut by its handler */
                 return;
         timer_clear(&c->timer);
         if (ex->body_is_done || !ex->keep_alive) {
-                next_request(c);
+                conn_next_request(c);
         } else {
-                go(c, CONN_DRAIN);
-                set_timer(c, c->server->opt.head_timeout_ms);
+                conn_go(c, CONN_DRAIN);
+                conn_set_timer(c, c->server->opt.head_timeout_ms);
         }
 }
 
@@ -323,9 +323,9 @@ static void conn_run(struct task *t)
         if (c->state != CONN_CLOSED && !c->is_blocked && !out_is_empty(c))
                 out_flush(c);
         tell_drained(c);
-        advance(c);
+        conn_advance(c);
         finish_if_answered(c);
-        update(c);
+        conn_update(c);
         if (c->state == CONN_CLOSED)
                 conn_free(c);
 }
@@ -341,9 +341,9 @@ static size_t read_size(const struct http_conn *c)
         return HTTP_PIECE_BYTES;
 }
 
-static void read_input(struct http_conn *c)
+static void conn_read_input(struct http_conn *c)
 {
-        for (int i = 0; i < READS_PER_EVENT && wants_input(c); i++) {
+        for (int i = 0; i < READS_PER_EVENT && conn_wants_input(c); i++) {
                 size_t most = read_size(c);
                 ssize_t n = buf_fill(&c->in, c->io.fd, most);
 
@@ -354,20 +354,20 @@ static void read_input(struct http_conn *c)
                         return;
                 }
                 if (c->state == CONN_EXCHANGE || c->state == CONN_DRAIN)
-                        set_timer(c, c->server->opt.head_timeout_ms);
-                advance(c);
+                        conn_set_timer(c, c->server->opt.head_timeout_ms);
+                conn_advance(c);
                 if ((size_t)n < most)
                         return;
         }
 }
 
-static void on_io(struct io *io, uint32_t events)
+static void conn_ready(struct io *io, uint32_t events)
 {
         struct http_conn *c = CONTAINER_OF(io, struct http_conn, io);
 
-        if (wants_input(c)) {
+        if (conn_wants_input(c)) {
                 if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
-                        read_input(c);
+                        conn_read_input(c);
         } else if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) {
                 conn_cut(c);
         }
@@ -379,7 +379,7 @@ static void on_io(struct io *io, uint32_t events)
 /* The client did not send the rest of its body in time. */
 static void give_up_body(struct http_conn *c)
 {
-        struct exchange *ex = c->ex;
+        struct http_exchange *ex = c->ex;
 
         ex->keep_alive = false;
         ex->body_is_done = true;
@@ -389,14 +389,14 @@ static void give_up_body(struct http_conn *c)
                 conn_cut(c); /* the handler still waits for it; an answer that is complete goes out, though */
 }
 
-static void on_timer(struct timer *t)
+static void conn_timer_fired(struct timer *t)
 {
         struct http_conn *c = CONTAINER_OF(t, struct http_conn, timer);
 
         switch (c->state) {
-        case CONN_HEAD: refuse_head(c, 408, "request head took too long"); break;
+        case CONN_HEAD: conn_refuse_head(c, 408, "request head took too long"); break;
         case CONN_EXCHANGE: give_up_body(c); break;
-        case CONN_DRAIN: linger(c); break;
+        case CONN_DRAIN: conn_linger(c); break;
         case CONN_IDLE:
         case CONN_LINGER:
         case CONN_CLOSED: conn_cut(c); break;
@@ -415,10 +415,10 @@ int conn_create(struct http_server *s, int fd)
                 return -ENOMEM;
         }
         *c = (struct http_conn){
-                .io = {.fd = fd, .on = on_io},
+                .io = {.fd = fd, .on = conn_ready},
                 .server = s,
                 .state = CONN_IDLE,
-                .timer = {.on = on_timer},
+                .timer = {.on = conn_timer_fired},
                 .task = {.run = conn_run},
                 .in = BUF_INIT(HTTP_PIECE_BYTES),
                 .out = BUF_INIT(HTTP_OUT_MAX),
@@ -431,6 +431,6 @@ int conn_create(struct http_server *s, int fd)
         }
         list_push_back(&s->conns, &c->node);
         s->conn_count++;
-        set_timer(c, s->opt.idle_timeout_ms);
+        conn_set_timer(c, s->opt.idle_timeout_ms);
         return 0;
 }

@@ -8,7 +8,7 @@
  *
  * and from anywhere to CLOSED.  Within EXCHANGE the request's body and the answer move on independently (`taking`,
  * `reply`).  Calls of a handler only change the state and post `task`; callbacks, the end of an exchange and freeing
- * happen in on_io and in the task, so a handler never finds its request gone under its feet.
+ * happen in conn_ready() and in the task, so a handler never finds its request gone under its feet.
  * An idle connection owns no buffers. */
 #pragma once
 #include <stdint.h>
@@ -29,7 +29,7 @@ enum conn_state { CONN_IDLE, CONN_HEAD, CONN_EXCHANGE, CONN_DRAIN, CONN_LINGER, 
 enum taking { TAKE_NOT_YET, TAKE_COLLECT, TAKE_STREAM, TAKE_DISCARD };
 enum reply { REPLY_NONE, REPLY_STARTED, REPLY_ENDED };
 
-struct exchange {
+struct http_exchange {
         struct http_request rq;
         struct http1_head head;
         struct buf head_mem; /* the bytes head points into */
@@ -65,7 +65,7 @@ struct http_conn {
         struct timer timer; /* what it means depends on the state */
         struct task task;
         struct buf in, out;
-        struct exchange *ex; /* owned; from the first byte of a request on */
+        struct http_exchange *ex; /* owned; from the first byte of a request on */
         uint64_t lingered;
         bool is_blocked; /* the socket took less than offered: wait for EPOLLOUT */
 };
@@ -83,9 +83,9 @@ struct http_server {
         char date[32];
 };
 
-static inline struct exchange *exchange_of(const struct http_request *rq)
+static inline struct http_exchange *exchange_of(const struct http_request *rq)
 {
-        return CONTAINER_OF(rq, struct exchange, rq);
+        return CONTAINER_OF(rq, struct http_exchange, rq);
 }
 
 /* conn.c */
@@ -99,9 +99,9 @@ static inline void conn_post(struct http_conn *c)
 }
 
 /* body.c */
-bool body_step(struct http_conn *c);              /* move on with the request's body; false: nothing more can be done */
-bool body_wants_input(const struct exchange *ex); /* it waits for the client */
-bool body_is_discardable(const struct exchange *ex);
+bool body_step(struct http_conn *c); /* move on with the request's body; false: nothing more can be done */
+bool body_wants_input(const struct http_exchange *ex); /* it waits for the client */
+bool body_is_discardable(const struct http_exchange *ex);
 
 /* reply.c */
 void reply_refuse(struct http_conn *c, unsigned status, const char *why); /* answer here, then close */

@@ -8,7 +8,7 @@
 
 #define IOV_MAX_HERE 5
 
-static ssize_t send_iov(struct http_conn *c, struct iovec *iov, int n, bool has_more)
+static ssize_t out_send_iov(struct http_conn *c, struct iovec *iov, int n, bool has_more)
 {
         struct msghdr msg = {.msg_iov = iov, .msg_iovlen = (size_t)n};
         ssize_t r;
@@ -20,9 +20,9 @@ static ssize_t send_iov(struct http_conn *c, struct iovec *iov, int n, bool has_
 }
 
 /* Send the file's bytes after the queue.  A file that became shorter than announced cannot be sent properly any more. */
-static void send_file(struct http_conn *c)
+static void out_send_file(struct http_conn *c)
 {
-        struct exchange *ex = c->ex;
+        struct http_exchange *ex = c->ex;
         off_t at = (off_t)ex->file_at;
         ssize_t n;
 
@@ -56,7 +56,7 @@ void out_flush(struct http_conn *c)
         c->is_blocked = false;
         while (c->out.len) {
                 struct iovec iov = {buf_at(&c->out), c->out.len};
-                ssize_t n = send_iov(c, &iov, 1, has_file);
+                ssize_t n = out_send_iov(c, &iov, 1, has_file);
 
                 if (n == -EAGAIN) {
                         c->is_blocked = true;
@@ -71,11 +71,11 @@ void out_flush(struct http_conn *c)
         if (c->out.cap > HTTP_PIECE_BYTES)
                 buf_done(&c->out);
         if (has_file)
-                send_file(c);
+                out_send_file(c);
 }
 
 /* Keep what was not sent: `sent` bytes of c->out and the pieces are gone. */
-static int keep_rest(struct http_conn *c, size_t sent, const struct iovec *iov, int n)
+static int out_keep_rest(struct http_conn *c, size_t sent, const struct iovec *iov, int n)
 {
         size_t queued = sent < c->out.len ? sent : c->out.len;
         int r = 0;
@@ -99,14 +99,14 @@ void out_send(struct http_conn *c, const struct iovec *iov, int n)
         if (!c->is_blocked) {
                 for (int i = 0; i < n; i++)
                         all[i + 1] = iov[i];
-                sent = send_iov(c, all, n + 1, false);
+                sent = out_send_iov(c, all, n + 1, false);
                 if (sent < 0 && sent != -EAGAIN) {
                         conn_cut(c);
                         return;
                 }
                 sent = sent < 0 ? 0 : sent;
         }
-        if (keep_rest(c, (size_t)sent, iov, n) < 0)
+        if (out_keep_rest(c, (size_t)sent, iov, n) < 0)
                 conn_cut(c);
         else if (c->out.len)
                 c->is_blocked = true;

@@ -11,7 +11,7 @@
 #define MESSAGE_MAX 512
 
 /* May the handler still say something?  Not when the client is gone or was answered here. */
-static bool can_answer(const struct exchange *ex, enum reply expected)
+static bool can_answer(const struct http_exchange *ex, enum reply expected)
 {
         if (ex->rq.conn->state != CONN_EXCHANGE || ex->is_refused)
                 return false;
@@ -24,7 +24,7 @@ static bool status_has_no_body(unsigned status)
         return status < 200 || status == 204 || status == 304;
 }
 
-static int write_framing(struct exchange *ex, struct buf *out, unsigned status, int64_t length)
+static int reply_write_framing(struct http_exchange *ex, struct buf *out, unsigned status, int64_t length)
 {
         if (status_has_no_body(status))
                 return 0;
@@ -38,8 +38,8 @@ static int write_framing(struct exchange *ex, struct buf *out, unsigned status, 
         return http1_write_header(out, STR("Transfer-Encoding"), STR("chunked"));
 }
 
-static int write_head(struct exchange *ex, unsigned status, const char *content_type, const struct http_header *extra,
-                      int64_t length)
+static int reply_write_head(struct http_exchange *ex, unsigned status, const char *content_type,
+                            const struct http_header *extra, int64_t length)
 {
         struct buf *out = &ex->rq.conn->out;
         int r;
@@ -52,7 +52,7 @@ static int write_head(struct exchange *ex, unsigned status, const char *content_
         for (; r == 0 && extra && extra->name; extra++)
                 r = http1_write_header(out, str_of(extra->name), str_of(extra->value));
         if (r == 0)
-                r = write_framing(ex, out, status, length);
+                r = reply_write_framing(ex, out, status, length);
         if (!body_is_discardable(ex) || ex->rq.server->is_stopping)
                 ex->keep_alive = false;
         if (r == 0 && !ex->keep_alive)
@@ -62,20 +62,20 @@ static int write_head(struct exchange *ex, unsigned status, const char *content_
         return r < 0 ? r : http1_write_end(out);
 }
 
-static bool start(struct exchange *ex, unsigned status, const char *content_type, const struct http_header *extra,
-                  int64_t length)
+static bool reply_start(struct http_exchange *ex, unsigned status, const char *content_type,
+                        const struct http_header *extra, int64_t length)
 {
         ex->has_no_body = status_has_no_body(status) || str_is(ex->head.method, "HEAD");
         ex->left = length;
         ex->reply = REPLY_STARTED;
-        if (write_head(ex, status, content_type, extra, length) == 0)
+        if (reply_write_head(ex, status, content_type, extra, length) == 0)
                 return true;
         conn_cut(ex->rq.conn); /* out of memory, or a header that would break the head */
         return false;
 }
 
 /* All was handed over; the task does the rest once it has left. */
-static void end(struct exchange *ex)
+static void reply_end(struct http_exchange *ex)
 {
         ex->reply = REPLY_ENDED;
         ex->taking = TAKE_DISCARD;
@@ -83,28 +83,28 @@ static void end(struct exchange *ex)
         conn_post(ex->rq.conn);
 }
 
-static void reply_whole(struct exchange *ex, unsigned status, const char *content_type, const struct http_header *extra,
-                        struct str body)
+static void reply_whole(struct http_exchange *ex, unsigned status, const char *content_type,
+                        const struct http_header *extra, struct str body)
 {
         struct iovec iov = {(void *)(uintptr_t)body.p, body.n};
 
-        if (!start(ex, status, content_type, extra, (int64_t)body.n))
+        if (!reply_start(ex, status, content_type, extra, (int64_t)body.n))
                 return;
         out_send(ex->rq.conn, &iov, ex->has_no_body || body.n == 0 ? 0 : 1);
         if (ex->rq.conn->state != CONN_CLOSED)
-                end(ex);
+                reply_end(ex);
 }
 
 void http_reply(struct http_request *rq, unsigned status, const char *content_type, const struct http_header *extra,
                 const void *body, size_t len)
 {
-        struct exchange *ex = exchange_of(rq);
+        struct http_exchange *ex = exchange_of(rq);
 
         if (can_answer(ex, REPLY_NONE))
                 reply_whole(ex, status, content_type, extra, (struct str){body, body ? len : 0});
 }
 
-static void reply_json(struct exchange *ex, unsigned status, const struct http_header *extra, json_t *body)
+static void reply_json(struct http_exchange *ex, unsigned status, const struct http_header *extra, json_t *body)
 {
         AUTO_FREE char *text = NULL;
 
@@ -118,7 +118,7 @@ static void reply_json(struct exchange *ex, unsigned status, const struct http_h
 
 void http_reply_json(struct http_request *rq, unsigned status, const struct http_header *extra, json_t *body)
 {
-        struct exchange *ex = exchange_of(rq);
+        struct http_exchange *ex = exchange_of(rq);
 
         if (can_answer(ex, REPLY_NONE))
                 reply_json(ex, status, extra, body);
@@ -139,7 +139,7 @@ static json_t *json_message(char *text)
         return json_string(text);
 }
 
-static void reply_error(struct exchange *ex, unsigned status, char *message)
+static void reply_error(struct http_exchange *ex, unsigned status, char *message)
 {
         json_t *text = json_message(message);
 
@@ -148,7 +148,7 @@ static void reply_error(struct exchange *ex, unsigned status, char *message)
 
 void http_reply_error(struct http_request *rq, unsigned status, const char *fmt, ...)
 {
-        struct exchange *ex = exchange_of(rq);
+        struct http_exchange *ex = exchange_of(rq);
         char message[MESSAGE_MAX];
         va_list ap;
 
@@ -175,14 +175,14 @@ void reply_refuse(struct http_conn *c, unsigned status, const char *why)
 void http_start(struct http_request *rq, unsigned status, const char *content_type, const struct http_header *extra,
                 int64_t length)
 {
-        struct exchange *ex = exchange_of(rq);
+        struct http_exchange *ex = exchange_of(rq);
 
-        if (can_answer(ex, REPLY_NONE) && start(ex, status, content_type, extra, length))
+        if (can_answer(ex, REPLY_NONE) && reply_start(ex, status, content_type, extra, length))
                 conn_post(rq->conn);
 }
 
 /* Queue the parts, or send them when they are worth a system call of their own. */
-static int send_or_queue(struct http_conn *c, struct iovec *iov, int n, size_t bytes)
+static int reply_send_or_queue(struct http_conn *c, struct iovec *iov, int n, size_t bytes)
 {
         if (bytes >= HTTP_SMALL_BYTES || c->out.len + bytes >= 2 * HTTP_SMALL_BYTES) {
                 out_send(c, iov, n);
@@ -201,7 +201,7 @@ static int send_or_queue(struct http_conn *c, struct iovec *iov, int n, size_t b
 
 int http_write(struct http_request *rq, const void *p, size_t n)
 {
-        struct exchange *ex = exchange_of(rq);
+        struct http_exchange *ex = exchange_of(rq);
         struct http_conn *c = rq->conn;
         char size_line[HTTP1_CHUNK_HEAD_MAX];
         struct iovec iov[3] = {[1] = {(void *)(uintptr_t)p, n}};
@@ -218,9 +218,9 @@ int http_write(struct http_request *rq, const void *p, size_t n)
         if (ex->is_chunked) {
                 iov[0] = (struct iovec){size_line, http1_chunk_head(size_line, n)};
                 iov[2] = (struct iovec){(void *)(uintptr_t) "\r\n", 2};
-                r = send_or_queue(c, iov, 3, n);
+                r = reply_send_or_queue(c, iov, 3, n);
         } else {
-                r = send_or_queue(c, iov + 1, 1, n);
+                r = reply_send_or_queue(c, iov + 1, 1, n);
         }
         if (r == 0) {
                 ex->is_choked |= c->out.len > HTTP_OUT_HIGH;
@@ -241,7 +241,7 @@ size_t http_queued(const struct http_request *rq)
 
 void http_end(struct http_request *rq)
 {
-        struct exchange *ex = exchange_of(rq);
+        struct http_exchange *ex = exchange_of(rq);
         struct iovec iov = {(void *)(uintptr_t) "0\r\n\r\n", 5};
 
         if (!can_answer(ex, REPLY_STARTED))
@@ -252,7 +252,7 @@ void http_end(struct http_request *rq)
         }
         out_send(rq->conn, &iov, ex->is_chunked && !ex->has_no_body ? 1 : 0);
         if (rq->conn->state != CONN_CLOSED)
-                end(ex);
+                reply_end(ex);
 }
 
 void http_abort(struct http_request *rq)
@@ -263,7 +263,7 @@ void http_abort(struct http_request *rq)
 
 void http_send_file(struct http_request *rq, int fd, uint64_t offset, uint64_t length)
 {
-        struct exchange *ex = exchange_of(rq);
+        struct http_exchange *ex = exchange_of(rq);
 
         if (!can_answer(ex, REPLY_STARTED)) {
                 close_fd(&fd);
@@ -271,7 +271,7 @@ void http_send_file(struct http_request *rq, int fd, uint64_t offset, uint64_t l
         }
         if (ex->has_no_body) {
                 close_fd(&fd);
-                end(ex);
+                reply_end(ex);
                 return;
         }
         assert(ex->left >= 0 && (uint64_t)ex->left == length);

@@ -62,7 +62,7 @@ struct http_server *http_server_free(struct http_server *s)
         return NULL;
 }
 
-static void refuse(int fd)
+static void server_refuse_conn(int fd)
 {
         static const char answer[] = "HTTP/1.1 503 Service Unavailable\r\n"
                                      "Content-Type: application/json\r\n"
@@ -77,18 +77,18 @@ static void refuse(int fd)
         close_fd(&fd);
 }
 
-static int serve(struct http_server *s, int fd)
+static int server_serve_conn(struct http_server *s, int fd)
 {
         if (s->opt.conns_max && s->conn_count >= s->opt.conns_max) {
-                refuse(fd);
+                server_refuse_conn(fd);
                 return -ENOBUFS;
         }
         return conn_create(s, fd);
 }
 
-static void on_conn(struct listener *ln, int fd)
+static void server_conn_came(struct listener *ln, int fd)
 {
-        (void)serve(ln->arg, fd); /* it closes what it cannot serve */
+        (void)server_serve_conn(ln->arg, fd); /* it closes what it cannot serve */
 }
 
 int http_server_listen(struct http_server *s, int fd)
@@ -98,7 +98,7 @@ int http_server_listen(struct http_server *s, int fd)
 
         l = calloc(1, sizeof(*l));
         if (l)
-                r = listener_start(&l->ln, s->loop, fd, on_conn, s);
+                r = listener_start(&l->ln, s->loop, fd, server_conn_came, s);
         if (r < 0) {
                 free(l);
                 close_fd(&fd);
@@ -118,7 +118,7 @@ int http_server_accept(struct http_server *s, int fd)
                 close_fd(&fd);
                 return r;
         }
-        return serve(s, fd);
+        return server_serve_conn(s, fd);
 }
 
 void http_server_stop(struct http_server *s, void (*on_done)(void *arg), void *arg)

@@ -73,12 +73,12 @@ static const struct {
 #undef FD
 };
 
-static void *field(const struct conf *c, size_t at)
+static void *conf_field(const struct conf *c, size_t at)
 {
         return (char *)c + at; /* the table's offset says which member, and its type which pointer */
 }
 
-static int set_text(char **to, const char *text)
+static int conf_set_text(char **to, const char *text)
 {
         char *copy = text ? strdup(text) : NULL;
 
@@ -113,9 +113,9 @@ int conf_defaults(struct conf *ret, const char *data_dir, struct err *err)
                 c.images_dir = NULL;
         if (asprintf(&c.criu_dir, "%s/criu", data_dir) < 0)
                 c.criu_dir = NULL;
-        if (!c.images_dir || !c.criu_dir || set_text(&c.data_dir, data_dir) < 0 ||
-            set_text(&c.listen, "127.0.0.1:3000") < 0 || set_text(&c.tls_listen, "127.0.0.1:3443") < 0 ||
-            set_text(&c.domain, CONF_DEFAULT_DOMAIN) < 0 || set_text(&c.log_level, "info") < 0) {
+        if (!c.images_dir || !c.criu_dir || conf_set_text(&c.data_dir, data_dir) < 0 ||
+            conf_set_text(&c.listen, "127.0.0.1:3000") < 0 || conf_set_text(&c.tls_listen, "127.0.0.1:3443") < 0 ||
+            conf_set_text(&c.domain, CONF_DEFAULT_DOMAIN) < 0 || conf_set_text(&c.log_level, "info") < 0) {
                 conf_done(&c);
                 return err_set(err, ERR_LIMIT, "out of memory");
         }
@@ -131,7 +131,7 @@ static int apply_text(char **to, const char *name, const json_t *value, struct e
                 return err_set(err, ERR_INVALID, "%s: must be text", name);
         if (!text[0] || strlen(text) != json_string_length(value))
                 return err_set(err, ERR_INVALID, "%s: must not be empty or hold a NUL", name);
-        if (set_text(to, text) < 0)
+        if (conf_set_text(to, text) < 0)
                 return err_set(err, ERR_LIMIT, "out of memory");
         return 0;
 }
@@ -141,11 +141,11 @@ static int apply_key(struct conf *c, const struct conf_key *k, const json_t *val
         json_int_t number;
 
         switch (k->type) {
-        case CONF_TEXT: return apply_text(field(c, k->at), k->name, value, err);
+        case CONF_TEXT: return apply_text(conf_field(c, k->at), k->name, value, err);
         case CONF_BOOL:
                 if (!json_is_boolean(value))
                         return err_set(err, ERR_INVALID, "%s: must be true or false", k->name);
-                *(bool *)field(c, k->at) = json_is_true(value);
+                *(bool *)conf_field(c, k->at) = json_is_true(value);
                 return 0;
         case CONF_U32:
                 if (!json_is_integer(value))
@@ -153,7 +153,7 @@ static int apply_key(struct conf *c, const struct conf_key *k, const json_t *val
                 number = json_integer_value(value);
                 if (number < (json_int_t)k->min || number > (json_int_t)k->max)
                         return err_set(err, ERR_INVALID, "%s: must be from %u to %u", k->name, k->min, k->max);
-                *(uint32_t *)field(c, k->at) = (uint32_t)number;
+                *(uint32_t *)conf_field(c, k->at) = (uint32_t)number;
                 return 0;
         }
         return err_set(err, ERR_INTERNAL, "%s: no such type", k->name);
@@ -187,7 +187,7 @@ static int apply_fds(struct conf *c, const json_t *obj, struct err *err)
         return 0;
 }
 
-static int apply(struct conf *c, const json_t *obj, bool is_role, struct err *err)
+static int conf_apply(struct conf *c, const json_t *obj, bool is_role, struct err *err)
 {
         const struct conf_key *k;
         const char *name;
@@ -212,7 +212,7 @@ static int apply(struct conf *c, const json_t *obj, bool is_role, struct err *er
 
 int conf_apply_json(struct conf *c, const json_t *obj, struct err *err)
 {
-        return apply(c, obj, false, err);
+        return conf_apply(c, obj, false, err);
 }
 
 int conf_split_address(struct str addr, struct str *ret_host, uint16_t *ret_port)
@@ -309,7 +309,7 @@ json_t *conf_encode(const struct conf *c)
         int bad = 0;
 
         for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-                void *p = field(c, keys[i].at);
+                void *p = conf_field(c, keys[i].at);
 
                 if (keys[i].type == CONF_TEXT && !*(char **)p)
                         continue;
@@ -341,7 +341,7 @@ int conf_decode(const json_t *msg, struct conf *ret, struct err *err)
         r = conf_defaults(&c, data_dir, err);
         if (r < 0)
                 return r;
-        r = apply(&c, msg, true, err);
+        r = conf_apply(&c, msg, true, err);
         if (r == 0)
                 r = conf_check(&c, err);
         if (r < 0) {
@@ -356,7 +356,7 @@ void conf_done(struct conf *c)
 {
         for (size_t i = 0; i < ARRAY_LEN(keys); i++)
                 if (keys[i].type == CONF_TEXT)
-                        (void)set_text(field(c, keys[i].at), NULL);
+                        (void)conf_set_text(conf_field(c, keys[i].at), NULL);
 }
 
 char *conf_path(const struct conf *c, const char *below)

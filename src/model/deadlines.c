@@ -43,7 +43,7 @@ static void sink(struct deadlines *d, size_t i)
         place(d, i, n);
 }
 
-static int grow(struct deadlines *d)
+static int deadlines_grow(struct deadlines *d)
 {
         size_t cap = d->cap ? d->cap * 2 : 64;
         struct deadline **heap = reallocarray(d->heap, cap, sizeof(*heap));
@@ -58,7 +58,7 @@ static int grow(struct deadlines *d)
 int deadlines_set(struct deadlines *d, struct deadline *n, int64_t at_ns)
 {
         if (!n->slot) {
-                if (d->used == d->cap && grow(d) < 0)
+                if (d->used == d->cap && deadlines_grow(d) < 0)
                         return -ENOMEM;
                 place(d, d->used++, n);
         }

@@ -1,6 +1,6 @@
-/* envd_init.h - how a cell's envd is told to become a sandbox: the contract between nursery, engine and envd.
+/* envd_init.h - how a cell's envd is told to become a sandbox: the contract between cell maker, engine and envd.
  *
- * The nursery starts `envd --cell` as PID 1 of fresh namespaces, in an empty read-only root, as uid 0 of its user
+ * The cell maker starts `envd --cell` as PID 1 of fresh namespaces, in an empty read-only root, as uid 0 of its user
  * namespace, seccomp filter installed, with one fd: 3, a Unix stream socket to the engine.  envd opens its listening
  * socket (port 49983, in the cell's network namespace), sends ENVD_CELL_WAITING, and waits: no memory is touched that
  * need not be.

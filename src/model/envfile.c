@@ -15,7 +15,7 @@ static const struct {
         {"SSL_CERT_FILE", offsetof(struct envfile, ca_bundle)},
 };
 
-static char **field(const struct envfile *e, size_t i)
+static char **envfile_field(const struct envfile *e, size_t i)
 {
         return (char **)(void *)((char *)e + vars[i].at);
 }
@@ -35,11 +35,11 @@ int envfile_format(const struct envfile *e, struct buf *out)
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < ARRAY_LEN(vars); i++) {
-                if (!*field(e, i))
+                if (!*envfile_field(e, i))
                         continue;
                 r = buf_addf(out, "export %s=", vars[i].name);
                 if (r == 0)
-                        r = add_quoted(out, *field(e, i));
+                        r = add_quoted(out, *envfile_field(e, i));
                 if (r == 0)
                         r = buf_addc(out, "\n");
         }
@@ -84,8 +84,8 @@ static int parse_line(struct str line, struct envfile *e)
                 copy = str_dup((struct str){(const char *)buf_at(&value), value.len});
                 if (!copy)
                         return -ENOMEM;
-                free(*field(e, i));
-                *field(e, i) = copy;
+                free(*envfile_field(e, i));
+                *envfile_field(e, i) = copy;
         }
         return 0;
 }
@@ -112,7 +112,7 @@ int envfile_parse(struct str text, struct envfile *ret)
 void envfile_done(struct envfile *e)
 {
         for (size_t i = 0; i < ARRAY_LEN(vars); i++) {
-                free(*field(e, i));
-                *field(e, i) = NULL;
+                free(*envfile_field(e, i));
+                *envfile_field(e, i) = NULL;
         }
 }

@@ -2,7 +2,7 @@
 
 #include "base/err.h"
 
-static const json_t *find(const json_t *obj, const char *name)
+static const json_t *json_field_find(const json_t *obj, const char *name)
 {
         const json_t *v = json_object_get(obj, name);
 
@@ -11,35 +11,35 @@ static const json_t *find(const json_t *obj, const char *name)
 
 bool json_field_is_set(const json_t *obj, const char *name)
 {
-        return find(obj, name);
+        return json_field_find(obj, name);
 }
 
-static int wrong(struct err *err, const char *name, const char *wanted)
+static int json_field_wrong(struct err *err, const char *name, const char *wanted)
 {
         return err_set(err, ERR_INVALID, "validation error: field '%s' must be %s", name, wanted);
 }
 
 int json_field_bool(const json_t *obj, const char *name, bool *ret, struct err *err)
 {
-        const json_t *v = find(obj, name);
+        const json_t *v = json_field_find(obj, name);
 
         if (!v)
                 return 0;
         if (!json_is_boolean(v))
-                return wrong(err, name, "true or false");
+                return json_field_wrong(err, name, "true or false");
         *ret = json_is_true(v);
         return 0;
 }
 
 int json_field_int(const json_t *obj, const char *name, int64_t min, int64_t max, int64_t *ret, struct err *err)
 {
-        const json_t *v = find(obj, name);
+        const json_t *v = json_field_find(obj, name);
         int64_t n;
 
         if (!v)
                 return 0;
         if (!json_is_integer(v))
-                return wrong(err, name, "an integer");
+                return json_field_wrong(err, name, "an integer");
         n = json_integer_value(v);
         if (n < min || n > max)
                 return err_set(err, ERR_INVALID, "validation error: field '%s' must be from %lld to %lld", name,
@@ -50,36 +50,36 @@ int json_field_int(const json_t *obj, const char *name, int64_t min, int64_t max
 
 int json_field_text(const json_t *obj, const char *name, const char **ret, struct err *err)
 {
-        const json_t *v = find(obj, name);
+        const json_t *v = json_field_find(obj, name);
 
         if (!v)
                 return 0;
         if (!json_is_string(v))
-                return wrong(err, name, "a string");
+                return json_field_wrong(err, name, "a string");
         *ret = json_string_value(v);
         return 0;
 }
 
 int json_field_object(const json_t *obj, const char *name, json_t **ret, struct err *err)
 {
-        const json_t *v = find(obj, name);
+        const json_t *v = json_field_find(obj, name);
 
         if (!v)
                 return 0;
         if (!json_is_object(v))
-                return wrong(err, name, "an object");
+                return json_field_wrong(err, name, "an object");
         *ret = (json_t *)v;
         return 0;
 }
 
 int json_field_array(const json_t *obj, const char *name, json_t **ret, struct err *err)
 {
-        const json_t *v = find(obj, name);
+        const json_t *v = json_field_find(obj, name);
 
         if (!v)
                 return 0;
         if (!json_is_array(v))
-                return wrong(err, name, "an array");
+                return json_field_wrong(err, name, "an array");
         *ret = (json_t *)v;
         return 0;
 }

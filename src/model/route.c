@@ -52,7 +52,7 @@ static bool is_lower_alnum(struct str s)
         return s.n > 0;
 }
 
-static void refuse(struct route_target *ret, const char *message)
+static void route_refuse(struct route_target *ret, const char *message)
 {
         *ret = (struct route_target){.kind = ROUTE_REFUSED, .status = 400, .message = message};
 }
@@ -62,11 +62,11 @@ static void to_sandbox(struct str port_text, struct str id, struct route_target 
         uint32_t port;
 
         if (parse_u32(port_text, 1, 65535, &port) < 0) {
-                refuse(ret, "Invalid sandbox port");
+                route_refuse(ret, "Invalid sandbox port");
                 return;
         }
         if (!is_lower_alnum(id)) {
-                refuse(ret, "Invalid sandbox ID");
+                route_refuse(ret, "Invalid sandbox ID");
                 return;
         }
         *ret = (struct route_target){.kind = ROUTE_SANDBOX, .id = id, .port = (uint16_t)port};
@@ -78,7 +78,7 @@ static void by_host(struct str name, struct route_target *ret)
         struct str label, port, id;
 
         if (!str_cut(&name, '.', &label) || !str_cut(&label, '-', &port)) {
-                refuse(ret, "Invalid host");
+                route_refuse(ret, "Invalid host");
                 return;
         }
         (void)str_cut(&label, '-', &id);
@@ -116,7 +116,7 @@ bool route_is_api_path(struct str target)
 static void by_headers(const struct route_request *rq, struct route_target *ret)
 {
         if (!rq->id.n || !rq->port.n) {
-                refuse(ret, "missing header");
+                route_refuse(ret, "missing header");
                 return;
         }
         to_sandbox(rq->port, rq->id, ret);

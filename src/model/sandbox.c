@@ -126,7 +126,7 @@ static json_t *part(const json_t *layers, size_t first, size_t end, json_t *out)
         return out;
 }
 
-static json_t *add(json_t *out, const char *layer)
+static json_t *sandbox_add_field(json_t *out, const char *layer)
 {
         if (out && json_array_append_new(out, json_string(layer)) < 0) {
                 json_decref(out);
@@ -137,12 +137,12 @@ static json_t *add(json_t *out, const char *layer)
 
 json_t *layers_with(const json_t *layers, const char *more)
 {
-        return add(part(layers, 0, json_array_size(layers), json_array()), more);
+        return sandbox_add_field(part(layers, 0, json_array_size(layers), json_array()), more);
 }
 
 json_t *layers_merged(const json_t *layers, size_t first, size_t count, const char *into)
 {
-        json_t *out = add(part(layers, 0, first, json_array()), into);
+        json_t *out = sandbox_add_field(part(layers, 0, first, json_array()), into);
 
         return part(layers, first + count, json_array_size(layers), out);
 }

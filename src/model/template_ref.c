@@ -17,7 +17,7 @@ static bool is_name(struct str s, const char *also)
         return true;
 }
 
-static void copy(char out[TEMPLATE_REF_MAX + 1], struct str s)
+static void template_ref_copy(char out[TEMPLATE_REF_MAX + 1], struct str s)
 {
         if (s.n)
                 memcpy(out, s.p, s.n); /* at most TEMPLATE_REF_MAX: a part of the checked whole */
@@ -49,7 +49,7 @@ int template_ref_parse(struct str text, struct template_ref *ret, struct err *er
         has_tag = str_cut(&rest, ':', &name);
         if (has_tag && !is_name(rest, "-_."))
                 return err_set(err, ERR_INVALID, "invalid tag: %.*s", STR_ARG(rest));
-        copy(ref.tag, rest);
+        template_ref_copy(ref.tag, rest);
 
         has_ns = memchr(name.p, '/', name.n);
         if (has_ns)
@@ -58,8 +58,8 @@ int template_ref_parse(struct str text, struct template_ref *ret, struct err *er
                 return err_set(err, ERR_INVALID, "invalid namespace: %.*s", STR_ARG(ns));
         if (!is_name(name, "-_"))
                 return err_set(err, ERR_INVALID, "invalid template ID: %.*s", STR_ARG(name));
-        copy(ref.ns, ns);
-        copy(ref.name, name);
+        template_ref_copy(ref.ns, ns);
+        template_ref_copy(ref.name, name);
         *ret = ref;
         return 0;
 }

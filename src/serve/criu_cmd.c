@@ -12,10 +12,9 @@
 #include "serve/serve.h"
 #include "sys/proc.h"
 
-const char criu_usage[] =
-        "usage: sandglass criu [--data DIR | --criu DIR] [--mirror URL]\n"
-        "Fetch CRIU, the program behind pausing with memory, unless one is there that works; `serve` does "
-        "the same.\n";
+const char criu_usage[] = "usage: sandglass criu [--data DIR | --criu DIR] [--mirror URL]\n"
+                          "Fetch CRIU, which pausing with memory needs, unless one that works is there already.  "
+                          "`serve` does the same.\n";
 
 struct criu_options {
         const char *data, *criu, *mirror;
@@ -23,7 +22,7 @@ struct criu_options {
 };
 
 /* 0, or the exit code after wrong use. */
-static int parse(int argc, char **argv, struct criu_options *o)
+static int criu_options_parse(int argc, char **argv, struct criu_options *o)
 {
         static const struct option options[] = {
                 {"data", required_argument, NULL, 'd'},
@@ -47,7 +46,7 @@ static int parse(int argc, char **argv, struct criu_options *o)
         return o->help || optind == argc ? 0 : usage_fault("criu", criu_usage, which, argv);
 }
 
-static int get(const struct criu_options *o, struct err *err)
+static int criu_get(const struct criu_options *o, struct err *err)
 {
         AUTO_FREE char *base = path_absolute(o->criu ? o->criu : o->data), *dir = NULL;
 
@@ -65,7 +64,7 @@ int criu_main(int argc, char **argv)
         struct criu_options o = {.data = SERVE_DEFAULT_DATA};
         struct err err = {0};
         sigset_t set = sys_signals_to_end();
-        int code = parse(argc, argv, &o);
+        int code = criu_options_parse(argc, argv, &o);
 
         if (code != 0)
                 return code;
@@ -74,7 +73,7 @@ int criu_main(int argc, char **argv)
                 return 0;
         }
         (void)sigprocmask(SIG_BLOCK, &set, NULL);
-        if (get(&o, &err) == 0) {
+        if (criu_get(&o, &err) == 0) {
                 (void)puts("CRIU works here");
                 return 0;
         }

@@ -18,7 +18,7 @@
 #define STOP_MS 60000 /* three kinds of roles, ten seconds each at most, and a margin */
 
 const char down_usage[] = "usage: sandglass down [--data DIR]\n"
-                          "End the server of that data directory and every sandbox that runs.  Paused ones, snapshots "
+                          "End the server of a data directory and all running sandboxes.  Paused sandboxes, snapshots "
                           "and templates stay.\n";
 
 static int end_server(const struct conf *c, struct err *err)
@@ -40,7 +40,7 @@ static int end_server(const struct conf *c, struct err *err)
         return r < 0 ? err_sys(err, r, "end the server with pid %d", (int)pid) : 0;
 }
 
-static int down(const char *data, struct err *err)
+static int down_data_dir(const char *data, struct err *err)
 {
         AUTO_FREE char *dir = path_absolute(data);
         AUTO(conf_done) struct conf c = {0};
@@ -84,7 +84,7 @@ int down_main(int argc, char **argv)
         if (optind < argc)
                 return usage_fault("down", down_usage, which, argv);
         log_setup("down", LOG_INFO);
-        if (down(data, &err) == 0)
+        if (down_data_dir(data, &err) == 0)
                 return 0;
         (void)fprintf(stderr, "sandglass down: %s\n", err.msg);
         return 1;

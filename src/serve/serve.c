@@ -30,21 +30,21 @@
 
 const char serve_usage[] =
         "usage: sandglass serve [--data DIR] [options]\n"
-        "Serve in the foreground; DIR/env has what clients need once it is ready.  SIGTERM ends it, sandboxes live "
-        "on.\n"
+        "Run the server in the foreground.  When it is ready, DIR/env has what clients need.  SIGTERM ends the server; "
+        "sandboxes go on.\n"
         "\n"
-        "  --data DIR              everything it keeps (default " SERVE_DEFAULT_DATA ")\n"
+        "  --data DIR              everything the server stores (default " SERVE_DEFAULT_DATA ")\n"
         "  --listen ADDR:PORT      plain HTTP (default 127.0.0.1:3000; port 0: any free one)\n"
         "  --tls-listen ADDR:PORT  TLS (default 127.0.0.1:3443)\n"
         "  --domain NAME[:PORT]    sandboxes are <port>-<id>.NAME:PORT (default localhost and the TLS port)\n"
         "  --tls-cert FILE         certificate chain for *.NAME (default: from a local CA made at first start)\n"
-        "  --tls-key FILE          its key\n"
+        "  --tls-key FILE          the key of that certificate\n"
         "  --images DIR            layers and templates (default DIR/images)\n"
         "  --criu DIR              program for pausing with memory, fetched when there is none (default DIR/criu)\n"
-        "  --config FILE           JSON object of settings; options win over it\n"
+        "  --config FILE           JSON object of settings; options override them\n"
         "  --mirror URL            Debian mirror of base template and CRIU (default: the host's own)\n"
         "  --log-level LEVEL       error, warn, info, debug\n"
-        "  --stop-sandboxes        end the sandboxes, too, when it ends\n"
+        "  --stop-sandboxes        end the sandboxes, too, when the server ends\n"
         "  --check                 run a first sandbox, then print how to use the server\n";
 
 struct serve {
@@ -135,7 +135,7 @@ static int make_certificate(const struct conf *c, struct err *err)
         return r;
 }
 
-static int prepare(struct serve *s, struct err *err)
+static int serve_prepare(struct serve *s, struct err *err)
 {
         struct conf *c = &s->opt.conf;
         int r;
@@ -171,7 +171,7 @@ static int prepare(struct serve *s, struct err *err)
         return r;
 }
 
-static int on_ready(void *arg, pid_t *ret_child, struct err *err)
+static int serve_is_ready(void *arg, pid_t *ret_child, struct err *err)
 {
         struct serve *s = arg;
         int r;
@@ -186,19 +186,22 @@ static int on_ready(void *arg, pid_t *ret_child, struct err *err)
         return r;
 }
 
-static int on_check_end(void *arg, int status, struct err *err)
+static int serve_check_ended(void *arg, int status, struct err *err)
 {
         struct serve *s = arg;
 
         return greeting_check_end(&s->greeting, status, err);
 }
 
-static int run(struct serve *s, struct err *err)
+static int serve_run(struct serve *s, struct err *err)
 {
-        const struct supervisor_options sup = {
-                .conf = &s->opt.conf, .sockets = &s->sockets, .on_ready = on_ready, .on_child = on_check_end, .arg = s};
+        const struct supervisor_options sup = {.conf = &s->opt.conf,
+                                               .sockets = &s->sockets,
+                                               .on_ready = serve_is_ready,
+                                               .on_child = serve_check_ended,
+                                               .arg = s};
         struct err later = {0};
-        int r = prepare(s, err);
+        int r = serve_prepare(s, err);
 
         if (r == 0)
                 r = supervisor_run(&sup, err);
@@ -230,7 +233,7 @@ int serve_main(int argc, char **argv)
         (void)sigaddset(&set, SIGCHLD);
         (void)sigprocmask(SIG_BLOCK, &set, NULL);
         (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-        r = run(&s, &err);
+        r = serve_run(&s, &err);
         if (r < 0)
                 (void)fprintf(stderr, "sandglass serve: %s\n", err.msg);
         greeting_done(&s.greeting);

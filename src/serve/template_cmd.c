@@ -23,7 +23,7 @@ struct template_options {
 };
 
 /* 0, or the exit code after wrong use. */
-static int parse(int argc, char **argv, struct template_options *o)
+static int template_options_parse(int argc, char **argv, struct template_options *o)
 {
         static const struct option options[] = {
                 {"data", required_argument, NULL, 'd'},   {"images", required_argument, NULL, 'i'},
@@ -50,7 +50,7 @@ static int parse(int argc, char **argv, struct template_options *o)
         return usage_fault("template", template_usage, which, argv);
 }
 
-static int make(const struct template_options *o, struct err *err)
+static int template_make(const struct template_options *o, struct err *err)
 {
         AUTO_FREE char *images = NULL;
         int r = 0;
@@ -77,7 +77,7 @@ int template_main(int argc, char **argv)
         struct template_options o = {.data = SERVE_DEFAULT_DATA};
         struct err err = {0};
         sigset_t set = sys_signals_to_end();
-        int code = parse(argc, argv, &o);
+        int code = template_options_parse(argc, argv, &o);
 
         if (code != 0)
                 return code;
@@ -86,7 +86,7 @@ int template_main(int argc, char **argv)
                 return 0;
         }
         (void)sigprocmask(SIG_BLOCK, &set, NULL);
-        if (make(&o, &err) == 0)
+        if (template_make(&o, &err) == 0)
                 return 0;
         (void)fprintf(stderr, "sandglass template: %s\n", err.msg);
         return 1;

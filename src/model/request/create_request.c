@@ -44,7 +44,7 @@ static int decode_timeout(const json_t *body, uint32_t max_s, struct create_requ
         return lifetime_check_max(c->timeout_s, max_s, err);
 }
 
-/* What a sandbox does at its end, and whether traffic wakes it then. */
+/* What happens to the sandbox when its time is up, and whether traffic resumes it then. */
 static int decode_lifecycle(const json_t *body, struct create_request *c, struct err *err)
 {
         json_t *resume = NULL;
@@ -64,7 +64,7 @@ static int decode_lifecycle(const json_t *body, struct create_request *c, struct
         return 0;
 }
 
-static int check_unsupported(const json_t *body, struct err *err)
+static int create_check_unsupported(const json_t *body, struct err *err)
 {
         json_t *mounts = NULL, *iam = NULL;
 
@@ -172,7 +172,7 @@ int create_request_decode(const json_t *body, enum create_version version, uint3
             (r = decode_lifecycle(body, &c, err)) < 0 ||
             (r = decode_map(body, "metadata", CREATE_METADATA_MAX, &c.metadata, err)) < 0 ||
             (r = decode_env(body, &c, err)) < 0 || (r = decode_network(body, version, &c, err)) < 0 ||
-            (r = check_unsupported(body, err)) < 0 || (r = decode_mcp(body, &c, err)) < 0) {
+            (r = create_check_unsupported(body, err)) < 0 || (r = decode_mcp(body, &c, err)) < 0) {
                 create_request_done(&c);
                 return r;
         }

@@ -164,7 +164,7 @@ static int check_mask_host(const char *text, struct err *err)
         return 0;
 }
 
-static int check_unsupported(const json_t *config, struct err *err)
+static int network_check_unsupported(const json_t *config, struct err *err)
 {
         json_t *ports = NULL, *rules = NULL, *proxy = NULL;
 
@@ -220,7 +220,7 @@ static int decode_config(const json_t *config, struct network *n, struct err *er
         if (r == 0 && mask)
                 r = check_mask_host(mask, err);
         if (r == 0)
-                r = check_unsupported(config, err);
+                r = network_check_unsupported(config, err);
         n->plan.internet = !is_all_denied;
         return r < 0 ? r : show(config, n, err);
 }

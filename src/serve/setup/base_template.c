@@ -41,7 +41,7 @@ struct build {
         char layer[LAYER_ID_MAX];
 };
 
-static void say(const struct build *b, const char *what)
+static void template_say(const struct build *b, const char *what)
 {
         (void)printf("template %s: [%3u s] %s\n", RECIPE_ALIAS, (unsigned)((clock_mono_ms() - b->started_ms) / 1000),
                      what);
@@ -49,7 +49,7 @@ static void say(const struct build *b, const char *what)
 }
 
 /* What killed builds left behind.  Called with the lock held, so none of them is alive. */
-static void remove_leftovers(const struct build *b)
+static void template_remove_leftovers(const struct build *b)
 {
         DIR *dir = opendir(b->layers_path);
         const struct dirent *e;
@@ -72,7 +72,7 @@ static void on_build_line(struct str line, void *arg)
         (void)snprintf(text, sizeof(text), "%.*s", STR_ARG(line));
         memcpy(b->tail[b->tail_at++ % TAIL_LINES], text, sizeof(text));
         if (str_starts(line, "I: "))
-                say(b, text + 3);
+                template_say(b, text + 3);
 }
 
 static void show_tail(const struct build *b)
@@ -81,7 +81,7 @@ static void show_tail(const struct build *b)
                 (void)fprintf(stderr, "  %s\n", b->tail[i % TAIL_LINES]);
 }
 
-static int run_tool(struct build *b, const char *const *argv, const char *root, struct err *err)
+static int template_run_tool(struct build *b, const char *const *argv, const char *root, struct err *err)
 {
         const struct command c = {.argv = argv, .root = root, .on_line = on_build_line, .arg = b};
         int r;
@@ -119,7 +119,7 @@ static int bootstrap(struct build *b, struct err *err)
         /* apt's own user downloads, and must get there; others would have to guess the name. */
         if (fchmod(b->layers, 0711) < 0)
                 return err_sys(err, -errno, "open '%s' to apt", b->layers_path);
-        r = run_tool(b, argv, NULL, err);
+        r = template_run_tool(b, argv, NULL, err);
         if (fchmod(b->layers, 0700) < 0 && r == 0)
                 r = err_sys(err, -errno, "close '%s'", b->layers_path);
         return r;
@@ -143,9 +143,9 @@ static int configure(struct build *b, struct err *err)
         AUTO_CLOSE int root = -1;
         int r = 0;
 
-        say(b, "setting up the user and the environment");
+        template_say(b, "setting up the user and the environment");
         for (size_t i = 0; r == 0 && recipe_steps[i]; i++)
-                r = run_tool(b, recipe_steps[i], b->root, err);
+                r = template_run_tool(b, recipe_steps[i], b->root, err);
         if (r < 0)
                 return r;
         root = open(b->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -197,7 +197,7 @@ static int install_layer(struct build *b, struct err *err)
 {
         struct stat st;
 
-        say(b, "flushing to disk");
+        template_say(b, "flushing to disk");
         if (syncfs(b->layers) < 0)
                 return err_sys(err, -errno, "flush the template to disk");
         if (fstatat(b->layers, b->layer, &st, AT_SYMLINK_NOFOLLOW) == 0)
@@ -230,7 +230,7 @@ static int install_manifest(struct build *b, struct err *err)
         return r < 0 ? err_sys(err, r, "write '%s'", b->manifest_path) : 0;
 }
 
-static int build_tree(struct build *b, const char *mirror, struct err *err)
+static int template_build_tree(struct build *b, const char *mirror, struct err *err)
 {
         char id[9];
         int r;
@@ -243,7 +243,7 @@ static int build_tree(struct build *b, const char *mirror, struct err *err)
         r = mirror_find(mirror, &b->mirror, err);
         if (r < 0)
                 return r;
-        say(b, "making a Debian " RECIPE_SUITE " file system; this takes a minute or two, once");
+        template_say(b, "making a Debian " RECIPE_SUITE " file system; this takes a minute or two, once");
         r = bootstrap(b, err);
         if (r == 0)
                 r = configure(b, err);
@@ -285,7 +285,7 @@ static int build_lock(const struct build *b, struct err *err)
 
         if (flock(b->layers, LOCK_EX | LOCK_NB) == 0)
                 return 0;
-        say(b, "another build is running, waiting for it");
+        template_say(b, "another build is running, waiting for it");
         (void)sigprocmask(SIG_UNBLOCK, &set, &old);
         r = flock(b->layers, LOCK_EX) < 0 ? -errno : 0;
         (void)sigprocmask(SIG_SETMASK, &old, NULL);
@@ -302,8 +302,8 @@ static int build_locked(struct build *b, const char *mirror, struct err *err)
         char done[64 + LAYER_ID_MAX];
         int r;
 
-        remove_leftovers(b);
-        r = build_tree(b, mirror, err);
+        template_remove_leftovers(b);
+        r = template_build_tree(b, mirror, err);
         if (r == 0)
                 r = install_layer(b, err);
         if (r == 0)
@@ -311,7 +311,7 @@ static int build_locked(struct build *b, const char *mirror, struct err *err)
         if (r < 0)
                 return err_wrap(err, "template %s", RECIPE_ALIAS);
         (void)snprintf(done, sizeof(done), "done: layer %s", b->layer);
-        say(b, done);
+        template_say(b, done);
         return 0;
 }
 
@@ -336,7 +336,7 @@ int base_template_ensure(const char *images_dir, const char *mirror, struct err 
                 return r;
         if (has_template(&b)) {
                 if (flock(b.layers, LOCK_EX | LOCK_NB) == 0)
-                        remove_leftovers(&b);
+                        template_remove_leftovers(&b);
                 return 0;
         }
         r = build_lock(&b, err);

@@ -57,7 +57,7 @@ static void give_lines(const struct command *c, struct buf *text, bool at_end)
 }
 
 /* 0 at the end of the output, -EINTR when a signal came first. */
-static int read_output(const struct command *c, int out, int signals)
+static int command_read_output(const struct command *c, int out, int signals)
 {
         AUTO_BUF struct buf text = BUF_INIT(LINE_MAX_BYTES);
         struct pollfd p[2] = {{.fd = out, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
@@ -105,7 +105,7 @@ int command_run(const struct command *c, struct err *err)
         if (pid == 0)
                 command_child(c, in);
         close_fd(&in);
-        r = read_output(c, out, signals);
+        r = command_read_output(c, out, signals);
         if (r < 0)
                 (void)kill(pid, SIGKILL);
         while (waitpid(pid, &status, 0) < 0 && errno == EINTR)

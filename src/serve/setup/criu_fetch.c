@@ -36,7 +36,7 @@ struct fetch {
         char version[TAIL_BYTES];
 };
 
-static void say(const struct fetch *f, const char *what)
+static void criu_say(const struct fetch *f, const char *what)
 {
         (void)printf("criu: [%3u s] %s\n", (unsigned)((clock_mono_ms() - f->started_ms) / 1000), what);
         (void)fflush(stdout);
@@ -48,8 +48,8 @@ static int no_memory(struct err *err)
 }
 
 /* "<temp>/<below>" */
-static int below(const struct fetch *f, char out[PATH_BYTES_MAX], const char *fmt, ...) PRINTF(3, 4);
-static int below(const struct fetch *f, char out[PATH_BYTES_MAX], const char *fmt, ...)
+static int path_below(const struct fetch *f, char out[PATH_BYTES_MAX], const char *fmt, ...) PRINTF(3, 4);
+static int path_below(const struct fetch *f, char out[PATH_BYTES_MAX], const char *fmt, ...)
 {
         int n = snprintf(out, PATH_BYTES_MAX, "%s/", f->temp), more;
         va_list ap;
@@ -91,21 +91,21 @@ static int write_apt_conf(const struct fetch *f, struct err *err)
         if (r == 0)
                 r = buf_addf(&sources, "deb [signed-by=%s] %s %s main\n", keyring(), f->mirror, SUITE);
         if (r == 0)
-                r = below(f, path, "apt/apt.conf");
+                r = path_below(f, path, "apt/apt.conf");
         if (r == 0)
                 r = file_replace(path, 0644, buf_at(&conf), conf.len);
         if (r == 0)
-                r = below(f, path, "apt/sources.list");
+                r = path_below(f, path, "apt/sources.list");
         if (r == 0)
                 r = file_replace(path, 0644, buf_at(&sources), sources.len);
         if (r == 0)
-                r = below(f, path, "apt/status");
+                r = path_below(f, path, "apt/status");
         if (r == 0)
                 r = file_replace(path, 0644, "", 0);
         return r < 0 ? err_sys(err, r, "set up apt in '%s'", f->temp) : 0;
 }
 
-static int make_dirs(const struct fetch *f, struct err *err)
+static int criu_make_dirs(const struct fetch *f, struct err *err)
 {
         static const char *const dirs[] = {"apt",
                                            "apt/lists",
@@ -119,7 +119,7 @@ static int make_dirs(const struct fetch *f, struct err *err)
         char path[PATH_BYTES_MAX];
 
         for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
-                int r = below(f, path, "%s", dirs[i]);
+                int r = path_below(f, path, "%s", dirs[i]);
 
                 if (r < 0 || mkdir(path, 0755) < 0)
                         return err_sys(err, r < 0 ? r : -errno, "make '%s'", path);
@@ -135,7 +135,8 @@ static void on_line(struct str line, void *arg)
                 (void)snprintf(f->tail, sizeof(f->tail), "%.*s", STR_ARG(line));
 }
 
-static int run_tool(struct fetch *f, const char *const *argv, void (*each)(struct str line, void *arg), struct err *err)
+static int criu_run_tool(struct fetch *f, const char *const *argv, void (*each)(struct str line, void *arg),
+                         struct err *err)
 {
         const struct command c = {.argv = argv, .on_line = each, .arg = f};
         int r;
@@ -152,26 +153,26 @@ static int download(struct fetch *f, struct err *err)
         char conf[PATH_BYTES_MAX];
         const char *const update[] = {"apt-get", "-c", conf, "-q", "update", NULL};
         const char *const get[] = {"apt-get", "-c", conf, "-q", "-y", "--download-only", "install", "criu", NULL};
-        int r = below(f, conf, "apt/apt.conf");
+        int r = path_below(f, conf, "apt/apt.conf");
 
         if (r < 0)
                 return err_sys(err, r, "name apt's settings");
-        say(f, "reading the package lists of Debian " SUITE);
-        r = run_tool(f, update, on_line, err);
+        criu_say(f, "reading the package lists of Debian " SUITE);
+        r = criu_run_tool(f, update, on_line, err);
         if (r < 0)
                 return r;
-        say(f, "downloading CRIU and its libraries");
-        return run_tool(f, get, on_line, err);
+        criu_say(f, "downloading CRIU and its libraries");
+        return criu_run_tool(f, get, on_line, err);
 }
 
-static int unpack(struct fetch *f, struct err *err)
+static int criu_unpack(struct fetch *f, struct err *err)
 {
         char pattern[PATH_BYTES_MAX], root[PATH_BYTES_MAX];
         glob_t found = {0};
-        int r = below(f, pattern, "apt/cache/archives/*.deb");
+        int r = path_below(f, pattern, "apt/cache/archives/*.deb");
 
         if (r == 0)
-                r = below(f, root, "root");
+                r = path_below(f, root, "root");
         if (r < 0)
                 return err_sys(err, r, "name the packages");
         if (glob(pattern, GLOB_NOSORT, NULL, &found) != 0) {
@@ -184,7 +185,7 @@ static int unpack(struct fetch *f, struct err *err)
 
                 if (strncmp(name, "criu_", 5) == 0)
                         (void)snprintf(f->version, sizeof(f->version), "%.*s", (int)strcspn(name + 5, "_"), name + 5);
-                r = run_tool(f, argv, on_line, err);
+                r = criu_run_tool(f, argv, on_line, err);
         }
         globfree(&found);
         return r;
@@ -197,7 +198,7 @@ static int find_one(const struct fetch *f, const char *pattern, char out[PATH_BY
 {
         char full[PATH_BYTES_MAX];
         glob_t found = {0};
-        int r = below(f, full, "%s", pattern);
+        int r = path_below(f, full, "%s", pattern);
 
         if (r == 0 && glob(full, 0, NULL, &found) == 0 && found.gl_pathc > 0) {
                 int n = snprintf(out, PATH_BYTES_MAX, "%s", found.gl_pathv[0]);
@@ -223,18 +224,18 @@ static void on_library(struct str line, void *arg)
 }
 
 /* The file behind a link, under the name by which it is asked for. */
-static int keep(const struct fetch *f, const char *from, const char *as, struct err *err)
+static int criu_keep(const struct fetch *f, const char *from, const char *as, struct err *err)
 {
         AUTO_FREE char *file = realpath(from, NULL);
         char to[PATH_BYTES_MAX];
-        int r = file ? below(f, to, "tool/%s", as) : -errno;
+        int r = file ? path_below(f, to, "tool/%s", as) : -errno;
 
         if (r == 0 && (strncmp(file, f->temp, strlen(f->temp)) != 0 || rename(file, to) < 0))
                 r = errno ? -errno : -EXDEV;
         return r < 0 ? err_sys(err, r, "keep '%s'", as) : 0;
 }
 
-static int pick(struct fetch *f, struct err *err)
+static int criu_pick(struct fetch *f, struct err *err)
 {
         char loader[PATH_BYTES_MAX], program[PATH_BYTES_MAX], libs[PATH_BYTES_MAX], path[PATH_BYTES_MAX],
                 as[TAIL_BYTES + 8];
@@ -245,29 +246,30 @@ static int pick(struct fetch *f, struct err *err)
             (r = find_one(f, "root/usr/sbin/criu", program, err)) < 0)
                 return r;
         (void)snprintf(libs, sizeof(libs), "%.*s", (int)(strrchr(loader, '/') - loader), loader);
-        r = run_tool(f, list, on_library, err);
+        r = criu_run_tool(f, list, on_library, err);
         if (r == 0 && f->lib_count == 0)
                 r = err_set(err, ERR_INTERNAL, "CRIU's libraries are not in the packages");
         for (size_t i = 0; i < f->lib_count && r == 0; i++) {
                 int n = snprintf(path, sizeof(path), "%s/%s", libs, f->libs[i]);
 
                 (void)snprintf(as, sizeof(as), "lib/%s", f->libs[i]);
-                r = n < 0 || (size_t)n >= sizeof(path) ? err_sys(err, -ENAMETOOLONG, "%s", as) : keep(f, path, as, err);
+                r = n < 0 || (size_t)n >= sizeof(path) ? err_sys(err, -ENAMETOOLONG, "%s", as)
+                                                       : criu_keep(f, path, as, err);
         }
         if (r == 0)
-                r = keep(f, loader, "ld.so", err);
-        return r < 0 ? r : keep(f, program, "criu", err);
+                r = criu_keep(f, loader, "ld.so", err);
+        return r < 0 ? r : criu_keep(f, program, "criu", err);
 }
 
-static int install(struct fetch *f, struct err *err)
+static int criu_install(struct fetch *f, struct err *err)
 {
         char tool[PATH_BYTES_MAX], version[PATH_BYTES_MAX];
-        int r = below(f, version, "tool/version");
+        int r = path_below(f, version, "tool/version");
 
         if (r == 0)
                 r = file_replace(version, 0644, f->version, strlen(f->version));
         if (r == 0)
-                r = below(f, tool, "tool");
+                r = path_below(f, tool, "tool");
         if (r == 0 && syncfs(f->dir) < 0)
                 r = -errno;
         if (r == 0)
@@ -279,7 +281,7 @@ static int install(struct fetch *f, struct err *err)
 
 /* ------------------------------------------------------------- all of it */
 
-static void remove_leftovers(const struct fetch *f)
+static void criu_remove_leftovers(const struct fetch *f)
 {
         DIR *d = opendir(f->path);
         const struct dirent *e;
@@ -295,11 +297,11 @@ static int fetch_into_temp(struct fetch *f, const char *mirror, struct err *err)
 {
         int r;
 
-        if ((r = make_dirs(f, err)) < 0 || (r = mirror_find(mirror, &f->mirror, err)) < 0 ||
-            (r = write_apt_conf(f, err)) < 0 || (r = download(f, err)) < 0 || (r = unpack(f, err)) < 0 ||
-            (r = pick(f, err)) < 0)
+        if ((r = criu_make_dirs(f, err)) < 0 || (r = mirror_find(mirror, &f->mirror, err)) < 0 ||
+            (r = write_apt_conf(f, err)) < 0 || (r = download(f, err)) < 0 || (r = criu_unpack(f, err)) < 0 ||
+            (r = criu_pick(f, err)) < 0)
                 return r;
-        return install(f, err);
+        return criu_install(f, err);
 }
 
 int criu_fetch(const char *criu_dir, const char *mirror, struct err *err)
@@ -311,7 +313,7 @@ int criu_fetch(const char *criu_dir, const char *mirror, struct err *err)
         f.dir = open(criu_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (f.dir < 0)
                 return err_sys(err, -errno, "open '%s'", criu_dir);
-        remove_leftovers(&f);
+        criu_remove_leftovers(&f);
         random_id(name + 5, 8);
         if (asprintf(&f.temp, "%s/%s", criu_dir, name) < 0) {
                 f.temp = NULL;
@@ -322,9 +324,9 @@ int criu_fetch(const char *criu_dir, const char *mirror, struct err *err)
         }
         if (r == 0) {
                 (void)snprintf(done, sizeof(done), "done: CRIU %s", f.version);
-                say(&f, done);
+                criu_say(&f, done);
         }
-        remove_leftovers(&f);
+        criu_remove_leftovers(&f);
         free(f.temp);
         free(f.mirror);
         close_fd(&f.dir);

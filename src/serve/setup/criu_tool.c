@@ -25,7 +25,7 @@ struct proof {
 };
 
 /* Which CRIU, by its program's identity, in which boot. */
-static void describe(const struct criu_place *p, struct proof *ret)
+static void criu_tool_describe(const struct criu_place *p, struct proof *ret)
 {
         AUTO_FREE char *path = NULL;
         char boot[SYS_BOOT_ID_MAX] = "";
@@ -53,7 +53,7 @@ static int prove(int dir, const char *criu_dir, const struct criu_place *p, stru
         struct proof proof;
         int r;
 
-        describe(p, &proof);
+        criu_tool_describe(p, &proof);
         if (is_noted(dir, PROVEN, &proof))
                 return 0;
         r = criu_prove(&tool, criu_dir, err);
@@ -75,14 +75,14 @@ static int look(int dir, const char *criu_dir, bool *ret_is_hopeless, struct err
                 r = criu_find_host(criu_dir, &p, err);
         if (r < 0)
                 return r;
-        describe(&p, &proof);
+        criu_tool_describe(&p, &proof);
         *ret_is_hopeless = p.dir && is_noted(dir, FAILED, &proof);
         r = prove(dir, criu_dir, &p, err);
         criu_place_done(&p);
         return r;
 }
 
-static int lock(const char *criu_dir, struct err *err)
+static int criu_tool_lock(const char *criu_dir, struct err *err)
 {
         AUTO_CLOSE int dir = -1;
         sigset_t set = sys_signals_to_end(), old;
@@ -104,7 +104,7 @@ static int lock(const char *criu_dir, struct err *err)
 
 int criu_tool_get(const char *criu_dir, const char *mirror, struct err *err)
 {
-        AUTO_CLOSE int dir = lock(criu_dir, err);
+        AUTO_CLOSE int dir = criu_tool_lock(criu_dir, err);
         bool is_hopeless = false;
         int r = dir < 0 ? dir : look(dir, criu_dir, &is_hopeless, err);
 

@@ -60,7 +60,7 @@ static int check_way(const char *path, struct err *err)
                 if (!(st.st_mode & S_IXOTH))
                         return err_set(err, ERR_DENIED,
                                        "'%s' is closed to others (mode %04o), so the unprivileged roles cannot reach "
-                                       "'%s': keep it elsewhere, or chmod o+x the former",
+                                       "'%s': choose another place, or `chmod o+x` the first",
                                        at, st.st_mode & 07777, path);
         }
         return 0;
@@ -115,7 +115,7 @@ int datadir_prepare(const struct conf *c, struct err *err)
         return r < 0 ? r : check_way(c->images_dir, err);
 }
 
-static pid_t read_pid(int fd)
+static pid_t lock_read_pid(int fd)
 {
         char text[32];
         ssize_t n = pread(fd, text, sizeof(text), 0);
@@ -140,7 +140,7 @@ int datadir_lock(const struct conf *c, int *ret_fd, struct err *err)
                 if (errno != EWOULDBLOCK)
                         return err_sys(err, -errno, "lock '%s'", path);
                 return err_set(err, ERR_CONFLICT, "data directory '%s' is in use by the server with pid %d",
-                               c->data_dir, (int)read_pid(fd));
+                               c->data_dir, (int)lock_read_pid(fd));
         }
         /* Over the number before: on a full disk there is room for nothing else. */
         len = snprintf(text, sizeof(text), "%d\n", (int)getpid());
@@ -160,7 +160,7 @@ pid_t datadir_holder(const struct conf *c)
                 return errno == ENOENT ? 0 : -errno;
         if (flock(fd, LOCK_SH | LOCK_NB) == 0)
                 return 0;
-        return errno == EWOULDBLOCK ? read_pid(fd) : -errno;
+        return errno == EWOULDBLOCK ? lock_read_pid(fd) : -errno;
 }
 
 int file_replace(const char *path, unsigned mode, const void *p, size_t n)

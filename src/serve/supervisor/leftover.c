@@ -47,7 +47,7 @@ int process_end(int pidfd, int term_ms)
         return r == -ESRCH ? 0 : r;
 }
 
-static int end_one(struct str line, struct err *err)
+static int leftover_end_one(struct str line, struct err *err)
 {
         AUTO_CLOSE int pidfd = -1, proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         uint64_t then, now;
@@ -80,6 +80,6 @@ int leftover_end(const struct conf *c, struct err *err)
                 return err_sys(err, r, "read '%s'", path);
         rest = (struct str){(const char *)buf_at(&text), text.len};
         while (r == 0 && str_cut(&rest, '\n', &line))
-                r = end_one(line, err);
+                r = leftover_end_one(line, err);
         return r; /* the file stays, to be written over: on a full disk there would be room for no other */
 }

@@ -34,7 +34,7 @@ static int address_of(int listening_fd, union address *ret, socklen_t *ret_len)
         return 0;
 }
 
-static int ask(const union address *at, socklen_t len, unsigned timeout_s)
+static int probe_ask(const union address *at, socklen_t len, unsigned timeout_s)
 {
         static const char request[] = "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
         const struct timeval limit = {.tv_sec = timeout_s};
@@ -69,7 +69,7 @@ int probe_start(int listening_fd, unsigned timeout_s, pid_t *ret_pid)
         if (pid == 0) {
                 (void)close_range(3, ~0u, 0);
                 (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-                _exit(ask(&at, len, timeout_s) < 0 ? 1 : 0);
+                _exit(probe_ask(&at, len, timeout_s) < 0 ? 1 : 0);
         }
         *ret_pid = pid;
         return 0;

@@ -92,7 +92,7 @@ static int place_fds(const struct role_spec *spec, int conf_fd)
         return at - 1;
 }
 
-static int become(uint32_t uid)
+static int role_become(uint32_t uid)
 {
         if (sys_drop_bounding(UINT64_MAX) < 0 || setgroups(0, NULL) < 0 || setresgid(uid, uid, uid) < 0 ||
             setresuid(uid, uid, uid) < 0)
@@ -113,7 +113,7 @@ static _Noreturn void role_child(const struct role_spec *spec, int conf_fd, pid_
         if (exe < 0 || chdir("/") < 0)
                 _exit(126);
         (void)sys_raise_nofile();
-        if (spec->uid && become(spec->uid) < 0)
+        if (spec->uid && role_become(spec->uid) < 0)
                 _exit(126);
         /* After setresuid(), which clears it. */
         if (prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0) < 0 || getppid() != parent)

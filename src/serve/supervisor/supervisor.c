@@ -29,7 +29,7 @@
 enum role_kind { ROLE_EDGE, ROLE_CONTROL, ROLE_ENGINE, ROLE_KINDS };
 static const char *const role_names[] = {"edge", "control", "engine"};
 
-struct role {
+struct supervised_role {
         enum role_kind kind;
         size_t index; /* among the edges */
         pid_t pid;    /* 0: not running */
@@ -40,7 +40,7 @@ struct role {
 
 struct supervisor {
         const struct supervisor_options *opt;
-        struct role roles[CONF_EDGES_MAX + 2];
+        struct supervised_role roles[CONF_EDGES_MAX + 2];
         size_t count;
         int exe;
         pid_t probe; /* asks whether the server is up; 0: not now */
@@ -56,15 +56,15 @@ struct supervisor {
 
 static void plan_roles(struct supervisor *s)
 {
-        s->roles[s->count++] = (struct role){.kind = ROLE_ENGINE};
-        s->roles[s->count++] = (struct role){.kind = ROLE_CONTROL};
+        s->roles[s->count++] = (struct supervised_role){.kind = ROLE_ENGINE};
+        s->roles[s->count++] = (struct supervised_role){.kind = ROLE_CONTROL};
         for (size_t i = 0; i < s->opt->sockets->edges; i++)
-                s->roles[s->count++] = (struct role){.kind = ROLE_EDGE, .index = i};
+                s->roles[s->count++] = (struct supervised_role){.kind = ROLE_EDGE, .index = i};
         for (size_t i = 0; i < s->count; i++)
                 s->roles[i].due_ms = 1;
 }
 
-static void remember(const struct supervisor *s)
+static void supervisor_remember(const struct supervisor *s)
 {
         pid_t pids[ARRAY_LEN(s->roles)];
         int r;
@@ -83,7 +83,7 @@ static int open_pem(const struct conf *c, const char *own, const char *below, in
         return path ? file_to_memfd(path, ret_fd, err) : err_set(err, ERR_LIMIT, "out of memory");
 }
 
-static int start_role(struct supervisor *s, struct role *role, struct err *err)
+static int start_role(struct supervisor *s, struct supervised_role *role, struct err *err)
 {
         const struct conf *c = s->opt->conf;
         const struct sockets *k = s->opt->sockets;
@@ -117,7 +117,7 @@ static int start_role(struct supervisor *s, struct role *role, struct err *err)
         return r < 0 ? r : role_start(&spec, &role->pid, err);
 }
 
-static void plan_restart(struct supervisor *s, struct role *role)
+static void plan_restart(struct supervisor *s, struct supervised_role *role)
 {
         uint64_t now = clock_mono_ms(), wait = 0;
 
@@ -138,7 +138,7 @@ static void start_due_roles(struct supervisor *s)
         bool changed = false;
 
         for (size_t i = 0; i < s->count; i++) {
-                struct role *role = &s->roles[i];
+                struct supervised_role *role = &s->roles[i];
 
                 if (!role->due_ms || role->due_ms > clock_mono_ms())
                         continue;
@@ -151,7 +151,7 @@ static void start_due_roles(struct supervisor *s)
                 }
         }
         if (changed)
-                remember(s);
+                supervisor_remember(s);
 }
 
 static void start_due_probe(struct supervisor *s)
@@ -225,7 +225,7 @@ static void on_probe_end(struct supervisor *s, int status)
         s->result = s->opt->on_ready(s->opt->arg, &s->child, s->err);
 }
 
-static void on_role_end(struct supervisor *s, struct role *role, int status)
+static void on_role_end(struct supervisor *s, struct supervised_role *role, int status)
 {
         role->pid = 0;
         if (s->is_stopping)
@@ -283,7 +283,7 @@ static int wait_signal(const struct supervisor *s)
         return signo > 0 ? signo : 0;
 }
 
-static void step(struct supervisor *s)
+static void supervisor_step(struct supervisor *s)
 {
         int signo = wait_signal(s);
 
@@ -315,7 +315,7 @@ int supervisor_run(const struct supervisor_options *opt, struct err *err)
         plan_roles(&s);
         start_due_roles(&s);
         while (!s.is_stopping || s.stage < ROLE_KINDS)
-                step(&s);
-        remember(&s);
+                supervisor_step(&s);
+        supervisor_remember(&s);
         return s.result;
 }

@@ -49,6 +49,16 @@ test('run prints what the command prints and ends its sandbox', () => {
   assert.deepEqual(list(), [])
 })
 
+test('over TLS, too: the server proves who it is, or is not spoken to', () => {
+  const env = { ...process.env, E2B_API_URL: `https://${server.domain}`, E2B_API_KEY: server.key, SSL_CERT_FILE: server.env.NODE_EXTRA_CA_CERTS }
+  delete env.E2B_SANDBOX_URL
+  const r = sandglass(['run', '--', 'echo', 'private'], { env, input: '' })
+  assert.deepEqual([r.status, r.stdout, r.stderr], [0, 'private\n', ''])
+  const stranger = sandglass(['ps'], { env: { ...env, SSL_CERT_FILE: '/dev/null' }, input: '' })
+  assert.equal(stranger.status, 1)
+  assert.match(stranger.stderr, /the certificate of localhost:\d+ is not trusted: /)
+})
+
 test('both outputs and the exit code pass through', () => {
   const r = cli('run', ['bash', '-c', 'echo out; echo err >&2; exit 7'])
   assert.deepEqual([r.status, r.stdout, r.stderr], [7, 'out\n', 'err\n'])

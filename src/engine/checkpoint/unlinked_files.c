@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "engine/criu/criu_rpc.h"
+#include "engine/storage/writable.h"
 #include "sys/fs.h"
 
 #define FILES "files.img"
@@ -39,9 +40,9 @@ static bool split(const char *path, char dir[PATH_MAX], const char **ret_name)
         return true;
 }
 
-static int open_below(int at, const char *root, const char *path)
+static int open_among_files(const struct writable *w, const char *path)
 {
-        AUTO_CLOSE int fd = sys_open_dir(at, root);
+        AUTO_CLOSE int fd = writable_open_files(w);
 
         return fd < 0 ? fd : sys_open_dir(fd, path);
 }
@@ -49,7 +50,8 @@ static int open_below(int at, const char *root, const char *path)
 /* ------------------------------------------------------------- keeping */
 
 struct keeping {
-        int upper_of, names; /* sandboxes/<id>, and UNLINKED_FILES_DIR in it; -1: not made yet */
+        const struct writable *writable;
+        int names; /* the directory that they are kept in; -1: not made yet */
         unsigned count;
         struct buf paths;
 };
@@ -63,16 +65,13 @@ static int keep_one(struct keeping *k, const char *path)
 
         if (!split(path, dir, &name))
                 return 0;
-        from = open_below(k->upper_of, "u", dir);
+        from = open_among_files(k->writable, dir);
         if (from < 0)
                 return from == -ENOENT ? 0 : from;
-        if (k->names < 0) {
-                if (mkdirat(k->upper_of, UNLINKED_FILES_DIR, 0700) < 0)
-                        return -errno;
-                k->names = sys_open_dir(k->upper_of, UNLINKED_FILES_DIR);
-                if (k->names < 0)
-                        return k->names;
-        }
+        if (k->names < 0)
+                k->names = writable_make_names(k->writable);
+        if (k->names < 0)
+                return k->names;
         (void)snprintf(link, sizeof(link), "%u", k->count);
         if (linkat(from, name, k->names, link, 0) < 0)
                 return errno == ENOENT ? 0 : -errno;
@@ -110,9 +109,9 @@ static int look_at_all(struct keeping *k, FILE *f)
         return r;
 }
 
-int unlinked_files_keep(int images, int dir, struct err *err)
+int unlinked_files_keep(int images, const struct writable *w, struct err *err)
 {
-        struct keeping k = {.upper_of = dir, .names = -1, .paths = BUF_INIT(PATHS_BYTES_MAX)};
+        struct keeping k = {.writable = w, .names = -1, .paths = BUF_INIT(PATHS_BYTES_MAX)};
         int fd = sys_open_beneath(images, FILES, O_RDONLY, 0);
         FILE *f = fd < 0 ? NULL : fdopen(fd, "re");
         int r = fd < 0 ? fd : !f ? -ENOMEM : look_at_all(&k, f);
@@ -130,7 +129,7 @@ int unlinked_files_keep(int images, int dir, struct err *err)
 
 /* ------------------------------------------------------------- putting back */
 
-static int put_back(int dir, int names, unsigned i, const char *path)
+static int put_back(const struct writable *w, int names, unsigned i, const char *path)
 {
         char below[PATH_MAX], link[16];
         const char *name;
@@ -138,28 +137,28 @@ static int put_back(int dir, int names, unsigned i, const char *path)
 
         if (!split(path, below, &name))
                 return -EBADMSG;
-        to = open_below(dir, "u", below);
+        to = open_among_files(w, below);
         if (to < 0)
                 return to;
         (void)snprintf(link, sizeof(link), "%u", i);
         return linkat(names, link, to, name, 0) < 0 && errno != EEXIST ? -errno : 0;
 }
 
-int unlinked_files_put_back(int dir, struct err *err)
+int unlinked_files_put_back(const struct writable *w, struct err *err)
 {
-        AUTO_CLOSE int names = sys_open_dir(dir, UNLINKED_FILES_DIR);
+        AUTO_CLOSE int names = writable_open_names(w);
         AUTO_FREE char *paths = NULL;
         ssize_t n;
         int r = 0;
 
         if (names < 0)
-                return names == -ENOENT ? 0 : err_sys(err, names, "open " UNLINKED_FILES_DIR);
+                return names == -ENOENT ? 0 : err_sys(err, names, "open names of its files");
         paths = malloc(PATHS_BYTES_MAX + 1);
         n = paths ? sys_read_at(names, PATHS, paths, PATHS_BYTES_MAX + 1) : -ENOMEM;
         if (n < 0)
-                return n == -ENOENT ? 0 : err_sys(err, (int)n, "read " UNLINKED_FILES_DIR);
+                return n == -ENOENT ? 0 : err_sys(err, (int)n, "read names of its files");
         for (unsigned i = 0, at = 0; r == 0 && at < (size_t)n; i++) {
-                r = put_back(dir, names, i, paths + at);
+                r = put_back(w, names, i, paths + at);
                 at += (unsigned)strlen(paths + at) + 1;
         }
         return r < 0 ? err_sys(err, r, "put back files that lost their names") : 0;

@@ -19,6 +19,8 @@
 #include "engine/saved_items.h"
 #include "engine/checkpoint/used_checkpoints.h"
 #include "engine/guest/guest_job.h"
+#include "engine/net/slot_cleaner.h"
+#include "engine/storage/writable.h"
 #include "sys/fs.h"
 
 int adopt_boot_id(int data_dir, char out[SYS_BOOT_ID_MAX])
@@ -124,14 +126,18 @@ static void give_up_memory(struct guest *s, int dir)
                 log_error("paused.stale", "sandbox=%s error=\"%s\"", s->record.id, err.msg);
 }
 
+static struct writable files_of(const struct guest *s, int dir)
+{
+        return (struct writable){.dir = dir, .sealed = s->engine->sealed_dir, .trash = s->engine->trash_dir};
+}
+
 /* It was to become a layer, and a crash came first: that never was. */
 static void finish_seal(struct guest *s, int dir)
 {
+        const struct writable w = files_of(s, dir);
         struct err err = {0};
 
-        if (!s->paused.sealed[0] ||
-            faccessat(s->engine->sealed_dir, s->paused.sealed, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
-            faccessat(dir, "u", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+        if (!s->paused.sealed[0] || !writable_is_seal_undone(&w, s->paused.sealed))
                 return;
         s->paused.sealed[0] = '\0';
         if (paused_write(dir, s->record.id, &s->paused, true, &err) < 0)
@@ -168,6 +174,16 @@ static int is_unknown(struct guest *s, int dir, int r, const struct err *why, st
         return r;
 }
 
+/* What a job process that died left in its storage. */
+static void discard_half_done(const struct guest *s, int dir, bool is_paused)
+{
+        const struct writable w = files_of(s, dir);
+        bool has_copy = writable_copy_discard(&w) > 0, has_names = !is_paused && writable_names_discard(&w) > 0;
+
+        if (has_copy || has_names)
+                trash_remover_call(&s->engine->trash_remover);
+}
+
 /* BUSY -> what the disk says: paused, or running, or (negative) nothing that could be kept. */
 static int settle(struct guest *s, struct err *err)
 {
@@ -195,9 +211,7 @@ static int settle(struct guest *s, struct err *err)
                 check_paused(s, dir);
         if (half.checkpoint[0] && !saved_items_has(e, half.checkpoint))
                 (void)trash_throw(e, e->checkpoints_dir, half.checkpoint);
-        (void)trash_throw(e, dir, JOB_COPY_DIR);
-        if (!is_paused)
-                (void)trash_throw(e, dir, UNLINKED_FILES_DIR);
+        discard_half_done(s, dir, is_paused);
         (void)job_note_remove(dir);
         if (s->death.fd < 0)
                 r = find_and_take(s, dir, err);

@@ -13,6 +13,7 @@
 #include "engine/guest/standalone_job.h"
 #include "engine/guest/warm.h"
 #include "engine/guest/guest_job.h"
+#include "engine/storage/writable.h"
 #include "sys/fs.h"
 
 /* ------------------------------------------------------------- to rest */
@@ -99,12 +100,12 @@ static bool is_sealed_all_the_same(const struct guest_job *w)
 {
         const struct engine *e = w->guest->engine;
         AUTO_CLOSE int dir = sys_open_dir(e->sandboxes_dir, w->guest->record.id);
+        const struct writable files = {.dir = dir, .sealed = e->sealed_dir, .trash = e->trash_dir};
         struct err err = {0};
         struct paused now;
 
         return dir >= 0 && paused_read(dir, w->guest->record.id, &now, &err) == 0 &&
-               strcmp(now.sealed, w->paused.sealed) == 0 &&
-               faccessat(e->sealed_dir, now.sealed, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+               strcmp(now.sealed, w->paused.sealed) == 0 && writable_is_sealed(&files, now.sealed);
 }
 
 static void on_sealed(struct guest_job *w, struct job_answer *answer, const struct err *err)

@@ -46,7 +46,7 @@ struct job_pause {
         struct job_namespace namespace;
 };
 
-struct job_copy { /* what is half-written is in sandboxes/<id>/JOB_COPY_DIR and in a checkpoint without a manifest */
+struct job_copy { /* a half-written copy is in its storage (writable.h) and in a checkpoint without a manifest */
         const char *checkpoint, *layer; /* to be made */
         const json_t *origin;           /* NULL: none */
         struct job_namespace namespace;

@@ -12,17 +12,16 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "engine/records/origin.h"
-#include "engine/storage/upper_copy.h"
 #include "engine/jobs/job_process.h"
 #include "engine/jobs/memory_dump.h"
-#include "engine/storage/trash.h"
 #include "sys/fs.h"
 
 struct copying {
         struct memory_dump dump;
+        struct writable writable; /* its files */
         const char *layer;
         const json_t *origin; /* borrowed; NULL: none */
-        struct upper_size files;
+        struct tree_size files;
         uint64_t bytes;
         uint64_t began_us, frozen_us, written_us, copied_us, thawed_us; /* when each was done */
 };
@@ -35,8 +34,7 @@ static int copy_files(void *arg, struct err *err)
         int r;
 
         c->written_us = clock_mono_us();
-        trash_discard(c->dump.conf->trash_dir, c->dump.dir, JOB_COPY_DIR); /* of a copy that failed */
-        r = upper_copy(c->dump.dir, "u", JOB_COPY_DIR, &c->files, err);
+        r = writable_copy(&c->writable, &c->files, err);
         job_stall_point(c->dump.conf, "copied");
         c->copied_us = clock_mono_us();
         return r;
@@ -56,19 +54,9 @@ static int copy_frozen(struct copying *c, struct err *err)
         return r;
 }
 
-/* From here on the copy is found as a layer, and is complete. */
-static int copy_seal(const struct copying *c, struct err *err)
-{
-        const struct job_conf *conf = c->dump.conf;
-
-        if (renameat2(c->dump.dir, JOB_COPY_DIR, conf->sealed_dir, c->layer, RENAME_NOREPLACE) < 0)
-                return err_sys(err, -errno, "seal layer %s", c->layer);
-        return 0;
-}
-
 static int copy_sandbox(struct copying *c, struct err *err)
 {
-        int r = upper_measure(c->dump.dir, "u", &c->files, err);
+        int r = writable_copy_measure(&c->writable, &c->files, err);
 
         if (r < 0)
                 return r;
@@ -79,10 +67,10 @@ static int copy_sandbox(struct copying *c, struct err *err)
         if (r == 0)
                 r = memory_dump_finish(&c->dump, &c->bytes, err);
         if (r == 0)
-                r = copy_seal(c, err);
+                r = writable_copy_seal(&c->writable, c->layer, err); /* now it is found as a layer, and is whole */
         if (r < 0) {
                 memory_dump_discard(&c->dump);
-                trash_discard(c->dump.conf->trash_dir, c->dump.dir, JOB_COPY_DIR);
+                (void)writable_copy_discard(&c->writable);
                 memory_dump_await_end(&c->dump);
         }
         job_stall_point(c->dump.conf, "sealed");
@@ -101,6 +89,7 @@ int job_copy(const struct job_conf *conf, const struct job *job, struct job_answ
         c.dump.dir = sys_open_dir(conf->sandboxes_dir, c.dump.id);
         if (c.dump.dir < 0)
                 return err_sys(err, c.dump.dir, "open directory of sandbox %s", c.dump.id);
+        c.writable = job_writable(conf, c.dump.dir);
         r = copy_sandbox(&c, err);
         if (r < 0)
                 return r;

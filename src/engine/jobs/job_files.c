@@ -1,6 +1,5 @@
 #include "engine/jobs/job_files.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,85 +17,35 @@
 #include "engine/checkpoint/unlinked_files.h"
 #include "engine/records/paused.h"
 #include "engine/records/job_note.h"
-#include "engine/storage/trash.h"
 #include "sys/fs.h"
 
-#define COUNT_MAX 20000u /* entries looked at for a size, since a request waits for it */
-#define COUNT_DEPTH_MAX 64u
 #define TRACED_ROUNDS 2000u /* of 5 ms */
 
 /* ------------------------------------------------------------- sizes, sealing */
-
-struct size_count {
-        uint64_t bytes;
-        unsigned entries;
-};
-
-static void count_below(int at, const char *name, struct size_count *n, unsigned depth)
-{
-        int fd = sys_open_beneath(at, name, O_RDONLY | O_DIRECTORY, 0);
-        DIR *d = fd < 0 ? NULL : fdopendir(fd);
-        struct dirent *e;
-        struct stat st;
-
-        while (d && n->entries < COUNT_MAX && (e = readdir(d))) {
-                if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-                        continue;
-                n->entries++;
-                if (e->d_type == DT_DIR && depth < COUNT_DEPTH_MAX)
-                        count_below(fd, e->d_name, n, depth + 1);
-                else if (e->d_type == DT_REG && fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-                        n->bytes += (uint64_t)st.st_blocks * 512u;
-        }
-        if (d)
-                (void)closedir(d);
-}
-
-uint64_t job_size_of(int dir, const char *name)
-{
-        struct size_count n = {0};
-
-        count_below(dir, name, &n, 0);
-        return n.bytes;
-}
 
 /* Only the files of this sandbox: layers are shared with others. */
 int job_measure(const struct job_conf *c, const struct job *job, struct job_answer *ret, struct err *err)
 {
         const char *id = job->id;
         AUTO_CLOSE int dir = sys_open_dir(c->sandboxes_dir, id);
-        struct size_count n = {0};
+        const struct writable w = job_writable(c, dir);
 
         if (dir == -ENOENT) /* control takes no sample then, as of any sandbox that does not run */
                 return err_set(err, ERR_CONFLICT, "sandbox %s is being ended", id);
         if (dir < 0)
                 return err_sys(err, dir, "open directory of sandbox %s", id);
         job_stall_point(c, "measuring");
-        count_below(dir, "u", &n, 0);
-        ret->disk_bytes = n.bytes;
+        ret->disk_bytes = writable_measure(&w).bytes;
         return 0;
 }
 
-/* Fine when the upper directory is that layer already: the job is repeated when its job process dies. */
-static int move_upper(const struct job_conf *c, int dir, const char *layer, struct err *err)
-{
-        if (renameat2(dir, "u", c->sealed_dir, layer, RENAME_NOREPLACE) == 0) {
-                trash_discard(c->trash_dir, dir, "w");
-                return 0;
-        }
-        if (errno == ENOENT && faccessat(c->sealed_dir, layer, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-                return 0;
-        if (errno == ENOENT)
-                return err_set(err, ERR_INTERNAL, "it has no files of its own");
-        return err_sys(err, -errno, "seal layer %s", layer);
-}
-
-/* paused.json names the layer before the upper directory becomes that layer.  A layer that nothing names may be dropped at any
- * time, and with it the only copy of the files.  A crash in between leaves the directory in place, and the name is removed
+/* paused.json names the layer before the files become that layer.  A layer that nothing names may be dropped at any
+ * time, and with it the only copy of the files.  A crash in between leaves the files in place, and the name is removed
  * from paused.json again (adopt.c). */
 static int seal_as(const struct job_conf *c, int dir, const char *id, struct paused *s, const char *layer,
                    struct err *err)
 {
+        const struct writable w = job_writable(c, dir);
         const struct paused before = *s;
         struct err why = {0};
         int r;
@@ -106,7 +55,7 @@ static int seal_as(const struct job_conf *c, int dir, const char *id, struct pau
         if (r < 0)
                 return r;
         job_stall_point(c, "sealing");
-        r = move_upper(c, dir, layer, err);
+        r = writable_seal(&w, layer, err);
         if (r < 0 && paused_write(dir, id, &before, !s->boot_id[0], &why) < 0)
                 log_error("paused.stale", "sandbox=%s error=\"%s\"", id, why.msg);
         return r;
@@ -127,7 +76,7 @@ int job_seal(const struct job_conf *c, const struct job *job, struct job_answer 
         const char *id = job->id;
         const char *layer = job->seal.layer;
         AUTO_CLOSE int dir = sys_open_dir(c->sandboxes_dir, id);
-        struct size_count n = {0};
+        const struct writable w = job_writable(c, dir);
         struct paused s;
         int r;
 
@@ -135,15 +84,14 @@ int job_seal(const struct job_conf *c, const struct job *job, struct job_answer 
                 return err_sys(err, dir, "open directory of sandbox %s", id);
         r = paused_read(dir, id, &s, err);
         if (r == 0 && s.checkpoint[0] && !s.sealed[0])
-                r = unlinked_files_put_back(dir, err);
+                r = unlinked_files_put_back(&w, err);
         if (r == 0)
                 r = seal_as(c, dir, id, &s, layer, err);
         if (r < 0)
                 return r;
         job_stall_point(c, "moved");
         note_origin(c, dir, id, &s, job->seal.origin);
-        count_below(c->sealed_dir, layer, &n, 0);
-        ret->bytes = n.bytes;
+        ret->bytes = tree_size_of(c->sealed_dir, layer).bytes;
         return 0;
 }
 
@@ -183,6 +131,7 @@ int job_make_durable(const struct job_conf *c, const struct job *job, struct job
 {
         const char *id = job->id;
         AUTO_CLOSE int dir = sys_open_dir(c->sandboxes_dir, id);
+        const struct writable w = job_writable(c, dir);
         struct paused s;
         int r;
 
@@ -194,8 +143,8 @@ int job_make_durable(const struct job_conf *c, const struct job *job, struct job
                 r = flush_checkpoint(c, s.checkpoint, err);
         if (r == 0 && s.sealed[0])
                 r = flush_layer(c, s.sealed, err);
-        if (r == 0 && syncfs(dir) < 0)
-                r = err_sys(err, -errno, "flush its files");
+        if (r == 0)
+                r = writable_flush(&w, err);
         s.boot_id[0] = '\0';
         return r < 0 ? r : paused_write(dir, id, &s, true, err);
 }

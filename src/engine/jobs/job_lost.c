@@ -56,7 +56,7 @@ static json_t *describe_briefly(int lost, const char *name)
         lost_note_read(lost, name, &n);
         clock_format(n.lost_ns, at);
         return json_pack("{s:s,s:s,s:s,s:s,s:s,s:I}", "id", name, "kind", lost_kind_name(kind), "was", n.was, "why",
-                         n.why, "lostAt", at, "bytes", (json_int_t)job_size_of(lost, name));
+                         n.why, "lostAt", at, "bytes", (json_int_t)tree_size_of(lost, name).bytes);
 }
 
 /* In order of names, those after `after` (NULL: from the first on).  Walks through what is there for its size. */

@@ -16,11 +16,11 @@
 #include "engine/records/paused.h"
 #include "engine/jobs/job_process.h"
 #include "engine/jobs/memory_dump.h"
-#include "engine/storage/trash.h"
 #include "sys/fs.h"
 
 struct pausing {
         struct memory_dump dump;
+        struct writable writable; /* its files */
         struct paused paused;
         const json_t *origin; /* borrowed; NULL: none */
         uint64_t bytes;
@@ -33,8 +33,9 @@ struct pausing {
 static void *flush_early(void *arg)
 {
         const struct pausing *p = arg;
+        struct err none = {0};
 
-        (void)syncfs(p->dump.dir); /* keep_files() does so again, and sees the error */
+        (void)writable_flush(&p->writable, &none); /* keep_files() does so again, and sees the error */
         return NULL;
 }
 
@@ -55,8 +56,8 @@ static int keep_names(void *arg, struct err *err)
 {
         const struct pausing *p = arg;
 
-        trash_discard(p->dump.conf->trash_dir, p->dump.dir, UNLINKED_FILES_DIR); /* of a dump that failed */
-        return unlinked_files_keep(p->dump.images, p->dump.dir, err);
+        (void)writable_names_discard(&p->writable); /* of a dump that failed */
+        return unlinked_files_keep(p->dump.images, &p->writable, err);
 }
 
 static int write_checkpoint(struct pausing *p, struct err *err)
@@ -74,11 +75,11 @@ static int write_checkpoint(struct pausing *p, struct err *err)
 static int keep_files(const struct pausing *p, struct err *err)
 {
         const struct memory_dump *d = &p->dump;
+        int r;
 
         origin_write(d->dir, d->id, p->origin);
-        if (d->is_durable && syncfs(d->dir) < 0)
-                return err_sys(err, -errno, "flush its files");
-        return paused_write(d->dir, d->id, &p->paused, d->is_durable, err);
+        r = d->is_durable ? writable_flush(&p->writable, err) : 0;
+        return r < 0 ? r : paused_write(d->dir, d->id, &p->paused, d->is_durable, err);
 }
 
 static void pause_undo(const struct pausing *p)
@@ -87,7 +88,7 @@ static void pause_undo(const struct pausing *p)
 
         (void)paused_remove(d->dir);
         memory_dump_discard(d);
-        trash_discard(d->conf->trash_dir, d->dir, UNLINKED_FILES_DIR);
+        (void)writable_names_discard(&p->writable);
         memory_dump_thaw(d);
         memory_dump_await_end(d);
 }
@@ -128,7 +129,8 @@ int job_pause(const struct job_conf *c, const struct job *job, struct job_answer
                 return err_sys(err, p.dump.dir, "open directory of sandbox %s", p.dump.id);
         p.dump.on_written = keep_names;
         p.dump.arg = &p;
-        trash_discard(c->trash_dir, p.dump.dir, UNLINKED_FILES_DIR); /* of a pause that ended with a thaw */
+        p.writable = job_writable(c, p.dump.dir);
+        (void)writable_names_discard(&p.writable); /* of a pause that ended with a thaw */
         r = pause_sandbox(&p, err);
         if (r < 0)
                 return r;

@@ -9,6 +9,7 @@
 #include "engine/host/instance.h"
 #include "engine/jobs/job_answer.h"
 #include "engine/records/record.h"
+#include "engine/storage/writable.h"
 #include "sys/proc.h"
 
 struct err;
@@ -29,7 +30,11 @@ struct job_conf { /* all borrowed from the engine */
         struct criu_tool tool;
 };
 
-#define JOB_COPY_DIR "copy" /* sandboxes/<id>/copy: of its upper directory, until it is complete and becomes a layer */
+/* The storage of the sandbox whose directory this is. */
+static inline struct writable job_writable(const struct job_conf *c, int dir)
+{
+        return (struct writable){.dir = dir, .sealed = c->sealed_dir, .trash = c->trash_dir};
+}
 
 #define JOB_BEGINS 'b' /* a packet of one byte, the first: a job process has the job */
 #define JOB_WAITS 'w'  /* a packet of one byte: from here on the job only waits for what a sandbox does */

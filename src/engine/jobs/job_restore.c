@@ -22,7 +22,6 @@
 #include "engine/jobs/job_process.h"
 #include "engine/jobs/envd_introduce.h"
 #include "engine/checkpoint/envd_copies.h"
-#include "engine/storage/trash.h"
 #include "engine/jobs/restore_place.h"
 #include "engine/checkpoint/used_checkpoints.h"
 #include "sys/fs.h"
@@ -41,10 +40,11 @@ struct restoring {
         struct record record; /* as it will be */
         struct paused paused; /* as it is paused, and will be again if the restore fails */
         bool was_paused;
-        uint64_t turn;  /* of its mark: used_checkpoints.h */
-        bool is_recent; /* recent_checkpoints.h */
-        bool has_moved; /* its processes run, or may have run */
-        int dir;        /* sandboxes/<id> */
+        uint64_t turn;            /* of its mark: used_checkpoints.h */
+        bool is_recent;           /* recent_checkpoints.h */
+        bool has_moved;           /* its processes run, or may have run */
+        int dir;                  /* sandboxes/<id> */
+        struct writable writable; /* its files */
         int host_netns, host_netlink;
         struct checkpoint *checkpoint;
         struct restore_place place;
@@ -292,8 +292,8 @@ static void restore_undo(struct restoring *w, pid_t pid, struct err *err)
                               first.msg);
         }
         if (w->was_paused && !w->plan->is_upper_kept)
-                trash_discard(w->conf->trash_dir, w->dir, "u"); /* the processes may have written to it */
-        if (w->was_paused && w->paused.boot_id[0] && syncfs(w->dir) == 0)
+                writable_discard(&w->writable); /* the processes may have written to it */
+        if (w->was_paused && w->paused.boot_id[0] && writable_flush(&w->writable, &why) == 0)
                 w->paused.boot_id[0] = '\0'; /* it was paused only for a moment, now it may be for long */
         if (w->was_paused && paused_write(w->dir, w->plan->id, &w->paused, true, &why) < 0)
                 log_error("sandbox.lost", "sandbox=%s error=\"%s\"", w->plan->id, why.msg);
@@ -335,7 +335,7 @@ static int restore_run_step(struct restoring *w, enum restore_step step, pid_t *
         case STEP_CHECK: return open_checkpoint(w, err);
         case STEP_PLACE:
                 memcpy(w->record.envd, checkpoint_facts(w->checkpoint)->envd, sizeof(w->record.envd));
-                r = w->plan->is_upper_kept ? unlinked_files_put_back(w->dir, err) : 0;
+                r = w->plan->is_upper_kept ? unlinked_files_put_back(&w->writable, err) : 0;
                 if (r < 0)
                         return r;
                 origin_write(w->dir, w->plan->id, w->plan->origin);
@@ -380,7 +380,7 @@ static int restore_sandbox(struct restoring *w, struct job_answer *ret, struct e
         if (r < 0)
                 restore_undo(w, pid, err);
         else
-                trash_discard(w->conf->trash_dir, w->dir, UNLINKED_FILES_DIR);
+                (void)writable_names_discard(&w->writable);
         restore_place_clear(&w->place, w->conf, w->dir);
         return r;
 }
@@ -402,6 +402,7 @@ int job_restore(const struct job_conf *c, const struct job *job, struct job_answ
         w.dir = sys_open_dir(c->sandboxes_dir, job->id);
         if (w.dir < 0)
                 return err_sys(err, w.dir, "open directory of sandbox %s", job->id);
+        w.writable = job_writable(c, w.dir);
         w.was_paused = paused_read(w.dir, job->id, &w.paused, &none) == 0;
         if (!w.was_paused && none.kind != ERR_NOT_FOUND) { /* not known: nothing is begun that could not be undone */
                 *err = none;

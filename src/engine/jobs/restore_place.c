@@ -153,7 +153,7 @@ static int prepare_images(struct restore_place *p, const struct job_conf *c, int
 int restore_place_make(struct restore_place *p, const struct job_conf *c, int dir, const struct plan_create *plan,
                        const struct checkpoint *cp, uint32_t uid_base, struct err *err)
 {
-        struct rootfs_dirs dirs = {c->layers_dir, c->sealed_dir, dir, c->trash_dir};
+        const struct rootfs_dirs dirs = {.layers = c->layers_dir, .writable = job_writable(c, dir)};
         AUTO_CLOSE int dev = -1;
         int r;
 

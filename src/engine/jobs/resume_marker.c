@@ -11,7 +11,6 @@
 #include "engine/checkpoint/used_checkpoints.h"
 #include "engine/records/job_note.h"
 #include "engine/jobs/job_process.h"
-#include "engine/storage/trash.h"
 #include "sys/fs.h"
 #include "sys/proc.h"
 
@@ -56,11 +55,12 @@ static int mark_paused(const struct job_conf *c, const struct resume_marker_orde
 static int mark_runs(const struct job_conf *c, const struct resume_marker_order *o)
 {
         AUTO_CLOSE int dir = job_lock(c->sandboxes_dir, o->id);
+        const struct writable w = job_writable(c, dir);
         struct paused paused;
         struct err err = {0};
 
         if (dir >= 0 && paused_read(dir, o->id, &paused, &err) < 0)
-                trash_discard(c->trash_dir, dir, UNLINKED_FILES_DIR);
+                (void)writable_names_discard(&w);
         return 0;
 }
 

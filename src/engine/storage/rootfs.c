@@ -10,7 +10,6 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "engine/storage/trash.h"
 #include "sys/fs.h"
 #include "sys/mnt.h"
 #include "sys/proc.h"
@@ -55,7 +54,7 @@ static int add_layers(struct rootfs *r, int fs, const struct rootfs_dirs *d, con
                       struct err *err)
 {
         for (size_t i = p->layer_count; i-- > 0;) { /* the kernel wants the topmost first */
-                int at = layer_id_is_sealed(p->layers[i]) ? d->sealed : d->layers, tree;
+                int at = layer_id_is_sealed(p->layers[i]) ? d->writable.sealed : d->layers, tree;
                 AUTO_CLOSE int dir = sys_open_beneath(at, p->layers[i], O_PATH | O_DIRECTORY, 0);
 
                 if (dir < 0)
@@ -69,62 +68,27 @@ static int add_layers(struct rootfs *r, int fs, const struct rootfs_dirs *d, con
         return 0;
 }
 
-static int drop(const struct rootfs_dirs *d, const char *what)
+static enum writable_use find_use(const struct rootfs_dirs *d, const struct plan_create *p)
 {
-        int r = trash_move(d->trash, d->sandbox, what);
-
-        return r == -ENOENT ? 0 : r;
+        return d->is_ahead ? WRITABLE_AHEAD : p->is_upper_kept ? WRITABLE_KEPT : WRITABLE_NEW;
 }
 
-/* A work directory of the last mount: a volatile one leaves a mark in it, with which it cannot be used again.  An upper
- * directory where a new one is asked for: of a try that did not come to its end. */
-static int drop_leftovers(const struct rootfs_dirs *d, bool is_kept)
+static int add_upper(struct rootfs *r, int fs, const struct rootfs_dirs *d, const struct plan_create *p, int userns,
+                     struct err *err)
 {
-        int r = drop(d, "w");
-
-        return r == 0 && !is_kept ? drop(d, "u") : r;
-}
-
-int rootfs_make_ahead(int dir)
-{
-        int r = sys_make_dir(dir, "u", 0755);
-
-        return r < 0 ? r : sys_make_dir(dir, "w", 0700);
-}
-
-static int make_upper(const struct rootfs_dirs *d, bool is_kept, struct err *err)
-{
-        struct stat st;
+        struct writable_dirs w;
         int e;
 
-        if (d->is_ahead)
-                return 0;
-        if (is_kept && fstatat(d->sandbox, "u", &st, AT_SYMLINK_NOFOLLOW) < 0)
-                return err_sys(err, -errno, "its files");
-        if ((e = drop_leftovers(d, is_kept)) < 0 || (!is_kept && (e = sys_make_dir(d->sandbox, "u", 0755)) < 0) ||
-            (e = sys_make_dir(d->sandbox, "w", 0700)) < 0)
-                return err_sys(err, e, "make upper directory");
-        return 0;
-}
-
-static int add_upper(struct rootfs *r, int fs, const struct rootfs_dirs *d, bool is_kept, int userns, struct err *err)
-{
-        AUTO_CLOSE int u = -1, w = -1;
-        int e, tree;
-
-        e = make_upper(d, is_kept, err);
-        if (e < 0)
+        if ((e = writable_prepare(&d->writable, find_use(d, p), err)) < 0 ||
+            (e = writable_open(&d->writable, userns, &w, err)) < 0)
                 return e;
-        tree = clone_idmapped(r, d->sandbox, userns);
-        if (tree < 0)
-                return err_sys(err, tree, "map owners of upper directory");
-        u = openat(tree, "u", O_PATH | O_DIRECTORY | O_CLOEXEC);
-        w = openat(tree, "w", O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (u < 0 || w < 0)
-                return err_sys(err, -errno, "open upper directory");
-        if ((e = sys_fs_fd(fs, "upperdir", u)) < 0 || (e = sys_fs_fd(fs, "workdir", w)) < 0)
-                return err_sys(err, e, "add upper directory");
-        return 0;
+        r->later[r->later_count++] = w.mount;
+        e = sys_fs_fd(fs, "upperdir", w.upper);
+        if (e >= 0)
+                e = sys_fs_fd(fs, "workdir", w.work);
+        close_fd(&w.upper);
+        close_fd(&w.work);
+        return e < 0 ? err_sys(err, e, "add upper directory") : 0;
 }
 
 static int set_options(int fs, struct err *err)
@@ -156,7 +120,7 @@ static int create_overlay(struct rootfs *r, int fs, uint32_t uid_base, struct er
 }
 
 /* Where the kernel could not make a directory of its own in the work directory, the mount is silently read-only: for want of
- * room, most likely, which a directory of ours tells. */
+ * room, most likely, which the storage tells. */
 static int check_writable(const struct rootfs *r, const struct rootfs_dirs *d, struct err *err)
 {
         struct statvfs st;
@@ -164,9 +128,7 @@ static int check_writable(const struct rootfs *r, const struct rootfs_dirs *d, s
 
         if (fstatvfs(r->mount, &st) < 0 || !(st.f_flag & ST_RDONLY))
                 return 0;
-        e = sys_make_dir(d->sandbox, "probe", 0700);
-        if (e == 0)
-                (void)unlinkat(d->sandbox, "probe", AT_REMOVEDIR);
+        e = writable_try_room(&d->writable);
         return err_sys(err, e < 0 ? e : -EROFS, "make upper directory");
 }
 
@@ -203,9 +165,9 @@ int rootfs_overlay(struct rootfs *r, const struct rootfs_dirs *d, const struct p
         rootfs_init(r);
         if (fs < 0)
                 return err_sys(err, fs, "open overlay");
-        if ((e = add_layers(r, fs, d, p, userns, err)) < 0 ||
-            (e = add_upper(r, fs, d, p->is_upper_kept, userns, err)) < 0 || (e = set_options(fs, err)) < 0 ||
-            (e = create_overlay(r, fs, uid_base, err)) < 0 || (e = check_writable(r, d, err)) < 0)
+        if ((e = add_layers(r, fs, d, p, userns, err)) < 0 || (e = add_upper(r, fs, d, p, userns, err)) < 0 ||
+            (e = set_options(fs, err)) < 0 || (e = create_overlay(r, fs, uid_base, err)) < 0 ||
+            (e = check_writable(r, d, err)) < 0)
                 rootfs_done(r);
         return e;
 }

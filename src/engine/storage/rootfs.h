@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/storage/writable.h"
 #include "model/plan.h"
 
 struct err;
@@ -21,10 +22,9 @@ void rootfs_init(struct rootfs *r);
 void rootfs_done(struct rootfs *r); /* closes all of it: waits */
 
 struct rootfs_dirs {
-        int layers, sealed; /* where layers are */
-        int sandbox;        /* the sandbox's own, where u/ and w/ are made; a u/ that is there is used again */
-        int trash;
-        bool is_ahead; /* u/ and w/ were made ahead, and nobody used them */
+        int layers;               /* where layers are that were no sandbox's */
+        struct writable writable; /* the sandbox's own files; plan_create says whether those of before are used again */
+        bool is_ahead;            /* they were made ahead: there are none yet */
 };
 
 struct rootfs_mounts {      /* what a sandbox needs besides its files; borrowed */
@@ -32,8 +32,6 @@ struct rootfs_mounts {      /* what a sandbox needs besides its files; borrowed 
         int userns;         /* for idmapped mounts */
         int proc, sys, dev; /* detached mounts, hung up in its tree */
 };
-
-int rootfs_make_ahead(int dir); /* u/ and w/ in a new directory */
 
 /* The overlay alone, mapped with userns. */
 int rootfs_overlay(struct rootfs *r, const struct rootfs_dirs *d, const struct plan_create *p, int userns,

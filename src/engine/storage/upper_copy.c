@@ -21,7 +21,7 @@ struct link { /* a file with several names that is copied already */
 };
 
 struct walk {
-        struct upper_size size;
+        struct tree_size size;
         int root; /* of the copy; -1: nothing is copied, only measured */
         char path[PATH_MAX];
         size_t path_len; /* of the directory we are in, below the root; ends in '/' unless empty */
@@ -192,7 +192,7 @@ static void walk_free(struct walk *w)
         free(w);
 }
 
-int upper_measure(int dir, const char *name, struct upper_size *ret, struct err *err)
+int upper_measure(int dir, const char *name, struct tree_size *ret, struct err *err)
 {
         AUTO_CLOSE int from = sys_open_dir(dir, name);
         struct walk *w = calloc(1, sizeof(*w));
@@ -226,7 +226,7 @@ static int copy_root(struct walk *w, int dir, const char *name, const char *to)
         return r < 0 ? r : entry_copy_attrs(from, root, &st, true);
 }
 
-int upper_copy(int dir, const char *name, const char *to, struct upper_size *ret, struct err *err)
+int upper_copy(int dir, const char *name, const char *to, struct tree_size *ret, struct err *err)
 {
         struct walk *w = calloc(1, sizeof(*w));
         int r = w ? copy_root(w, dir, name, to) : -ENOMEM;

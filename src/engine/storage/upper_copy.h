@@ -4,7 +4,7 @@
  * link is followed, everything is done beneath directory fds, and work, memory and fds are bounded by the limits below.
  * Blocks; needs what layer_merge.h does. */
 #pragma once
-#include <stdint.h>
+#include "engine/storage/tree_size.h"
 
 struct err;
 
@@ -14,12 +14,7 @@ struct err;
 #define UPPER_COPY_ENTRIES_MAX 2048u
 #define UPPER_COPY_DEPTH_MAX 64u
 
-struct upper_size {
-        uint64_t bytes; /* a file counts as often as it has names */
-        unsigned entries;
-};
-
 /* ERR_TOO_LARGE: beyond the limits, or names longer or deeper than are followed. */
-int upper_measure(int dir, const char *name, struct upper_size *ret, struct err *err);
+int upper_measure(int dir, const char *name, struct tree_size *ret, struct err *err);
 /* dir/name into dir/to, which is made.  ERR_TOO_LARGE as above; ERR_NO_SPACE: disk full.  On failure it holds what was made. */
-int upper_copy(int dir, const char *name, const char *to, struct upper_size *ret, struct err *err);
+int upper_copy(int dir, const char *name, const char *to, struct tree_size *ret, struct err *err);

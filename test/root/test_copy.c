@@ -147,10 +147,10 @@ static void fill(unsigned mib, unsigned entries) /* its upper directory, from ou
         char path[240], block[4096] = {1};
 
         for (unsigned i = 0; i < entries; i++) {
-                (void)snprintf(path, sizeof(path), "%s/data/sandboxes/" A "/u/tmp/many%u", g.dir, i);
+                (void)snprintf(path, sizeof(path), "%s/data/sandboxes/" A "/upper/tmp/many%u", g.dir, i);
                 (void)close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
         }
-        (void)snprintf(path, sizeof(path), "%s/data/sandboxes/" A "/u/tmp/large", g.dir);
+        (void)snprintf(path, sizeof(path), "%s/data/sandboxes/" A "/upper/tmp/large", g.dir);
         AUTO_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
         for (unsigned i = 0; i < mib << 8; i++)
                 (void)!write(fd, block, sizeof(block));

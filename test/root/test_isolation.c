@@ -78,7 +78,7 @@ static void files_keep_their_owner_on_disk(void)
         CHECK_STR(rig_run(&g, A, "stat /tmp"), "1777 0 0");
         CHECK_STR(rig_run(&g, A, "write /tmp/owned x"), "ok");
         CHECK_STR(rig_run(&g, A, "stat /tmp/owned"), "644 0 0");
-        (void)snprintf(path, sizeof(path), "%s/data/sandboxes/" A "/u/tmp/owned", g.dir);
+        (void)snprintf(path, sizeof(path), "%s/data/sandboxes/" A "/upper/tmp/owned", g.dir);
         CHECK_INT(stat(path, &st), ==, 0);
         CHECK_INT(st.st_uid, ==, 0);
         (void)snprintf(path, sizeof(path), "%s/images/layers/base/tmp/owned", g.dir);

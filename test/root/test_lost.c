@@ -116,7 +116,7 @@ static void one_at_rest_comes_back_with_its_files(void)
         CHECK_NONE(lose(A));
         CHECK(!rig_state(&g, A));
         CHECK(!is_there("sandboxes/" A));
-        CHECK(is_there("lost/" A "/u"));
+        CHECK(is_there("lost/" A "/upper"));
         CHECK_STR(listed(A), "sandbox paused a test");
         CHECK_STARTS(lose(A), "not_found");
         CHECK_STARTS(rig_kill(&g, A), "gone");
@@ -272,7 +272,7 @@ static void down_keeps_what_may_be_at_rest(void)
         write_file(path_of("sandboxes/" A "/paused.json"), "{");
         (void)snprintf(data, sizeof(data), "%s/data", g.dir);
         CHECK_INT(engine_destroy_all(data, &err), ==, 0);
-        CHECK(is_there("sandboxes/" A "/u"));
+        CHECK(is_there("sandboxes/" A "/upper"));
         CHECK(rig_start(&g));
         CHECK(!rig_state(&g, A)); /* as "paused" it would be so without memory, and that would be deleted */
         CHECK_STARTS(listed(A), "sandbox paused paused.json:");

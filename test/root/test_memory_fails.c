@@ -102,7 +102,7 @@ static off_t size_of(const char *file) /* of its upper directory */
         char path[160];
         struct stat st;
 
-        (void)snprintf(path, sizeof(path), "%s/data/sandboxes/" A "/u%s", g.dir, file);
+        (void)snprintf(path, sizeof(path), "%s/data/sandboxes/" A "/upper%s", g.dir, file);
         return stat(path, &st) < 0 ? -1 : st.st_size;
 }
 

@@ -27,7 +27,7 @@ test('operations by the thousand and kill -9 of every process: nothing lost, not
 })
 
 const file = { name: 'write', file: 'a', content: 'v0-1.5000' }
-const inUpper = (server, id, name) => server.file(`sandboxes/${id}/u/home/user/soak/${name}`)
+const inUpper = (server, id, name) => server.file(`sandboxes/${id}/upper/home/user/soak/${name}`)
 
 /** What is done behind the server's back, and the operation that must not go unnoticed.  All but the first two are paused then. */
 const harm = {

@@ -16,8 +16,8 @@
 #include "sys/fs.h"
 #include "sys/mnt.h"
 
-#define UPPER "u"
-#define WORK "w"
+#define UPPER "upper"
+#define WORK "work"
 #define COPY "copy"
 #define NAMES "names"
 #define PROBE "probe" /* made for a moment */

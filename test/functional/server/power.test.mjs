@@ -47,7 +47,7 @@ function flushDir(below) {
 
 /** The bytes of the file that generation.py writes over are on disk; directories need not be. */
 function flushGeneration(id) {
-  const fd = fs.openSync(machine.server.file(`sandboxes/${id}/u/home/user/generation`), 'r')
+  const fd = fs.openSync(machine.server.file(`sandboxes/${id}/upper/home/user/generation`), 'r')
   fs.fdatasyncSync(fd)
   fs.closeSync(fd)
 }

@@ -146,7 +146,7 @@ test('an envd that is held when it wakes: refused after a while, and nobody else
 
 test('an envd that does not answer when it wakes: what ran meanwhile is what is kept, files and memory', withSandbox(async (sandbox) => {
   const id = sandbox.sandboxId
-  const inside = (name) => server.file(`sandboxes/${id}/u/tmp/${name}`)
+  const inside = (name) => server.file(`sandboxes/${id}/upper/tmp/${name}`)
   // Makes a loop of the next instruction of its init, and what it was of it when it was woken the second time.
   await sandbox.files.write('/tmp/loop.py', [
     'import ctypes, os, time', 'c = ctypes.CDLL(None, use_errno=True)', 'c.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]',

@@ -11,6 +11,7 @@
 #include "engine/guest/guest.h"
 #include "engine/drop.h"
 #include "engine/lost.h"
+#include "engine/merge.h"
 #include "engine/guest/pause.h"
 #include "engine/saved_items.h"
 #include "engine/guest/resume.h"
@@ -377,11 +378,6 @@ static int op_info(struct engine *e, const json_t *msg, struct ask *a, struct er
         return 0;
 }
 
-static int op_merge(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
-{
-        return layer_merger_op(&e->layer_merger, msg, a, err);
-}
-
 /* ------------------------------------------------------------- what the edge may ask */
 
 static int op_dial(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
@@ -416,7 +412,7 @@ const struct request_op control_ops[] = {
         {"keep", op_keep},
         {"flush", op_flush},
         {"drop", drop_op},
-        {"merge", op_merge},
+        {"merge", merge_request},
         {"origin", op_origin},
         {"lose", lost_op_lose},
         {"lost", lost_op_list},

@@ -10,8 +10,6 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "engine/guest/ask.h"
-#include "engine/storage/layer_merge.h"
 #include "model/ids.h"
 #include "model/plan.h"
 #include "sys/fs.h"
@@ -20,29 +18,31 @@
 #define UNFINISHED LAYER_MERGER_UNFINISHED
 #define TRIES_MAX 3u /* a merge whose helper dies again and again */
 
-struct say {                      /* to the helper: each layer, lowest first, then the name of the result */
+struct merge_order {              /* to the helper: each layer, lowest first, then the name of the merged layer */
         char name[SEALED_ID_MAX]; /* NUL-terminated */
         bool is_into;
 };
 
-struct done {
+struct merge_result { /* from the helper */
         int r;
         struct layer_merge_count count;
         struct err err;
 };
-_Static_assert(sizeof(struct done) <= HELPER_MESSAGE_MAX, "fits into one message");
+_Static_assert(sizeof(struct merge_result) <= HELPER_MESSAGE_MAX, "fits into one message");
 
-struct merge_request {
+struct merge_job {
         struct list node;
-        struct ask *ask;
-        json_t *layers; /* owned */
+        layer_merger_on_done *on_done;
+        void *arg;
+        char layers[PLAN_LAYERS_MAX][SEALED_ID_MAX];
+        size_t layer_count;
         char into[SEALED_ID_MAX];
         unsigned tries;
 };
 
 /* ------------------------------------------------------------- in the helper */
 
-static int publish(int dir, const char *unfinished, const char *into, struct err *err)
+static int publish_merged(int dir, const char *unfinished, const char *into, struct err *err)
 {
         if (syncfs(dir) < 0) /* many small things were made: one flush of everything is the cheapest */
                 return err_sys(err, -errno, "write out merged layer");
@@ -51,21 +51,21 @@ static int publish(int dir, const char *unfinished, const char *into, struct err
         return fsync(dir) < 0 ? err_sys(err, -errno, "write out name of merged layer") : 0;
 }
 
-static int merge(int dir, const char *const *layers, size_t n, const char *into, struct done *d)
+static int merge_into(int dir, const char *const *layers, size_t n, const char *into, struct merge_result *d)
 {
         char unfinished[sizeof(UNFINISHED) + SEALED_ID_MAX];
         struct stat st;
         int r;
 
         if (fstatat(dir, into, &st, AT_SYMLINK_NOFOLLOW) == 0)
-                return 0; /* done before, for one who did not hear of it */
+                return 0; /* done before: the engine did not hear of it */
         (void)snprintf(unfinished, sizeof(unfinished), UNFINISHED "%s", into);
         r = sys_make_dir(dir, unfinished, 0700);
         if (r < 0)
                 return err_sys(&d->err, r, "make merged layer");
         r = layer_merge(dir, layers, n, unfinished, &d->count, &d->err);
         if (r == 0)
-                r = publish(dir, unfinished, into, &d->err);
+                r = publish_merged(dir, unfinished, into, &d->err);
         if (r < 0 && sys_remove_tree(dir, unfinished) < 0)
                 log_warn("merge.left", "layer=%s, until the next start", unfinished);
         return r;
@@ -87,19 +87,19 @@ static _Noreturn void run_layer_merger(int dir, int sock)
         const char *layers[PLAN_LAYERS_MAX];
         int fds[HELPER_FDS_MAX];
         size_t n = 0, nfds = 0;
-        struct say say;
+        struct merge_order order;
 
         remove_unfinished(dir);
-        while (scm_recv(sock, &say, sizeof(say), fds, HELPER_FDS_MAX, &nfds) == (ssize_t)sizeof(say)) {
-                struct done done = {.r = 0};
+        while (scm_recv(sock, &order, sizeof(order), fds, HELPER_FDS_MAX, &nfds) == (ssize_t)sizeof(order)) {
+                struct merge_result done = {.r = 0};
 
-                if (!say.is_into && n < PLAN_LAYERS_MAX) {
-                        memcpy(names[n], say.name, sizeof(say.name));
+                if (!order.is_into && n < PLAN_LAYERS_MAX) {
+                        memcpy(names[n], order.name, sizeof(order.name));
                         layers[n] = names[n];
                         n++;
                         continue;
                 }
-                done.r = merge(dir, layers, n, say.name, &done);
+                done.r = merge_into(dir, layers, n, order.name, &done);
                 n = 0;
                 if (scm_send(sock, &done, sizeof(done), NULL, 0) < 0)
                         break;
@@ -109,91 +109,85 @@ static _Noreturn void run_layer_merger(int dir, int sock)
 
 /* ------------------------------------------------------------- in the engine */
 
-static void answer(struct layer_merger *f, struct merge_request *j, const struct done *d)
+static void merge_finish(struct layer_merger *f, struct merge_job *j, const struct merge_result *d)
 {
-        if (d->r < 0) {
+        if (d->r < 0)
                 log_warn("merge.failed", "layer=%s error=\"%s\"", j->into, d->err.msg);
-                ask_fail(j->ask, &d->err);
-        } else {
+        else
                 log_info("merge.done", "layer=%s directories=%llu files=%llu copied=%llu", j->into,
                          (unsigned long long)d->count.directories, (unsigned long long)d->count.files,
                          (unsigned long long)d->count.copied);
-                ask_ok(j->ask,
-                       json_pack("{s:I,s:I}", "directories", (json_int_t)d->count.directories, "files",
-                                 (json_int_t)d->count.files),
-                       -1);
-        }
         list_remove(&j->node);
         f->count--;
-        json_decref(j->layers);
+        j->on_done(j->arg, &d->count, &d->err);
         free(j);
 }
 
-static void fail_all(struct layer_merger *f)
+static void fail_all_merges(struct layer_merger *f)
 {
-        struct done d = {.r = -EPIPE};
+        struct merge_result d = {.r = -EPIPE};
 
         (void)err_set(&d.err, ERR_UNAVAILABLE, "layers cannot be merged until the engine starts again");
         while (!list_is_empty(&f->jobs))
-                answer(f, LIST_ENTRY(f->jobs.next, struct merge_request, node), &d);
+                merge_finish(f, LIST_ENTRY(f->jobs.next, struct merge_job, node), &d);
 }
 
-static void on_message(struct helper *h, const void *p, size_t n, int *fds, size_t nfds)
+static void merge_answered(struct helper *h, const void *p, size_t n, int *fds, size_t nfds)
 {
         struct layer_merger *f = CONTAINER_OF(h, struct layer_merger, helper);
-        struct done d;
+        struct merge_result d;
 
         for (size_t i = 0; i < nfds; i++)
                 close_fd(&fds[i]);
         if (n != sizeof(d) || list_is_empty(&f->jobs))
                 return;
         memcpy(&d, p, sizeof(d));
-        answer(f, LIST_ENTRY(f->jobs.next, struct merge_request, node), &d);
+        merge_finish(f, LIST_ENTRY(f->jobs.next, struct merge_job, node), &d);
 }
 
-/* The one it was at is the first. */
-static void on_gone(struct helper *h)
+/* The helper was at the first of them. */
+static void merger_gone(struct helper *h)
 {
         struct layer_merger *f = CONTAINER_OF(h, struct layer_merger, helper);
-        struct done d = {.r = -EPIPE};
-        struct merge_request *first;
+        struct merge_result d = {.r = -EPIPE};
+        struct merge_job *first;
 
         if (list_is_empty(&f->jobs))
                 return;
-        first = LIST_ENTRY(f->jobs.next, struct merge_request, node);
+        first = LIST_ENTRY(f->jobs.next, struct merge_job, node);
         if (++first->tries < TRIES_MAX)
                 return;
         (void)err_set(&d.err, ERR_INTERNAL, "the process that merges layers died of it %u times", TRIES_MAX);
-        answer(f, first, &d);
+        merge_finish(f, first, &d);
 }
 
 static int send_name(struct layer_merger *f, const char *name, bool is_into)
 {
-        struct say say = {.is_into = is_into};
+        struct merge_order order = {.is_into = is_into};
 
-        memcpy(say.name, name, strlen(name) + 1);
-        return helper_send(&f->helper, &say, sizeof(say), NULL, 0);
+        memcpy(order.name, name, strlen(name) + 1);
+        return helper_send(&f->helper, &order, sizeof(order), NULL, 0);
 }
 
 bool layer_merger_is_making(const struct layer_merger *f, const char *layer)
 {
         LIST_EACH (node, &f->jobs)
-                if (strcmp(LIST_ENTRY(node, struct merge_request, node)->into, layer) == 0)
+                if (strcmp(LIST_ENTRY(node, struct merge_job, node)->into, layer) == 0)
                         return true;
         return false;
 }
 
-static int send_job(struct layer_merger *f, const struct merge_request *j)
+static int send_merge(struct layer_merger *f, const struct merge_job *j)
 {
         int r = 0;
 
-        for (size_t i = 0; i < json_array_size(j->layers) && r == 0; i++)
-                r = send_name(f, json_string_value(json_array_get(j->layers, i)), false);
+        for (size_t i = 0; i < j->layer_count && r == 0; i++)
+                r = send_name(f, j->layers[i], false);
         return r == 0 ? send_name(f, j->into, true) : r;
 }
 
-/* A merge that was complete is not done again (`merge`), half of one is removed first (`remove_unfinished`). */
-static int start_helper(struct helper *h, struct err *err)
+/* A merge that was complete is not done again (`merge_into`), half of one is removed first (`remove_unfinished`). */
+static int start_merger(struct helper *h, struct err *err)
 {
         struct layer_merger *f = CONTAINER_OF(h, struct layer_merger, helper);
         int sock = -1, r;
@@ -206,7 +200,7 @@ static int start_helper(struct helper *h, struct err *err)
         r = helper_start(h, f->loop, sock);
         LIST_EACH (node, &f->jobs)
                 if (r == 0)
-                        r = send_job(f, LIST_ENTRY(node, struct merge_request, node));
+                        r = send_merge(f, LIST_ENTRY(node, struct merge_job, node));
         if (r < 0)
                 helper_stop(h);
         return r < 0 ? err_sys(err, r, "start layer merger") : 0;
@@ -216,11 +210,11 @@ int layer_merger_start(struct layer_merger *f, struct loop *l, int sealed_dir, s
 {
         *f = (struct layer_merger){.loop = l, .sealed_dir = sealed_dir};
         list_init(&f->jobs);
-        f->helper.name = "flattener";
-        f->helper.on_message = on_message;
-        f->helper.on_gone = on_gone;
-        f->helper.again = start_helper;
-        return start_helper(&f->helper, err);
+        f->helper.name = "layer-merger";
+        f->helper.on_message = merge_answered;
+        f->helper.on_gone = merger_gone;
+        f->helper.again = start_merger;
+        return start_merger(&f->helper, err);
 }
 
 void layer_merger_stop(struct layer_merger *f)
@@ -228,45 +222,27 @@ void layer_merger_stop(struct layer_merger *f)
         if (!f->loop)
                 return;
         helper_stop(&f->helper);
-        fail_all(f);
+        fail_all_merges(f);
 }
 
-static bool is_sealed_name(const json_t *v)
+int layer_merger_merge(struct layer_merger *f, const char *const *layers, size_t n, const char *into,
+                       layer_merger_on_done *on_done, void *arg, struct err *err)
 {
-        return json_is_string(v) && sealed_id_is_valid((struct str){json_string_value(v), json_string_length(v)});
-}
+        struct merge_job *j;
 
-static int check(const json_t *layers, const json_t *into, struct err *err)
-{
-        size_t n = json_array_size(layers);
-
-        if (n < 1 || n > PLAN_LAYERS_MAX)
-                return err_set(err, ERR_INVALID, "layers: not a list of 1 to %d", PLAN_LAYERS_MAX);
-        for (size_t i = 0; i < n; i++)
-                if (!is_sealed_name(json_array_get(layers, i)))
-                        return err_set(err, ERR_INVALID, "layers[%zu]: not a sealed layer's id", i);
-        return is_sealed_name(into) ? 0 : err_set(err, ERR_INVALID, "into: not a sealed layer's id");
-}
-
-int layer_merger_op(struct layer_merger *f, const json_t *msg, struct ask *a, struct err *err)
-{
-        const json_t *layers = json_object_get(msg, "layers"), *into = json_object_get(msg, "into");
-        struct merge_request *j;
-        int r = check(layers, into, err);
-
-        if (r < 0)
-                return r;
         if (f->count >= LAYER_MERGER_JOBS_MAX)
                 return err_set(err, ERR_LIMIT, "%u merges are waiting already", f->count);
         j = calloc(1, sizeof(*j));
         if (!j)
                 return err_sys(err, -ENOMEM, "merge layers");
-        *j = (struct merge_request){
-                .ask = a, .layers = json_incref((json_t *)(size_t)layers)}; /* goes on when the asker leaves */
-        memcpy(j->into, json_string_value(into), json_string_length(into) + 1);
+        j->on_done = on_done;
+        j->arg = arg;
+        for (; j->layer_count < n; j->layer_count++)
+                memcpy(j->layers[j->layer_count], layers[j->layer_count], strlen(layers[j->layer_count]) + 1);
+        memcpy(j->into, into, strlen(into) + 1);
         list_push_back(&f->jobs, &j->node);
         f->count++;
-        if (helper_is_running(&f->helper) && send_job(f, j) < 0)
-                helper_end(&f->helper); /* half a job must not be there for the next one to complete */
+        if (helper_is_running(&f->helper) && send_merge(f, j) < 0)
+                helper_end(&f->helper); /* the next helper must not add to half an order */
         return 0;
 }

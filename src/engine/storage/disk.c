@@ -17,12 +17,12 @@ struct disk_request {
         struct list node;
         struct disk *disk;
         struct buf bytes; /* the order, until it is carried out */
-        int text;         /* a file with more of it; -1: none */
+        int text;         /* a file with an origin, or with changes of one; -1: none */
         uint64_t number;
         enum disk_what what;
-        bool is_forgotten;           /* nobody waits for it */
+        bool is_forgotten;           /* no request of the engine waits for it */
         struct rootfs_mounts mounts; /* DISK_MAKE: borrowed, until it is over or forgotten */
-        struct rootfs tree;          /* what came of it so far */
+        struct rootfs tree;          /* what the helper has sent so far */
         void (*on_tree)(void *arg, struct rootfs *tree);
         disk_on_done *on_done;
         void *arg;
@@ -37,7 +37,7 @@ static void close_tree(struct disk *d, struct rootfs *t)
         t->later_count = 0;
 }
 
-static void discard(struct disk_request *q)
+static void disk_request_free(struct disk_request *q)
 {
         if (!q)
                 return;
@@ -54,7 +54,7 @@ static void tell_full(const struct disk_request *q)
         q->disk->on_full(q->disk, o.place, o.id);
 }
 
-static void finish(struct disk_request *q, const struct err *err)
+static void disk_request_finish(struct disk_request *q, const struct err *err)
 {
         list_remove(&q->node);
         close_tree(q->disk, &q->tree);
@@ -62,7 +62,7 @@ static void finish(struct disk_request *q, const struct err *err)
                 tell_full(q);
         if (q->on_done)
                 q->on_done(q->arg, err);
-        discard(q);
+        disk_request_free(q);
 }
 
 void disk_forget(struct disk_request *q)
@@ -83,13 +83,13 @@ static void take_fds(struct disk_request *q, bool has_tree, int *fds, size_t nfd
                         t->mount = TAKE_FD(fds[i]);
                 else if (t->later_count < sizeof(t->later) / sizeof(t->later[0]))
                         t->later[t->later_count++] = TAKE_FD(fds[i]);
-        q->disk->close_later(q->disk->close_arg, fds, nfds); /* what there was no room for: nothing */
+        q->disk->close_later(q->disk->close_arg, fds, nfds); /* those that did not fit: there are none */
         if (!has_tree || !q->on_tree)
                 return;
         q->on_tree(q->arg, t);
 }
 
-static void on_word(struct helper *h, const void *p, size_t n, int *fds, size_t nfds)
+static void disk_answered(struct helper *h, const void *p, size_t n, int *fds, size_t nfds)
 {
         struct disk *d = CONTAINER_OF(h, struct disk, helper);
         struct disk_request *q =
@@ -103,12 +103,12 @@ static void on_word(struct helper *h, const void *p, size_t n, int *fds, size_t 
         if (nfds > 0)
                 take_fds(q, w.has_tree, fds, nfds);
         if (w.is_over)
-                finish(q, &w.err);
+                disk_request_finish(q, &w.err);
 }
 
 /* ------------------------------------------------------------- orders */
 
-/* An origin is more than goes into a message.  Negative: there is no memory for it. */
+/* An origin does not fit into a message.  Negative: no memory. */
 static int write_text(const json_t *what)
 {
         AUTO_CLOSE int fd = memfd_create("origin", MFD_CLOEXEC);
@@ -135,8 +135,9 @@ static int send_order(struct disk *d, struct disk_request *q)
         return helper_send(&d->helper, buf_at(&q->bytes), q->bytes.len, fds, n);
 }
 
-/* Takes text.  NULL: there is no memory for it. */
-static struct disk_request *create(struct disk *d, struct disk_order *o, const struct plan_create *plan, char *text)
+/* Frees text.  NULL: no memory. */
+static struct disk_request *disk_request_create(struct disk *d, struct disk_order *o, const struct plan_create *plan,
+                                                char *text)
 {
         struct disk_request *q = calloc(1, sizeof(*q));
         int r = q ? 0 : -ENOMEM;
@@ -157,12 +158,12 @@ static struct disk_request *create(struct disk *d, struct disk_order *o, const s
         free(text);
         if (r == 0)
                 return q;
-        discard(q);
+        disk_request_free(q);
         return NULL;
 }
 
-/* One that is dead is being replaced, and hears all of it then. */
-static struct disk_request *begin(struct disk *d, struct disk_request *q)
+/* When the helper is dead, the next one gets the request (start_disk_helper). */
+static struct disk_request *disk_request_send(struct disk *d, struct disk_request *q)
 {
         int r = q ? send_order(d, q) : -ENOMEM;
 
@@ -170,17 +171,17 @@ static struct disk_request *begin(struct disk *d, struct disk_request *q)
                 list_push_back(&d->requests, &q->node);
                 return q;
         }
-        discard(q);
+        disk_request_free(q);
         return NULL;
 }
 
-static struct disk_request *prepare(struct disk *d, struct disk_order *o, const char *name, disk_on_done *on_done,
-                                    void *arg)
+static struct disk_request *disk_request_prepare(struct disk *d, struct disk_order *o, const char *name,
+                                                 disk_on_done *on_done, void *arg)
 {
         struct disk_request *q;
 
         memcpy(o->id, name, strlen(name) + 1);
-        q = create(d, o, NULL, NULL);
+        q = disk_request_create(d, o, NULL, NULL);
         if (q) {
                 q->on_done = on_done;
                 q->arg = arg;
@@ -188,11 +189,12 @@ static struct disk_request *prepare(struct disk *d, struct disk_order *o, const 
         return q;
 }
 
-static struct disk_request *ask(struct disk *d, enum disk_what what, const char *id, disk_on_done *on_done, void *arg)
+static struct disk_request *ask_helper(struct disk *d, enum disk_what what, const char *id, disk_on_done *on_done,
+                                       void *arg)
 {
         struct disk_order o = {.what = what};
 
-        return begin(d, prepare(d, &o, id, on_done, arg));
+        return disk_request_send(d, disk_request_prepare(d, &o, id, on_done, arg));
 }
 
 struct disk_request *disk_make(struct disk *d, const struct disk_make *m, disk_on_done *on_done, void *arg)
@@ -210,18 +212,18 @@ struct disk_request *disk_make(struct disk *d, const struct disk_make *m, disk_o
         if (!text)
                 return NULL;
         memcpy(o.id, m->id, strlen(m->id) + 1);
-        q = create(d, &o, m->plan, text);
+        q = disk_request_create(d, &o, m->plan, text);
         if (q) {
                 q->mounts = m->mounts;
                 q->on_tree = m->on_tree;
                 q->on_done = on_done;
                 q->arg = arg;
                 if (m->plan->origin && (q->text = write_text(m->plan->origin)) < 0) {
-                        discard(q);
+                        disk_request_free(q);
                         return NULL;
                 }
         }
-        return begin(d, q);
+        return disk_request_send(d, q);
 }
 
 struct disk_request *disk_save(struct disk *d, const struct record *r, disk_on_done *on_done, void *arg)
@@ -233,22 +235,22 @@ struct disk_request *disk_save(struct disk *d, const struct record *r, disk_on_d
         if (!text)
                 return NULL;
         memcpy(o.id, r->id, sizeof(r->id));
-        q = create(d, &o, NULL, text);
+        q = disk_request_create(d, &o, NULL, text);
         if (q) {
                 q->on_done = on_done;
                 q->arg = arg;
         }
-        return begin(d, q);
+        return disk_request_send(d, q);
 }
 
 struct disk_request *disk_note_running(struct disk *d, const char *id, disk_on_done *on_done, void *arg)
 {
-        return ask(d, DISK_NOTE_RUNNING, id, on_done, arg);
+        return ask_helper(d, DISK_NOTE_RUNNING, id, on_done, arg);
 }
 
 struct disk_request *disk_note_paused(struct disk *d, const char *id, disk_on_done *on_done, void *arg)
 {
-        return ask(d, DISK_NOTE_PAUSED, id, on_done, arg);
+        return ask_helper(d, DISK_NOTE_PAUSED, id, on_done, arg);
 }
 
 struct disk_request *disk_throw(struct disk *d, enum disk_place place, const char *name, disk_on_done *on_done,
@@ -256,7 +258,7 @@ struct disk_request *disk_throw(struct disk *d, enum disk_place place, const cha
 {
         struct disk_order o = {.what = DISK_THROW, .place = place};
 
-        return begin(d, prepare(d, &o, name, on_done, arg));
+        return disk_request_send(d, disk_request_prepare(d, &o, name, on_done, arg));
 }
 
 struct disk_request *disk_lose(struct disk *d, enum disk_place place, const char *name, const struct lost_note *note,
@@ -264,38 +266,38 @@ struct disk_request *disk_lose(struct disk *d, enum disk_place place, const char
 {
         struct disk_order o = {.what = DISK_LOSE, .place = place, .note = *note};
 
-        return begin(d, prepare(d, &o, name, on_done, arg));
+        return disk_request_send(d, disk_request_prepare(d, &o, name, on_done, arg));
 }
 
 struct disk_request *disk_tidy_lost(struct disk *d, unsigned days, disk_on_done *on_done, void *arg)
 {
         struct disk_order o = {.what = DISK_TIDY_LOST, .days = days};
 
-        return begin(d, prepare(d, &o, "", on_done, arg));
+        return disk_request_send(d, disk_request_prepare(d, &o, "", on_done, arg));
 }
 
 struct disk_request *disk_origin(struct disk *d, enum disk_place place, const char *name, const json_t *changes,
                                  disk_on_done *on_done, void *arg)
 {
         struct disk_order o = {.what = DISK_ORIGIN, .place = place, .has_text = true};
-        struct disk_request *q = prepare(d, &o, name, on_done, arg);
+        struct disk_request *q = disk_request_prepare(d, &o, name, on_done, arg);
 
         if (q && (q->text = write_text(changes)) < 0) {
-                discard(q);
+                disk_request_free(q);
                 return NULL;
         }
-        return begin(d, q);
+        return disk_request_send(d, q);
 }
 
 struct disk_request *disk_sync(struct disk *d, disk_on_done *on_done, void *arg)
 {
-        return ask(d, DISK_SYNC, "", on_done, arg);
+        return ask_helper(d, DISK_SYNC, "", on_done, arg);
 }
 
 /* ------------------------------------------------------------- the process */
 
-/* Where it was interrupted nobody knows, and mounts that were moved cannot be moved again. */
-static void on_gone(struct helper *h)
+/* How far it came is not known, and mounts that were moved cannot be moved again. */
+static void disk_helper_gone(struct helper *h)
 {
         struct disk *d = CONTAINER_OF(h, struct disk, helper);
         struct disk_request *first;
@@ -307,16 +309,16 @@ static void on_gone(struct helper *h)
         if (first->what != DISK_MAKE)
                 return;
         (void)err_set(&err, ERR_INTERRUPTED, "the process that was at it died: try again");
-        finish(first, &err);
+        disk_request_finish(first, &err);
 }
 
-/* The mounts of one that nobody waits for may be closed: what it began is removed by what comes after it. */
-static bool is_needed(const struct disk_request *q)
+/* The mounts of a forgotten disk_make() may be closed.  What it began is removed by the request that follows it. */
+static bool is_request_needed(const struct disk_request *q)
 {
         return q->what != DISK_MAKE || !q->is_forgotten;
 }
 
-static int start_helper(struct helper *h, struct err *err)
+static int start_disk_helper(struct helper *h, struct err *err)
 {
         struct disk *d = CONTAINER_OF(h, struct disk, helper);
         const int keep[] = {d->dirs.sandboxes, d->dirs.layers, d->dirs.sealed, d->dirs.checkpoints,
@@ -333,8 +335,8 @@ static int start_helper(struct helper *h, struct err *err)
         LIST_EACH (node, &d->requests) {
                 struct disk_request *q = LIST_ENTRY(node, struct disk_request, node);
 
-                if (r == 0 && !is_needed(q))
-                        finish(q, &none);
+                if (r == 0 && !is_request_needed(q))
+                        disk_request_finish(q, &none);
                 else if (r == 0)
                         r = send_order(d, q);
         }
@@ -351,10 +353,10 @@ int disk_open(struct disk *d, struct loop *l, const struct disk_dirs *dirs, disk
         d->close_later = close_later;
         d->close_arg = close_arg;
         d->helper.name = "disk";
-        d->helper.on_message = on_word;
-        d->helper.on_gone = on_gone;
-        d->helper.again = start_helper;
-        return start_helper(&d->helper, err);
+        d->helper.on_message = disk_answered;
+        d->helper.on_gone = disk_helper_gone;
+        d->helper.again = start_disk_helper;
+        return start_disk_helper(&d->helper, err);
 }
 
 void disk_close(struct disk *d)

@@ -1,9 +1,9 @@
-/* disk.h - the engine's helper for files: what the engine's loop asks of a disk, done where a disk that stalls hurts nobody
- * else.
+/* disk.h - the disk helper: a process that does to files what the engine's loop wants done, so that the loop never waits for a
+ * disk that stalls.
  *
- * Requests are carried out one after the other, in the order they were made, and so are their ends told.  Whoever needs no
- * disk does not come here, and does not wait.  A helper that died is started again and gets what was not done: all of it
- * may be done twice, but for disk_make(), which then fails. */
+ * Requests are carried out one after the other, in the order in which they were made, and their ends are told in that order.
+ * A helper that died is replaced, and the new helper gets the requests that were not finished.  Each of them may be done twice,
+ * except disk_make(), which fails then. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,14 +20,14 @@ struct disk;
 
 enum disk_place { DISK_SANDBOXES, DISK_CHECKPOINTS, DISK_SEALED, DISK_LOST };
 
-struct disk_request; /* the disk's own, until its end was told */
+struct disk_request; /* owned by struct disk, until its end was told */
 
-/* err: ERR_NONE, or why it failed. */
+/* err: ERR_NONE, or why the request failed. */
 typedef void disk_on_done(void *arg, const struct err *err);
 
 struct disk_dirs { /* borrowed */
         int sandboxes, layers, sealed, checkpoints, trash, lost;
-        int ahead; /* directories for the next sandboxes: to make one costs the file system more than all the rest */
+        int ahead; /* writable_ahead.h */
 };
 
 /* Close fds where the wait for it does not hurt (a mount's is an RCU wait), and set them to -1. */
@@ -39,7 +39,7 @@ struct disk {
         disk_close_later *close_later;
         void *close_arg;
         struct helper helper;
-        struct list requests; /* in order; the first is the one the helper is at */
+        struct list requests; /* in order; the helper works at the first */
         /* disk_throw() found no room; before its end is told. */
         void (*on_full)(struct disk *d, enum disk_place place, const char *name);
         uint64_t last;
@@ -47,42 +47,43 @@ struct disk {
 
 int disk_open(struct disk *d, struct loop *l, const struct disk_dirs *dirs, disk_close_later *close_later,
               void *close_arg, struct err *err);
-void disk_close(struct disk *d); /* what is under way is finished, if that takes no more than a moment */
+void disk_close(struct disk *d); /* waits a moment for requests that are under way */
 
-/* All of these take copies.  on_done may be NULL; it is called from the loop, once, unless disk_forget() comes first.  NULL
- * is returned without memory or room: nothing was begun, and nobody is told. */
+/* All of these copy their arguments.  on_done may be NULL; it is called once, from the loop, unless disk_forget() comes first.
+ * They return NULL when there is no memory, or no room to send the request: then nothing was begun, and on_done is not called. */
 
 struct disk_make {
         const char *id;
-        const struct plan_create *plan; /* its layers */
+        const struct plan_create *plan; /* its layers and origin */
         struct rootfs_mounts mounts;    /* open until on_done, or until disk_forget() */
-        const struct record *record;    /* to be written when it can be started, after plan->origin */
-        bool is_paused;                 /* its directory is there, and says that it is paused */
-        struct paused paused;           /* then: with what; its memory is given up */
-        /* Its tree is there, to be sent to envd: *tree's fds are the callee's.  The record is written after that. */
+        const struct record *record;    /* written last */
+        bool is_paused;                 /* the sandbox is paused, and has a directory */
+        struct paused paused;           /* then: what paused.json says; its memory is given up */
+        /* The file tree is made, and can be sent to envd; the fds in *tree are the callee's.  The record is written afterwards. */
         void (*on_tree)(void *arg, struct rootfs *tree);
 };
 struct disk_request *disk_make(struct disk *d, const struct disk_make *m, disk_on_done *on_done, void *arg);
 struct disk_request *disk_save(struct disk *d, const struct record *r, disk_on_done *on_done,
-                               void *arg); /* running.json */
+                               void *arg); /* writes running.json */
 struct disk_request *disk_note_running(struct disk *d, const char *id, disk_on_done *on_done,
-                                       void *arg); /* paused.json away */
+                                       void *arg); /* removes paused.json */
 struct disk_request *disk_note_paused(struct disk *d, const char *id, disk_on_done *on_done,
-                                      void *arg); /* running.json away */
-/* To the trash (trash.h); it need not be there, unless it is lost (ERR_NOT_FOUND).  ERR_NO_SPACE: it is tried again, unless it
+                                      void *arg); /* removes running.json */
+/* Move to the trash (trash.h).  Fine when it is not there, except in lost/ (ERR_NOT_FOUND).  ERR_NO_SPACE: it is tried again, unless it
  * is lost (trash_retry.h). */
 struct disk_request *disk_throw(struct disk *d, enum disk_place place, const char *name, disk_on_done *on_done,
                                 void *arg);
-/* To lost/ (lost_note.h); it need not be there. */
+/* Move to lost/ (lost_note.h).  Fine when it is not there. */
 struct disk_request *disk_lose(struct disk *d, enum disk_place place, const char *name, const struct lost_note *note,
                                disk_on_done *on_done, void *arg);
 struct disk_request *disk_tidy_lost(struct disk *d, unsigned days, disk_on_done *on_done, void *arg);
-/* What is noted as its origin (origin.h) changes in these members. */
+/* Change these members of what is noted as its origin (origin.h). */
 struct disk_request *disk_origin(struct disk *d, enum disk_place place, const char *name, const json_t *changes,
                                  disk_on_done *on_done, void *arg);
-struct disk_request *disk_sync(struct disk *d, disk_on_done *on_done, void *arg); /* all before it is done */
+struct disk_request *disk_sync(struct disk *d, disk_on_done *on_done,
+                               void *arg); /* ends when all requests before it have ended */
 
-void disk_forget(struct disk_request *q); /* it goes on, and nobody is told; NULL is fine */
+void disk_forget(struct disk_request *q); /* it goes on, without callbacks; NULL is fine */
 
 /* ------------------------------------------------------------- between engine and helper */
 
@@ -111,16 +112,16 @@ struct disk_order { /* engine -> helper; after it layer_count names, each with i
         uint32_t layer_count;
         struct lost_note note;
         unsigned days;
-        bool has_text; /* the last fd is a file with an origin in it, or changes of one */
+        bool has_text; /* the last fd is a file with an origin, or with changes of one */
 };
 _Static_assert(SEALED_ID_MAX >= SANDBOX_ID_MAX && SEALED_ID_MAX >= CHECKPOINT_ID_MAX, "an id fits");
 
-enum disk_fd { DISK_USERNS, DISK_PROC, DISK_SYS, DISK_DEV, DISK_FDS }; /* with DISK_MAKE, before that of the text */
+enum disk_fd { DISK_USERNS, DISK_PROC, DISK_SYS, DISK_DEV, DISK_FDS }; /* with DISK_MAKE, before the fd of the text */
 
 struct disk_word { /* helper -> engine */
         uint64_t number;
         bool is_over;
-        bool has_tree; /* the first fd is the tree's mount; others are mounts to be closed when nobody waits */
+        bool has_tree; /* the first fd is the tree's mount; the others are mounts to be closed later */
         struct err err;
 };
 _Static_assert(sizeof(struct disk_word) <= HELPER_MESSAGE_MAX, "fits into one message");

@@ -36,7 +36,7 @@ struct disk_service {
 
 static void tell_engine(const struct disk_service *s, const struct disk_word *w, const int *fds, size_t nfds)
 {
-        (void)scm_send(s->sock, w, sizeof(*w), fds, nfds); /* nobody there: the next message is the end of file */
+        (void)scm_send(s->sock, w, sizeof(*w), fds, nfds); /* without an engine, the next message is the end of file */
 }
 
 /* ------------------------------------------------------------- a sandbox to be started */
@@ -78,8 +78,8 @@ static int build_tree(struct disk_service *s, int dir, bool is_ahead, struct err
         return r;
 }
 
-/* Once it runs, memory that is kept of it does not fit its files any more.  That it is paused stays written until envd
- * is ready: a crash before that leaves it there. */
+/* Once the sandbox runs, memory that was kept of it does not fit its files any more.  paused.json stays until envd is ready: a
+ * crash before that leaves the sandbox paused. */
 static int forget_memory(struct disk_service *s, int dir, struct err *err)
 {
         if (!s->order.is_paused || !s->order.paused.checkpoint[0])
@@ -88,14 +88,14 @@ static int forget_memory(struct disk_service *s, int dir, struct err *err)
         return paused_write(dir, s->order.id, &s->order.paused, true, err);
 }
 
-/* The engine's slot cleaner closes what is not needed any more: each of them is an RCU wait. */
+/* The engine closes mounts that are not needed any more where that hurts nobody: to close one is an RCU wait. */
 static void hand_over_tree(struct disk_service *s)
 {
         struct disk_word w = {.number = s->order.number};
         struct rootfs *t = &s->tree;
         int fds[HELPER_FDS_MAX];
 
-        while (t->later_count >= HELPER_FDS_MAX) { /* more than go with the tree */
+        while (t->later_count >= HELPER_FDS_MAX) { /* more than fit into the message with the tree */
                 t->later_count -= HELPER_FDS_MAX;
                 tell_engine(s, &w, t->later + t->later_count, HELPER_FDS_MAX);
                 for (size_t i = 0; i < HELPER_FDS_MAX; i++)
@@ -131,8 +131,8 @@ static void note_origin(const struct disk_service *s, int dir)
                 origin_put(dir, s->order.id, text, len);
 }
 
-/* The record comes last, so that envd works meanwhile; but before anybody is told: no sandbox that anybody knows of is
- * without.  One that a crash leaves without is ended by the next engine. */
+/* The record is written last, while envd works already; but before the engine answers: every sandbox that a client knows has a
+ * record.  A sandbox that a crash left without a record is ended by the next engine. */
 static int make_sandbox(struct disk_service *s, struct err *err)
 {
         AUTO_CLOSE int dir = -1;
@@ -215,7 +215,7 @@ static int move_to_lost(const struct disk_service *s, struct err *err)
         return r < 0 ? err_sys(err, r, "move '%s' aside", s->order.id) : 0;
 }
 
-/* Nothing is to be changed where nothing is noted. */
+/* Without a note there is nothing to change. */
 static void change_origin(const struct disk_service *s)
 {
         AUTO_CLOSE int dir = sys_open_dir(find_place(s), s->order.id);
@@ -296,7 +296,7 @@ _Noreturn void disk_serve(const struct disk_dirs *dirs, int sock)
                 tell_engine(&s, &over, NULL, 0);
                 close_fd(&s.origin);
                 for (size_t i = 0; i < DISK_FDS; i++)
-                        close_fd(&s.fds[i]); /* the engine has them, too: no wait */
+                        close_fd(&s.fds[i]); /* no RCU wait: the engine has them open, too */
         }
         _exit(0);
 }

@@ -25,7 +25,7 @@ void disk_stack_done(struct disk_stack *s)
         s->mem = NULL;
 }
 
-static int write_out(struct disk_stack *s, size_t n)
+static int write_bottom(struct disk_stack *s, size_t n)
 {
         size_t done = 0;
 
@@ -46,7 +46,7 @@ static int write_out(struct disk_stack *s, size_t n)
         return 0;
 }
 
-static int read_back(struct disk_stack *s)
+static int read_bottom(struct disk_stack *s)
 {
         size_t n = s->file < HALF ? (size_t)s->file : HALF, done = 0;
 
@@ -70,7 +70,7 @@ int disk_stack_push(struct disk_stack *s, const void *p, size_t n)
         if (n > DISK_STACK_PIECE_MAX)
                 return -EINVAL;
         if (s->len + n > WHOLE)
-                r = write_out(s, HALF);
+                r = write_bottom(s, HALF);
         if (r < 0)
                 return r;
         memcpy(s->mem + s->len, p, n);
@@ -87,7 +87,7 @@ int disk_stack_pop(struct disk_stack *s, void *p, size_t n)
         if (disk_stack_len(s) < n)
                 return -ENODATA;
         if (s->len < n)
-                r = read_back(s);
+                r = read_bottom(s);
         if (r < 0)
                 return r;
         s->len -= n;

@@ -48,26 +48,26 @@ int entry_copy_data(int from, int to, off_t size)
 
 /* ------------------------------------------------------------- attributes */
 
-#define FD_PATH_MAX 32 /* calls that take no O_PATH fd take its name in /proc */
+#define FD_PATH_MAX 32 /* calls that do not take an O_PATH fd take its path in /proc */
 
 static void name_fd(int fd, char out[FD_PATH_MAX])
 {
         (void)snprintf(out, FD_PATH_MAX, "/proc/self/fd/%d", fd);
 }
 
-static bool starts(const char *s, const char *prefix)
+static bool has_prefix(const char *s, const char *prefix)
 {
         return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
-/* A security module's label is its own business: it may refuse, and then it has set what it wants. */
+/* A security module may refuse a label: then it has set its own. */
 static bool may_refuse(const char *name, int r)
 {
-        return starts(name, "security.") && strcmp(name, "security.capability") != 0 &&
+        return has_prefix(name, "security.") && strcmp(name, "security.capability") != 0 &&
                (r == -EPERM || r == -EACCES || r == -EOPNOTSUPP);
 }
 
-static int copy_one(const char *from, const char *to, const char *name, char *value)
+static int copy_xattr(const char *from, const char *to, const char *name, char *value)
 {
         ssize_t n = getxattr(from, name, value, XATTR_SIZE_MAX);
         int r;
@@ -95,8 +95,8 @@ static int copy_xattrs(const char *from, const char *to, bool with_marks)
                 return -errno;
         names[n] = '\0';
         for (const char *name = names; name < names + n && r == 0; name += strlen(name) + 1)
-                if (with_marks || !starts(name, OVERLAY_PREFIX) || starts(name, OVERLAY_ESCAPED))
-                        r = copy_one(from, to, name, value);
+                if (with_marks || !has_prefix(name, OVERLAY_PREFIX) || has_prefix(name, OVERLAY_ESCAPED))
+                        r = copy_xattr(from, to, name, value);
         return r;
 }
 

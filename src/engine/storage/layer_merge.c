@@ -15,27 +15,27 @@
 
 #define REDIRECT_FITS 512u /* into any directory's extended attributes */
 #define LIST_BYTES (64u << 10)
-#define TASK_BYTES_MAX ((PLAN_LAYERS_MAX + 1) * (SYS_HANDLE_MAX + 8u) + 8u)
-_Static_assert(TASK_BYTES_MAX <= DISK_STACK_PIECE_MAX, "a task is one piece");
+#define PIECE_BYTES_MAX ((PLAN_LAYERS_MAX + 1) * (SYS_HANDLE_MAX + 8u) + 8u)
+_Static_assert(PIECE_BYTES_MAX <= DISK_STACK_PIECE_MAX, "a directory is one piece");
 
-struct task {            /* one directory of the result, made but empty */
-        int out;         /* owned */
-        bool is_closed;  /* nothing below the group is looked at: needs no whiteouts */
-        struct stack of; /* what it is made from */
+struct merge_dir {           /* one directory of the result, made and still empty */
+        int out;             /* owned */
+        bool is_closed;      /* nothing below the group is looked at: needs no whiteouts */
+        struct dir_stack of; /* what it is made from */
 };
 
 struct merge {
         int roots[PLAN_LAYERS_MAX]; /* owned */
         size_t n;
-        struct disk_stack todo; /* tasks, by file handle: there may be millions */
-        struct lookup lookup;
-        struct entries entries;
-        uint8_t task[TASK_BYTES_MAX]; /* one of them as bytes */
+        struct disk_stack todo; /* directories to be filled, by file handle: there may be millions */
+        struct layer_lookup lookup;
+        struct merged_entries entries;
+        uint8_t piece[PIECE_BYTES_MAX]; /* one of them as bytes */
         char list[LIST_BYTES] __attribute__((aligned(8)));
         struct layer_merge_count count;
 };
 
-/* ------------------------------------------------------------- tasks as bytes */
+/* ------------------------------------------------------------- directories to be filled, as bytes */
 
 static int put_handle(struct merge *m, size_t *at, int fd, uint8_t layer)
 {
@@ -44,11 +44,11 @@ static int put_handle(struct merge *m, size_t *at, int fd, uint8_t layer)
 
         if (r < 0)
                 return r;
-        m->task[(*at)++] = layer;
-        m->task[(*at)++] = (uint8_t)h.bytes;
-        memcpy(m->task + *at, &h.type, sizeof(h.type));
+        m->piece[(*at)++] = layer;
+        m->piece[(*at)++] = (uint8_t)h.bytes;
+        memcpy(m->piece + *at, &h.type, sizeof(h.type));
         *at += sizeof(h.type);
-        memcpy(m->task + *at, h.data, h.bytes);
+        memcpy(m->piece + *at, h.data, h.bytes);
         *at += h.bytes;
         return 0;
 }
@@ -58,11 +58,11 @@ static int get_handle(struct merge *m, size_t *at, int *ret_fd, uint8_t *ret_lay
         struct sys_handle h;
         int fd;
 
-        *ret_layer = m->task[(*at)++];
-        h.bytes = m->task[(*at)++];
-        memcpy(&h.type, m->task + *at, sizeof(h.type));
+        *ret_layer = m->piece[(*at)++];
+        h.bytes = m->piece[(*at)++];
+        memcpy(&h.type, m->piece + *at, sizeof(h.type));
         *at += sizeof(h.type);
-        memcpy(h.data, m->task + *at, h.bytes);
+        memcpy(h.data, m->piece + *at, h.bytes);
         *at += h.bytes;
         fd = sys_handle_open(m->roots[0], &h, O_RDONLY | O_DIRECTORY | O_NOATIME);
         if (fd < 0)
@@ -71,50 +71,50 @@ static int get_handle(struct merge *m, size_t *at, int *ret_fd, uint8_t *ret_lay
         return 0;
 }
 
-static int push_task(struct merge *m, int out, bool is_closed, const struct stack *of)
+static int push_dir(struct merge *m, int out, bool is_closed, const struct dir_stack *of)
 {
         uint16_t len;
         size_t at = 0;
         int r;
 
-        m->task[at++] = is_closed;
-        m->task[at++] = (uint8_t)of->n;
+        m->piece[at++] = is_closed;
+        m->piece[at++] = (uint8_t)of->n;
         r = put_handle(m, &at, out, 0);
         for (size_t i = 0; i < of->n && r == 0; i++)
                 r = put_handle(m, &at, of->dirs[i].fd, of->dirs[i].layer);
         if (r < 0)
                 return r;
         len = (uint16_t)at;
-        r = disk_stack_push(&m->todo, m->task, at);
+        r = disk_stack_push(&m->todo, m->piece, at);
         return r < 0 ? r : disk_stack_push(&m->todo, &len, sizeof(len));
 }
 
-static void task_done(struct task *t)
+static void merge_dir_close(struct merge_dir *t)
 {
         close_fd(&t->out);
-        stack_done(&t->of);
+        dir_stack_close(&t->of);
 }
 
-static int pop_task(struct merge *m, struct task *ret)
+static int pop_dir(struct merge *m, struct merge_dir *ret)
 {
-        struct task t = {.out = -1};
+        struct merge_dir t = {.out = -1};
         uint16_t len;
         uint8_t layer;
         size_t at = 2;
         int r = disk_stack_pop(&m->todo, &len, sizeof(len));
 
         if (r == 0)
-                r = disk_stack_pop(&m->todo, m->task, len);
+                r = disk_stack_pop(&m->todo, m->piece, len);
         if (r == 0)
                 r = get_handle(m, &at, &t.out, &layer);
-        for (size_t i = 0; r == 0 && i < m->task[1]; i++) {
+        for (size_t i = 0; r == 0 && i < m->piece[1]; i++) {
                 r = get_handle(m, &at, &t.of.dirs[i].fd, &t.of.dirs[i].layer);
                 if (r == 0)
                         t.of.n++;
         }
-        t.is_closed = m->task[0];
+        t.is_closed = m->piece[0];
         if (r < 0) {
-                task_done(&t);
+                merge_dir_close(&t);
                 return r;
         }
         *ret = t;
@@ -123,9 +123,9 @@ static int pop_task(struct merge *m, struct task *ret)
 
 /* ------------------------------------------------------------- entries */
 
-/* Tell overlayfs where the directory goes on below.  *ret_closed: nowhere. */
-static int mark(struct merge *m, const struct task *parent, const char *name, int out, enum lookup_end end,
-                bool *ret_closed)
+/* Mark in which directory below overlayfs goes on.  *ret_closed: in none. */
+static int mark_directory(struct merge *m, const struct merge_dir *parent, const char *name, int out,
+                          enum lookup_end end, bool *ret_closed)
 {
         const char *to = lookup_path(&m->lookup);
         size_t len = strlen(to);
@@ -136,15 +136,15 @@ static int mark(struct merge *m, const struct task *parent, const char *name, in
                 r = fsetxattr(out, OVERLAY_OPAQUE, "y", 1, 0);
         else if (end == LOOKUP_PATH || (end == LOOKUP_NAME && !parent->is_closed && strcmp(to, name) != 0))
                 r = fsetxattr(out, OVERLAY_REDIRECT, to, len, 0);
-        if (r < 0 && errno == ENOSPC && len > REDIRECT_FITS) /* of the inode's space, that is */
+        if (r < 0 && errno == ENOSPC && len > REDIRECT_FITS) /* no space in the inode, not on the disk */
                 return -ENAMETOOLONG;
         return r < 0 ? -errno : 0;
 }
 
-static int add_directory(struct merge *m, const struct task *t, size_t first, const char *name)
+static int add_directory(struct merge *m, const struct merge_dir *t, size_t first, const char *name)
 {
         AUTO_CLOSE int out = -1;
-        struct stack of;
+        struct dir_stack of;
         enum lookup_end end;
         bool is_closed;
         int r = lookup_directory(&m->lookup, &t->of, first, name, &of, &end);
@@ -155,15 +155,15 @@ static int add_directory(struct merge *m, const struct task *t, size_t first, co
             (out = openat(t->out, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0)
                 r = -errno;
         if (r == 0)
-                r = mark(m, t, name, out, end, &is_closed);
+                r = mark_directory(m, t, name, out, end, &is_closed);
         if (r == 0)
-                r = push_task(m, out, is_closed, &of);
-        stack_done(&of);
+                r = push_dir(m, out, is_closed, &of);
+        dir_stack_close(&of);
         m->count.directories++;
         return r;
 }
 
-static bool is_covered(const struct task *t, size_t i, const char *name)
+static bool is_covered(const struct merge_dir *t, size_t i, const char *name)
 {
         struct stat st;
 
@@ -173,7 +173,7 @@ static bool is_covered(const struct task *t, size_t i, const char *name)
         return false;
 }
 
-static int add_entry(struct merge *m, const struct task *t, size_t i, const char *name)
+static int add_entry(struct merge *m, const struct merge_dir *t, size_t i, const char *name)
 {
         int src = t->of.dirs[i].fd, r;
         struct stat st;
@@ -192,7 +192,7 @@ static int add_entry(struct merge *m, const struct task *t, size_t i, const char
         return r;
 }
 
-static int add_list(struct merge *m, const struct task *t, size_t i)
+static int add_entries_of(struct merge *m, const struct merge_dir *t, size_t i)
 {
         ssize_t n;
         int r;
@@ -209,22 +209,22 @@ static int add_list(struct merge *m, const struct task *t, size_t i)
         return n < 0 ? -errno : 0;
 }
 
-/* A directory that has whiteouts but, as it turns out, nothing below it: overlayfs hides them only in directories that
- * were copied up ("from where" may stay unsaid). */
+/* Overlayfs hides whiteouts only in directories that were copied up, and it may find nothing below this one.  So the directory is
+ * marked as copied up; from where may stay empty. */
 static int admit_whiteouts(int out)
 {
         return fsetxattr(out, OVERLAY_ORIGIN, "", 0, 0) < 0 ? -errno : 0;
 }
 
-/* Attributes come last: a default ACL would be handed to new entries, and these change the times. */
-static int fill(struct merge *m, const struct task *t)
+/* Attributes come last: new entries would inherit a default ACL, and change the times. */
+static int fill_directory(struct merge *m, const struct merge_dir *t)
 {
         uint64_t whiteouts = m->count.whiteouts;
         struct stat st;
         int r = 0;
 
         for (size_t i = 0; i < t->of.n && r == 0; i++)
-                r = add_list(m, t, i);
+                r = add_entries_of(m, t, i);
         if (r == 0 && m->count.whiteouts != whiteouts)
                 r = admit_whiteouts(t->out);
         if (r == 0 && fstat(t->of.dirs[0].fd, &st) < 0)
@@ -253,28 +253,28 @@ static int open_layers(struct merge *m, int dir, const char *const *layers, size
 
 static int push_root(struct merge *m, int out)
 {
-        struct stack of = {.n = 0};
+        struct dir_stack of = {.n = 0};
 
         while (of.n < m->n) {
                 size_t layer = m->n - 1 - of.n;
 
                 of.dirs[of.n++] = (struct stack_dir){.fd = m->roots[layer], .layer = (uint8_t)layer};
         }
-        return push_task(m, out, false, &of); /* the fds stay with m */
+        return push_dir(m, out, false, &of); /* the fds stay with m */
 }
 
-static int run(struct merge *m, int out, struct err *err)
+static int merge_all(struct merge *m, int out, struct err *err)
 {
         int r = push_root(m, out);
 
         while (r == 0 && disk_stack_len(&m->todo) > 0) {
-                struct task t;
+                struct merge_dir t;
 
-                r = pop_task(m, &t);
+                r = pop_dir(m, &t);
                 if (r < 0)
                         break;
-                r = fill(m, &t);
-                task_done(&t);
+                r = fill_directory(m, &t);
+                merge_dir_close(&t);
         }
         if (r == -ENAMETOOLONG || r == -E2BIG)
                 return err_set(err, ERR_LIMIT, "merge layers: a renamed directory's way below is too long to be noted");
@@ -314,7 +314,7 @@ int layer_merge(int dir, const char *const *layers, size_t n, const char *out, s
                 r = lookup_init(&m->lookup, m->roots);
         r = r < 0 ? err_sys(err, r, "merge layers") : open_layers(m, dir, layers, n, st.st_dev, err);
         if (r == 0)
-                r = run(m, fd, err);
+                r = merge_all(m, fd, err);
         if (r == 0)
                 *ret = m->count;
         merge_free(m);

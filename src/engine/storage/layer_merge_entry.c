@@ -9,14 +9,14 @@
 #include "base/auto.h"
 #include "engine/storage/layer_merge_impl.h"
 
-void entries_init(struct entries *e, struct layer_merge_count *count)
+void entries_init(struct merged_entries *e, struct layer_merge_count *count)
 {
-        *e = (struct entries){.whiteout = -1, .count = count};
+        *e = (struct merged_entries){.whiteout = -1, .count = count};
         for (unsigned i = 0; i < LAYER_MERGE_COPIES; i++)
                 e->copies[i].fd = -1;
 }
 
-void entries_done(struct entries *e)
+void entries_done(struct merged_entries *e)
 {
         close_fd(&e->whiteout);
         for (unsigned i = 0; i < LAYER_MERGE_COPIES; i++)
@@ -42,7 +42,7 @@ static int link_fd(int fd, int out, const char *name)
         return linkat(fd, "", out, name, AT_EMPTY_PATH) < 0 ? -errno : 0;
 }
 
-int entries_whiteout(struct entries *e, int out, const char *name)
+int entries_whiteout(struct merged_entries *e, int out, const char *name)
 {
         int r = e->whiteout < 0 ? -EMLINK : link_fd(e->whiteout, out, name);
 
@@ -57,7 +57,7 @@ int entries_whiteout(struct entries *e, int out, const char *name)
         return r;
 }
 
-static int copy_file(int src, int out, const char *name, const struct stat *st)
+static int entries_copy_file(int src, int out, const char *name, const struct stat *st)
 {
         AUTO_CLOSE int from = openat(src, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_NOATIME | O_CLOEXEC);
         AUTO_CLOSE int to = -1;
@@ -72,7 +72,7 @@ static int copy_file(int src, int out, const char *name, const struct stat *st)
         return r < 0 ? r : entry_copy_attrs(from, to, st, false);
 }
 
-static int copy_special(int src, int out, const char *name, const struct stat *st)
+static int entries_copy_special(int src, int out, const char *name, const struct stat *st)
 {
         struct timespec times[2] = {st->st_atim, st->st_mtim};
         char target[PATH_MAX];
@@ -95,7 +95,7 @@ static int copy_special(int src, int out, const char *name, const struct stat *s
         return utimensat(out, name, times, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
-static int *find_copy(struct entries *e, ino_t of)
+static int *find_copy(struct merged_entries *e, ino_t of)
 {
         for (unsigned i = 0; i < LAYER_MERGE_COPIES; i++)
                 if (e->copies[i].fd >= 0 && e->copies[i].of == of)
@@ -103,17 +103,18 @@ static int *find_copy(struct entries *e, ino_t of)
         return NULL;
 }
 
-static void keep_copy(struct entries *e, ino_t of, int out, const char *name)
+static void keep_copy(struct merged_entries *e, ino_t of, int out, const char *name)
 {
         unsigned i = e->next_copy++ % LAYER_MERGE_COPIES;
 
         close_fd(&e->copies[i].fd);
         e->copies[i].of = of;
-        e->copies[i].fd = openat(out, name, O_PATH | O_NOFOLLOW | O_CLOEXEC); /* -1: the next name is copied, too */
+        e->copies[i].fd =
+                openat(out, name, O_PATH | O_NOFOLLOW | O_CLOEXEC); /* -1: then the next name is copied, too */
 }
 
-/* The inode has as many names as it can.  So that further ones are still one file, they are linked to the copy. */
-static int copy(struct entries *e, int src, int out, const char *name, const struct stat *st)
+/* The inode has as many names as it can have.  Further names are linked to one copy, so that they are still one file. */
+static int entries_copy(struct merged_entries *e, int src, int out, const char *name, const struct stat *st)
 {
         int *fd = find_copy(e, st->st_ino);
         int r = fd ? link_fd(*fd, out, name) : -EMLINK;
@@ -122,7 +123,7 @@ static int copy(struct entries *e, int src, int out, const char *name, const str
                 return r;
         if (fd)
                 close_fd(fd);
-        r = S_ISREG(st->st_mode) ? copy_file(src, out, name, st) : copy_special(src, out, name, st);
+        r = S_ISREG(st->st_mode) ? entries_copy_file(src, out, name, st) : entries_copy_special(src, out, name, st);
         if (r < 0)
                 return r;
         keep_copy(e, st->st_ino, out, name);
@@ -130,12 +131,12 @@ static int copy(struct entries *e, int src, int out, const char *name, const str
         return 0;
 }
 
-int entries_link(struct entries *e, int src, int out, const char *name, const struct stat *st)
+int entries_link(struct merged_entries *e, int src, int out, const char *name, const struct stat *st)
 {
         int r = linkat(src, name, out, name, 0) < 0 ? -errno : 0;
 
         if (r == -EMLINK)
-                r = copy(e, src, out, name, st);
+                r = entries_copy(e, src, out, name, st);
         if (r == 0)
                 e->count->files++;
         return r;

@@ -1,4 +1,4 @@
-/* layer_merge_impl.h - shared by the parts of flatten: what of an overlay's marks is where, and making entries. */
+/* layer_merge_impl.h - between the files of layer_merge.h: overlayfs's marks, and making entries. */
 #pragma once
 #include <stdbool.h>
 #include <sys/stat.h>
@@ -15,8 +15,8 @@
 
 /* ---- layer_merge_entry.c: everything that is not a directory */
 
-struct entries {
-        int whiteout; /* O_PATH of one of ours that can take more links; -1: none */
+struct merged_entries {
+        int whiteout; /* O_PATH of a whiteout that can take more links; -1: none */
         struct {      /* files that were copied: further names link to the copy */
                 ino_t of;
                 int fd; /* O_PATH; -1: free */
@@ -25,10 +25,10 @@ struct entries {
         struct layer_merge_count *count;
 };
 
-void entries_init(struct entries *e, struct layer_merge_count *count);
-void entries_done(struct entries *e);
-int entries_whiteout(struct entries *e, int out, const char *name);
-/* Hard link of src/name, or a copy. */
-int entries_link(struct entries *e, int src, int out, const char *name, const struct stat *st);
-/* A device 0:0 or an empty file with the mark: 1, other files: 0. */
+void entries_init(struct merged_entries *e, struct layer_merge_count *count);
+void entries_done(struct merged_entries *e);
+int entries_whiteout(struct merged_entries *e, int out, const char *name);
+/* A hard link to src/name, or a copy of it. */
+int entries_link(struct merged_entries *e, int src, int out, const char *name, const struct stat *st);
+/* 1: a device 0:0, or an empty file with the mark.  0: any other file. */
 int is_whiteout(int dir, const char *name, const struct stat *st);

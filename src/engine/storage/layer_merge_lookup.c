@@ -9,13 +9,13 @@
 #include "base/auto.h"
 #include "engine/storage/layer_merge_impl.h"
 
-void stack_done(struct stack *s)
+void dir_stack_close(struct dir_stack *s)
 {
         while (s->n > 0)
                 close_fd(&s->dirs[--s->n].fd);
 }
 
-int lookup_init(struct lookup *l, const int *roots)
+int lookup_init(struct layer_lookup *l, const int *roots)
 {
         l->roots = roots;
         l->path = malloc(LOOKUP_PATH_MAX + 1);
@@ -23,14 +23,14 @@ int lookup_init(struct lookup *l, const int *roots)
         return l->path && l->next ? 0 : -ENOMEM;
 }
 
-void lookup_done(struct lookup *l)
+void lookup_done(struct layer_lookup *l)
 {
         free(l->path);
         free(l->next);
 }
 
 /* 1: a directory, opened.  0: nothing is there, or something that ends the search. */
-static int find_directory(struct lookup *l, int at, const char *name, int *ret_fd)
+static int find_directory(struct layer_lookup *l, int at, const char *name, int *ret_fd)
 {
         struct stat st;
         int fd;
@@ -53,7 +53,7 @@ static bool is_component(const char *s, size_t n)
         return n > 0 && n <= NAME_MAX && !(s[0] == '.' && (n == 1 || (n == 2 && s[1] == '.')));
 }
 
-/* A name, or "/name/name..."; users of a sandbox cannot set one, so any other is damage. */
+/* A name, or "/name/name...".  Users of a sandbox cannot set redirects, so anything else is damaged. */
 static bool is_redirect(const char *s)
 {
         if (s[0] != '/')
@@ -68,8 +68,8 @@ static bool is_redirect(const char *s)
         return true;
 }
 
-/* What is looked for below becomes [what leads here +] redirect + post; post is a tail of l->path. */
-static int redirect(struct lookup *l, size_t prefix, const char *post)
+/* The new l->path is [the first `prefix` bytes of it +] the redirect + post, which is the end of l->path. */
+static int follow_redirect(struct layer_lookup *l, size_t prefix, const char *post)
 {
         bool is_absolute = l->redirect[0] == '/';
         size_t n = strlen(l->redirect), m = strlen(post);
@@ -79,7 +79,7 @@ static int redirect(struct lookup *l, size_t prefix, const char *post)
                 return -EBADMSG;
         if (is_absolute) {
                 prefix = 0;
-                l->is_stopped = false; /* reaches past an opaque directory on the way */
+                l->is_stopped = false; /* goes on below an opaque directory on the way */
         }
         if (prefix + n + m > LOOKUP_PATH_MAX)
                 return -ENAMETOOLONG;
@@ -91,7 +91,7 @@ static int redirect(struct lookup *l, size_t prefix, const char *post)
         return 0;
 }
 
-static int follow_marks(struct lookup *l, int fd, size_t prefix, const char *post)
+static int follow_marks(struct layer_lookup *l, int fd, size_t prefix, const char *post)
 {
         char opaque;
         ssize_t n = fgetxattr(fd, OVERLAY_OPAQUE, &opaque, 1);
@@ -106,11 +106,11 @@ static int follow_marks(struct lookup *l, int fd, size_t prefix, const char *pos
         if (memchr(l->redirect, '\0', (size_t)n))
                 return -EBADMSG;
         l->redirect[n] = '\0';
-        return redirect(l, prefix, post);
+        return follow_redirect(l, prefix, post);
 }
 
-/* The absolute l->path in one layer.  1: found; marks on the way have changed what is looked for in the next one. */
-static int walk(struct lookup *l, int root, int *ret_fd)
+/* Look up the absolute l->path in one layer.  1: found; marks on the way may have changed l->path for the next layer. */
+static int walk_from_root(struct layer_lookup *l, int root, int *ret_fd)
 {
         AUTO_CLOSE int at = -1;
         size_t rest = strlen(l->path) - 1;
@@ -121,7 +121,7 @@ static int walk(struct lookup *l, int root, int *ret_fd)
                 char name[NAME_MAX + 1];
                 int fd, r;
 
-                memcpy(name, s, n); /* is_redirect() has seen to its length */
+                memcpy(name, s, n); /* fits: is_redirect() has checked it */
                 name[n] = '\0';
                 r = find_directory(l, at < 0 ? root : at, name, &fd);
                 if (r <= 0)
@@ -139,12 +139,13 @@ static int walk(struct lookup *l, int root, int *ret_fd)
         }
 }
 
-static void add(struct stack *s, int fd, unsigned layer)
+static void dir_stack_add(struct dir_stack *s, int fd, unsigned layer)
 {
         s->dirs[s->n++] = (struct stack_dir){.fd = fd, .layer = (uint8_t)layer};
 }
 
-static int look_beside_parent(struct lookup *l, const struct stack *parent, size_t first, struct stack *found)
+static int look_beside_parent(struct layer_lookup *l, const struct dir_stack *parent, size_t first,
+                              struct dir_stack *found)
 {
         int r = 0, fd;
 
@@ -152,28 +153,28 @@ static int look_beside_parent(struct lookup *l, const struct stack *parent, size
                 r = find_directory(l, parent->dirs[i].fd, l->path, &fd);
                 if (r <= 0)
                         continue;
-                add(found, fd, parent->dirs[i].layer);
+                dir_stack_add(found, fd, parent->dirs[i].layer);
                 r = follow_marks(l, fd, 0, "");
         }
         return r;
 }
 
-static int look_from_roots(struct lookup *l, unsigned below, struct stack *found)
+static int look_from_roots(struct layer_lookup *l, unsigned below, struct dir_stack *found)
 {
         int r = 0, fd;
 
         for (unsigned i = below; i-- > 0 && !l->is_stopped && r >= 0;) {
-                r = walk(l, l->roots[i], &fd);
+                r = walk_from_root(l, l->roots[i], &fd);
                 if (r > 0)
-                        add(found, fd, i);
+                        dir_stack_add(found, fd, i);
         }
         return r;
 }
 
-int lookup_directory(struct lookup *l, const struct stack *parent, size_t first, const char *name, struct stack *ret,
-                     enum lookup_end *ret_end)
+int lookup_directory(struct layer_lookup *l, const struct dir_stack *parent, size_t first, const char *name,
+                     struct dir_stack *ret, enum lookup_end *ret_end)
 {
-        struct stack found = {.n = 0};
+        struct dir_stack found = {.n = 0};
         size_t n = strlen(name);
         int r;
 
@@ -183,9 +184,9 @@ int lookup_directory(struct lookup *l, const struct stack *parent, size_t first,
         if (r >= 0 && !l->is_stopped && l->path[0] == '/')
                 r = look_from_roots(l, found.dirs[found.n - 1].layer, &found);
         if (r >= 0 && found.n == 0)
-                r = -ESTALE; /* the layer changed under us */
+                r = -ESTALE; /* the layer changed meanwhile */
         if (r < 0) {
-                stack_done(&found);
+                dir_stack_close(&found);
                 return r;
         }
         *ret = found;

@@ -1,7 +1,7 @@
-/* layer_merge_lookup.h - which directories of a group of layers make up one directory of the merged view.
+/* layer_merge_lookup.h - finds the directories of a group of layers that make up one directory of the merged view.
  *
- * The same steps as overlayfs takes (fs/overlayfs/namei.c) when it looks up a name, but only within the group: what it
- * would look for below the group's lowest layer is left to the caller as the lookup's outcome. */
+ * The same steps as overlayfs takes (fs/overlayfs/namei.c) when it looks up a name, but only within the group.  Where overlayfs
+ * would go on below the group's lowest layer, the lookup ends, and says how overlayfs has to go on (enum lookup_end). */
 #pragma once
 #include <limits.h>
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 
 #define LOOKUP_PATH_MAX (64u << 10)
 
-struct stack { /* directories that are merged, topmost first */
+struct dir_stack { /* directories that are merged, topmost first */
         struct stack_dir {
                 int fd;        /* owned */
                 uint8_t layer; /* 0: the group's lowest */
@@ -20,29 +20,29 @@ struct stack { /* directories that are merged, topmost first */
         size_t n;
 };
 
-void stack_done(struct stack *s);
+void dir_stack_close(struct dir_stack *s);
 
 enum lookup_end {
-        LOOKUP_STOPS, /* nothing below the group is looked at */
-        LOOKUP_NAME,  /* lookup_path() beside the parent's counterpart */
-        LOOKUP_PATH,  /* lookup_path() from the root */
+        LOOKUP_STOPS, /* overlayfs looks at nothing below the group */
+        LOOKUP_NAME,  /* overlayfs looks for lookup_path() in the parent directory below */
+        LOOKUP_PATH,  /* overlayfs looks for lookup_path() from the root */
 };
 
-struct lookup {
+struct layer_lookup {
         const int *roots;  /* borrowed: of the layers, lowest first */
-        char *path, *next; /* owned, LOOKUP_PATH_MAX + 1 each: what to look for, and room for a new one */
+        char *path, *next; /* owned, LOOKUP_PATH_MAX + 1 each: what to look for, and room for the next */
         char redirect[XATTR_SIZE_MAX + 1]; /* last one read */
         bool is_stopped;
 };
 
-int lookup_init(struct lookup *l, const int *roots);
-void lookup_done(struct lookup *l);
+int lookup_init(struct layer_lookup *l, const int *roots);
+void lookup_done(struct layer_lookup *l);
 
-/* `name`, which is a directory in parent->dirs[first] and absent from those above.  0: *ret (the caller's) has one or more
- * directories.  -ENAMETOOLONG: redirects add up to too long a path; -EBADMSG: one is not well-formed. */
-int lookup_directory(struct lookup *l, const struct stack *parent, size_t first, const char *name, struct stack *ret,
-                     enum lookup_end *ret_end);
-static inline const char *lookup_path(const struct lookup *l)
+/* Look up `name`, which is a directory in parent->dirs[first] and is not there in those above.  0: *ret (the caller's) has one
+ * or more directories.  -ENAMETOOLONG: redirects add up to too long a path; -EBADMSG: one is not well-formed. */
+int lookup_directory(struct layer_lookup *l, const struct dir_stack *parent, size_t first, const char *name,
+                     struct dir_stack *ret, enum lookup_end *ret_end);
+static inline const char *lookup_path(const struct layer_lookup *l)
 {
         return l->path;
 }

@@ -27,7 +27,7 @@ int lost_files_keep(int lost, int dir, const char *name, const struct lost_note 
         if (!is_there(dir, name) && errno == ENOENT)
                 return 0;
         r = lost_note_write(lost, name, note);
-        if (r < 0) /* a full disk: moving needs no room */
+        if (r < 0) /* a full disk; the rename itself needs no room */
                 log_warn("lost.unnoted", "name=%s error=\"%s\"", name, strerror(-r));
         if (renameat2(dir, name, lost, name, RENAME_NOREPLACE) == 0) {
                 log_warn("lost.kept", "name=%s was=\"%s\" why=\"%s\", in %s/", name, note->was, note->why, LOST_DIR);
@@ -55,7 +55,7 @@ static bool is_overdue(int lost, const char *name, unsigned days)
         return n.lost_ns > 0 && clock_real_ns() - n.lost_ns > days * NS_PER_DAY;
 }
 
-/* "<name>.json", and nothing of that name. */
+/* "<name>.json" without <name>. */
 static bool is_stale_note(int lost, const char *file)
 {
         const char *dot = strchr(file, '.');

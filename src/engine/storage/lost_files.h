@@ -1,10 +1,10 @@
-/* lost_files.h - moving to <data>/lost and away from there (lost_note.h: what lies there).  All of it blocks: for the engine's
- * helpers, not for its loop. */
+/* lost_files.h - moves files to <data>/lost, and removes them from there (lost_note.h says what is in it).  All of it blocks: for
+ * the engine's helpers, not for its loop. */
 #pragma once
 #include "engine/records/lost_note.h"
 
-/* One rename; nothing is done where there is nothing (any more).  Negative: it stays where it is; logged. */
+/* Move dir/name there, in one rename.  Fine when it is not there (any more).  Negative: it stays where it is; logged. */
 int lost_files_keep(int lost, int dir, const char *name, const struct lost_note *note);
 int lost_files_remove(int lost, int trash, const char *name); /* -ENOENT: it is not there */
-/* Remove what lies there for more than so many days (0: nothing), and notes of nothing. */
+/* Remove what has been there for more than so many days (0: nothing), and notes without a directory. */
 void lost_files_tidy(int lost, int trash, unsigned days);

@@ -16,9 +16,9 @@
 
 #define BOOT_ID ".boot_id"
 
-/* volatile: nothing is synced when the sandbox ends, as its upper is thrown away or, to be kept, synced by whoever keeps
- * it.  redirect_dir: renaming a directory of a lower layer works, as on any file system.  uuid: nothing of ours is noted
- * in the upper. */
+/* volatile: nothing is synced when the sandbox ends; its files are thrown away, or synced by the job that keeps them.
+ * redirect_dir: a directory of a lower layer can be renamed, as on any file system.  uuid: overlayfs notes nothing in the upper
+ * directory. */
 static const struct {
         const char *key, *value;
 } overlay_options[] = {
@@ -38,7 +38,7 @@ void rootfs_done(struct rootfs *r)
                 close_fd(&r->later[--r->later_count]);
 }
 
-/* A detached idmapped clone; kept in r until the overlay is made and beyond. */
+/* A detached idmapped clone, which is kept in r. */
 static int clone_idmapped(struct rootfs *r, int dir, int userns)
 {
         int tree = sys_clone_tree(dir, ""), e;
@@ -100,8 +100,8 @@ static int set_options(int fs, struct err *err)
         return r < 0 ? err_sys(err, r, "set overlay options") : 0;
 }
 
-/* Overlayfs works on the upper with the credentials of whoever made the mount.  The host's uid 0 has no place in an
- * idmapped upper: with it the mount would silently be read-only. */
+/* Overlayfs works on the upper directory with the credentials of the process that made the mount.  The host's uid 0 has no place
+ * in an idmapped upper directory: with it the mount would silently be read-only. */
 static int create_overlay(struct rootfs *r, int fs, uint32_t uid_base, struct err *err)
 {
         char why[160];
@@ -119,8 +119,8 @@ static int create_overlay(struct rootfs *r, int fs, uint32_t uid_base, struct er
         return 0;
 }
 
-/* Where the kernel could not make a directory of its own in the work directory, the mount is silently read-only: for want of
- * room, most likely, which the storage tells. */
+/* When the kernel cannot make a directory in the work directory, the mount is silently read-only.  Most likely the disk is full:
+ * the storage is asked. */
 static int check_writable(const struct rootfs *r, const struct rootfs_dirs *d, struct err *err)
 {
         struct statvfs st;
@@ -209,5 +209,6 @@ void rootfs_renew_boot_id(struct rootfs *r, uint32_t uid_base)
         if (e >= 0)
                 e = sys_move_mount(file, r->mount, "proc/sys/kernel/random/boot_id");
         if (e < 0)
-                log_warn("boot_id.kept", "error=\"%s\"", strerror(-e)); /* it is no secret, and nobody depends on it */
+                log_warn("boot_id.kept", "error=\"%s\"",
+                         strerror(-e)); /* the host's boot id is no secret, and nothing depends on it */
 }

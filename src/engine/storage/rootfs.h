@@ -13,13 +13,14 @@
 struct err;
 
 struct rootfs {
-        int mount;                      /* the whole tree; -1: none */
-        int later[PLAN_LAYERS_MAX + 1]; /* helper mounts; closing each is an RCU wait, so not while someone waits */
+        int mount; /* the whole tree; -1: there is none */
+        int later[PLAN_LAYERS_MAX +
+                  1]; /* mounts of layers and storage; to close one is an RCU wait, so they are closed later */
         size_t later_count;
 };
 
 void rootfs_init(struct rootfs *r);
-void rootfs_done(struct rootfs *r); /* closes all of it: waits */
+void rootfs_done(struct rootfs *r); /* closes all of them: waits */
 
 struct rootfs_dirs {
         int layers;               /* where layers are that were no sandbox's */
@@ -37,8 +38,9 @@ struct rootfs_mounts {      /* what a sandbox needs besides its files; borrowed 
 int rootfs_overlay(struct rootfs *r, const struct rootfs_dirs *d, const struct plan_create *p, int userns,
                    uint32_t uid_base, struct err *err);
 /* All of it, with /proc, /sys and /dev.  ERR_NOT_FOUND names a missing layer; ERR_NO_SPACE: disk full.
- * On failure *r holds nothing; what was made below dir stays. */
+ * On failure *r holds nothing; what was made in the storage stays. */
 int rootfs_build(struct rootfs *r, const struct rootfs_dirs *d, const struct plan_create *p,
                  const struct rootfs_mounts *m, struct err *err);
-/* A boot id of its own over the host's, after rootfs_build(): a sandbox started on files that another boot left can tell. */
+/* After rootfs_build(): a boot id of the sandbox's own over the host's.  A sandbox that is started on files of an earlier start sees
+ * by it that it was booted again. */
 void rootfs_renew_boot_id(struct rootfs *r, uint32_t uid_base);

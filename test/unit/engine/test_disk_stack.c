@@ -1,4 +1,4 @@
-/* spill: a stack longer than its memory gives back what was put on it, in reverse. */
+/* A disk_stack: a stack longer than its memory gives back what was put on it, in reverse. */
 #include <fcntl.h>
 #include <errno.h>
 #include <tap.h>

@@ -32,7 +32,7 @@ bool lab_open(struct lab *l)
         const char *tmp = getenv("TMPDIR");
         char path[128];
 
-        (void)snprintf(l->dir, sizeof(l->dir), "%s/sandglass-flatten-XXXXXX", tmp && strlen(tmp) < 30 ? tmp : "/tmp");
+        (void)snprintf(l->dir, sizeof(l->dir), "%s/sandglass-merge-XXXXXX", tmp && strlen(tmp) < 30 ? tmp : "/tmp");
         if (!mkdtemp(l->dir) || unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
                 return false;
         for (size_t i = 0; i < ARRAY_LEN(below); i++) {

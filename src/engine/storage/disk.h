@@ -69,8 +69,8 @@ struct disk_request *disk_note_running(struct disk *d, const char *id, disk_on_d
                                        void *arg); /* removes paused.json */
 struct disk_request *disk_note_paused(struct disk *d, const char *id, disk_on_done *on_done,
                                       void *arg); /* removes running.json */
-/* Move to the trash (trash.h).  Fine when it is not there, except in lost/ (ERR_NOT_FOUND).  ERR_NO_SPACE: it is tried again, unless it
- * is lost (trash_retry.h). */
+/* Move to the trash (trash.h).  Fine when it is not there, except in lost/ (ERR_NOT_FOUND).  ERR_NO_SPACE: it is tried
+ * again (trash_retry.h), except in lost/. */
 struct disk_request *disk_throw(struct disk *d, enum disk_place place, const char *name, disk_on_done *on_done,
                                 void *arg);
 /* Move to lost/ (lost_note.h).  Fine when it is not there. */

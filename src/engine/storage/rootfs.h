@@ -41,6 +41,6 @@ int rootfs_overlay(struct rootfs *r, const struct rootfs_dirs *d, const struct p
  * On failure *r holds nothing; what was made in the storage stays. */
 int rootfs_build(struct rootfs *r, const struct rootfs_dirs *d, const struct plan_create *p,
                  const struct rootfs_mounts *m, struct err *err);
-/* After rootfs_build(): a boot id of the sandbox's own over the host's.  A sandbox that is started on files of an earlier start sees
- * by it that it was booted again. */
+/* After rootfs_build(): a boot id of the sandbox's own over the host's.  A sandbox that is started on files of an earlier
+ * start sees by it that it was booted again. */
 void rootfs_renew_boot_id(struct rootfs *r, uint32_t uid_base);

@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "engine/storage/trash.h"
 #include "engine/storage/upper_copy.h"
-#include "engine/storage/writable_impl.h"
 #include "sys/fs.h"
 #include "sys/mnt.h"
 

@@ -9,16 +9,18 @@
  *
  * Its way, and which function takes each step:
  *
- *     nothing --prepare (or made ahead: writable_ahead.h)--> prepared --open--> in use by an overlay --its processes ended--> idle
- *     idle --prepare with WRITABLE_KEPT--> prepared               idle --seal--> a layer in sealed/, and nothing here
- *     any --discard--> nothing                                    in use, frozen --copy, copy_seal--> a layer in sealed/ as well
+ *     nothing --prepare, or made ahead (writable_ahead.h)--> ready --open--> in use by an overlay --its processes end--> idle
+ *     idle --prepare with WRITABLE_KEPT--> ready
+ *     idle --seal--> nothing, and a layer in sealed/
+ *     in use, its processes frozen --copy, copy_seal--> in use, and a layer in sealed/
+ *     any --discard--> nothing
  *
  * The storage may become a file system of its own.  A rename or a link across its border then fails with EXDEV.  So callers move
  * the sandbox's directory as a whole (to lost/, to the trash), and never anything out of it; what becomes a layer is a matter of
  * this module.  This is also where a limit in bytes goes: a member of struct writable, with which writable_prepare() makes a
  * sparse image of that size, writable_open() mounts the image, and writable_seal() copies the files or keeps the image.
  *
- * For the disk helper, job processes, and the engine before its loop runs: all of it blocks. */
+ * All of it blocks: for the disk helper and job processes, and for the engine itself where it starts or a job process died. */
 #pragma once
 #include <stdbool.h>
 
@@ -38,6 +40,7 @@ enum writable_use {
         WRITABLE_KEPT,  /* with the files that the sandbox has */
 };
 
+int writable_make(int dir); /* an empty storage in this directory; fine when it is there */
 /* Make the storage ready for an overlay.  WRITABLE_KEPT without files: -ENOENT.  ERR_NO_SPACE: disk full. */
 int writable_prepare(const struct writable *w, enum writable_use use, struct err *err);
 
@@ -68,8 +71,8 @@ bool writable_is_seal_undone(const struct writable *w, const char *layer);
 int writable_copy_measure(const struct writable *w, struct tree_size *ret, struct err *err);
 int writable_copy(const struct writable *w, struct tree_size *ret, struct err *err);
 int writable_copy_seal(const struct writable *w, const char *layer, struct err *err);
-int writable_copy_discard(
-        const struct writable *w); /* 0: nothing was there; 1: to the trash; negative: it is still there */
+/* To the trash.  1: moved.  0: there was none.  Negative: it is still there; logged. */
+int writable_copy_discard(const struct writable *w);
 
 /* ------------------------------------------------------------- single files */
 

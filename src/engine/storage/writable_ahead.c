@@ -8,7 +8,7 @@
 
 #include "base/auto.h"
 #include "base/log.h"
-#include "engine/storage/writable_impl.h"
+#include "engine/storage/writable.h"
 #include "sys/fs.h"
 
 #define AHEAD_MAX 16u

@@ -31,6 +31,19 @@ export function instanceName(data) {
   }
 }
 
+/** The same, unless another data directory has taken the number since: that happens when nothing of this one is left. */
+function ownInstanceName(data) {
+  const name = instanceName(data)
+  if (!name) return null
+  try {
+    const owner = fs.readFileSync(`/run/sandglass/instance-${name.replace('sandglass-', '')}`, 'utf8')
+    const { identity } = JSON.parse(fs.readFileSync(path.join(data, 'engine.json'), 'utf8'))
+    return owner === '' || owner === identity ? name : null
+  } catch {
+    return name
+  }
+}
+
 /** Directories below the instance's own in every cgroup hierarchy, without memory groups kept for the next sandbox. */
 export function cgroupDirs(instance, { all = false } = {}) {
   const found = []
@@ -208,7 +221,7 @@ export function everythingOf(data) {
     if (holds || mountLines(p.pid).some((l) => l.includes(data + '/'))) found.push(`process ${p.pid} ${p.args.join(' ')}`)
   }
   for (const line of mountLines('self')) if (line.includes(data + '/')) found.push(`mount ${line}`)
-  const instance = instanceName(data)
+  const instance = ownInstanceName(data)
   for (const p of cellProcesses(instance).filter((q) => q.state !== 'Z')) found.push(`process ${p.pid} ${p.args.join(' ')} in ${instance}`)
   for (const dir of instance ? cgroupDirs(instance, { all: true }) : []) found.push(`cgroup ${dir}`)
   for (const line of instance ? [...links(instance), ...tables(instance)] : []) found.push(line)

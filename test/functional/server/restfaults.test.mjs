@@ -167,9 +167,11 @@ async function reboot(held) {
   const { server } = held
   await server.stop('SIGKILL')
   await until('the roles gone', () => !server.rolePids().some(isAlive))
-  const instance = instanceName(server.data)
-  for (const p of cellProcesses(instance)) process.kill(p.pid, 'SIGKILL')
-  await until('no process left', () => cellProcesses(instance).filter((p) => p.state !== 'Z').length === 0)
+  // The instance number is this server's while a sandbox runs, and free for any other server afterwards: list them once.
+  const own = cellProcesses(instanceName(server.data)).filter((p) => p.state !== 'Z')
+  assert.ok(own.length > 0)
+  for (const { pid } of own) if (isAlive(pid)) process.kill(pid, 'SIGKILL')
+  await until('no process left', () => !own.some(({ pid }) => isAlive(pid)))
   for (const name of fs.readdirSync(server.file('sandboxes'))) {
     const cell = server.file(`sandboxes/${name}/running.json`)
     if (fs.existsSync(cell)) fs.writeFileSync(cell, fs.readFileSync(cell, 'utf8').replace(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}/, '00000000-0000-0000-0000-000000000000'))

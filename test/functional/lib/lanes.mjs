@@ -1,0 +1,23 @@
+// Which suites run side by side, and on how many lanes.
+import os from 'node:os'
+
+/** Suites that disturb others or are disturbed by them, by name, and why.  They run one at a time, after all others. */
+export const alone = {
+  faults: 'fork bombs, and a sandbox without memory',
+  leaks: 'a hundred sandboxes at once, and how much memory the server has afterwards',
+  power: 'a machine without power gives up its instance number while it is down',
+  soak: 'kills every process at random times and holds answers to a deadline',
+  stall: 'how long answers take while a disk stands still',
+}
+
+/** Half of the time of a suite is waiting, so there are more lanes than processors. */
+export const laneCount = Number(process.env.SANDGLASS_TEST_LANES) || os.availableParallelism() + 1
+
+/** Start the jobs in order, each on the first lane that is free; ends when all have ended. */
+export async function runOnLanes(jobs, count = laneCount) {
+  const waiting = [...jobs]
+  const lane = async () => {
+    for (let job = waiting.shift(); job; job = waiting.shift()) await job()
+  }
+  await Promise.all(Array.from({ length: Math.min(count, waiting.length) }, lane))
+}

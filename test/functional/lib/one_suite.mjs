@@ -1,0 +1,40 @@
+// Runs one file of tests in a process of its own and tells `run` what happens: a JSON object on each line.
+//
+//   node one_suite.mjs FILE
+//
+//   {"result": "passed" | "failed", "name", "skip", "error"}    a case
+//   {"said": "..."}                                             what the file printed
+//   {"cpu_s": 1.5}                                              at the end: of the file, its servers and their children
+import fs from 'node:fs'
+import path from 'node:path'
+import { run } from 'node:test'
+
+const file = process.argv[2]
+const minutes = 60_000
+const ticksPerSecond = 100 // what /proc counts in, on every machine
+
+const tell = (message) => fs.writeSync(1, JSON.stringify(message) + '\n')
+const isFile = (data) => data.name === file || data.name === path.relative(process.cwd(), file)
+
+function tellCase(data, result) {
+  if (data.nesting !== 0 || (result === 'passed' && isFile(data))) return
+  const skip = data.skip === undefined || data.skip === false ? undefined : String(data.skip)
+  const error = data.details?.error
+  const text = error && String(error.cause?.stack ?? error.cause ?? error.stack ?? error.message)
+  tell({ result, name: data.name, skip, error: result === 'failed' ? text : undefined })
+}
+
+/** Of this process and of all descendants that were waited for, in seconds. */
+function cpuSeconds() {
+  const stat = fs.readFileSync('/proc/self/stat', 'utf8')
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ').map(Number)
+  return (fields[11] + fields[12] + fields[13] + fields[14]) / ticksPerSecond
+}
+
+const stream = run({ files: [file], concurrency: 1, timeout: 10 * minutes })
+stream.on('test:pass', (data) => tellCase(data, 'passed'))
+stream.on('test:fail', (data) => tellCase(data, 'failed'))
+stream.on('test:stderr', (data) => tell({ said: data.message }))
+stream.on('test:stdout', (data) => tell({ said: data.message }))
+stream.on('end', () => tell({ cpu_s: cpuSeconds() }))
+stream.resume()

@@ -71,7 +71,7 @@ static void on_build_line(struct str line, void *arg)
 
         (void)snprintf(text, sizeof(text), "%.*s", STR_ARG(line));
         memcpy(b->tail[b->tail_at++ % TAIL_LINES], text, sizeof(text));
-        if (str_starts(line, "I: "))
+        if (str_starts(line, "I: ") && !str_starts(line, "I: running --")) /* a hook, with all its text */
                 template_say(b, text + 3);
 }
 
@@ -83,7 +83,7 @@ static void show_tail(const struct build *b)
 
 static int template_run_tool(struct build *b, const char *const *argv, const char *root, struct err *err)
 {
-        const struct command c = {.argv = argv, .root = root, .on_line = on_build_line, .arg = b};
+        const struct command c = {.argv = argv, .root = root, .on_line = on_build_line, .arg = b, .skip_flushes = true};
         int r;
 
         b->tail_at = 0;
@@ -92,6 +92,17 @@ static int template_run_tool(struct build *b, const char *const *argv, const cha
                 show_tail(b);
         return r;
 }
+
+/* Manual pages and documents stay out, licences stay in.  mmdebstrap would pass the first packages, which it unpacks itself,
+ * through a slow filter for that: instead the files are removed after that step, and dpkg learns to leave them out for
+ * all later ones. */
+static const char leave_out_documents[] =
+        "--extract-hook="
+        "rm -rf \"$1\"/usr/share/man/* && "
+        "find \"$1\"/usr/share/doc -mindepth 2 ! -name copyright ! -type d -delete && "
+        "find \"$1\"/usr/share/doc -mindepth 1 -type d -empty -delete && "
+        "printf '%s\\n' 'path-exclude=/usr/share/man/*' 'path-exclude=/usr/share/doc/*' "
+        "'path-include=/usr/share/doc/*/copyright' >>\"$1\"/etc/dpkg/dpkg.cfg.d/99mmdebstrap";
 
 static int bootstrap(struct build *b, struct err *err)
 {
@@ -107,9 +118,7 @@ static int bootstrap(struct build *b, struct err *err)
                                     "--aptopt=Acquire::Languages \"none\"",
                                     "--aptopt=Acquire::Retries \"3\"",
                                     "--dpkgopt=force-unsafe-io",
-                                    "--dpkgopt=path-exclude=/usr/share/man/*",
-                                    "--dpkgopt=path-exclude=/usr/share/doc/*",
-                                    "--dpkgopt=path-include=/usr/share/doc/*/copyright",
+                                    leave_out_documents,
                                     include,
                                     RECIPE_SUITE,
                                     b->root,

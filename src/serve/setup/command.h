@@ -4,6 +4,8 @@
  * the kernel ends all its descendants and undoes all its mounts.  Needs root, and SIGINT, SIGTERM, SIGHUP blocked: they
  * end the program and the call. */
 #pragma once
+#include <stdbool.h>
+
 #include "base/str.h"
 
 struct err;
@@ -13,6 +15,7 @@ struct command {
         const char *root;                            /* chroot there first; NULL: no */
         void (*on_line)(struct str line, void *arg); /* of stdout and stderr; NULL: dropped */
         void *arg;
+        bool skip_flushes; /* what it writes is flushed to disk by the caller, or thrown away (sys/nosync.h) */
 };
 
 /* 0 when it exited with 0.  ERR_UNAVAILABLE: interrupted.  ERR_NOT_FOUND: no such program. */

@@ -1,12 +1,16 @@
 #include "sys/fs.h"
+#include "sys/nosync.h"
 #include "sys/proc.h"
 #include "sys/scm.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <tap.h>
+#include <unistd.h>
 
 #include "base/auto.h"
 
@@ -132,6 +136,25 @@ static void knows_when_a_process_started_and_ended(void)
         CHECK_INT(sys_pidfd_wait(pidfd, 10000), ==, 0);
 }
 
+static void skips_flushes_and_nothing_else(void) /* a flush of no file tells whether the kernel saw it */
+{
+        int status;
+        pid_t pid;
+
+        CHECK(fsync(-1) < 0 && errno == EBADF);
+        pid = fork();
+        CHECK(pid >= 0);
+        if (pid == 0) {
+                bool skips = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && sys_skip_flushes() == 0;
+
+                skips = skips && fsync(-1) == 0 && fdatasync(-1) == 0 && syncfs(-1) == 0;
+                skips = skips && sync_file_range(-1, 0, 0, 0) == 0;
+                _exit(skips && write(-1, "", 1) < 0 && errno == EBADF ? 0 : 1);
+        }
+        CHECK_INT(waitpid(pid, &status, 0), ==, pid);
+        CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 int main(void)
 {
         char path[] = "/tmp/sandglass-test-XXXXXX";
@@ -145,6 +168,7 @@ int main(void)
         RUN(removes_deeper_than_it_recurses);
         RUN(passes_fds_and_refuses_too_many);
         RUN(knows_when_a_process_started_and_ended);
+        RUN(skips_flushes_and_nothing_else);
         (void)rmdir(path);
         return tap_done();
 }

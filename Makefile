@@ -11,7 +11,7 @@ all: build ## the same as build
 build: $(BUILD)/build.ninja ## the programs and their tests, in build/ (the default)
 	@ninja -C $(BUILD) --quiet
 
-run: build ## serve from here, in the foreground; makes the template first, where there is none
+run: $(BUILD)/build.ninja ## serve from here, in the foreground; builds the programs and makes the template, where there is none
 	@exec tools/run
 
 test: build $(BUILD)/.tools-test ## every test; as root, about a quarter of an hour

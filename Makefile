@@ -23,8 +23,8 @@ check: build $(BUILD)/.tools-test ## unit tests, lints and fuzz corpora: seconds
 soak: build $(BUILD)/.tools-test ## random operations and kill -9 of every process, checked by a model; SECONDS=300 SEED=
 	@exec tools/soak --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
-clang: $(BUILD)/.tools-build $(BUILD)/.tools-test ## build with the other compiler, in build-clang/
-	@test -f $(BUILD)-clang/build.ninja || CC=clang meson setup $(BUILD)-clang >/dev/null
+clang: $(BUILD)/.tools-build $(BUILD)/.tools-test ## compile everything with the other compiler, for its warnings, in build-clang/
+	@test -f $(BUILD)-clang/build.ninja || CC=clang meson setup $(BUILD)-clang -Doptimization=0 -Ddebug=false >/dev/null
 	@ninja -C $(BUILD)-clang --quiet
 
 asan: $(BUILD)/.tools-build $(BUILD)/.tools-test ## unit tests and fuzz corpora with sanitizers, in build-asan/

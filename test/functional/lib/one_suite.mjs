@@ -31,7 +31,9 @@ function cpuSeconds() {
   return (fields[11] + fields[12] + fields[13] + fields[14]) / ticksPerSecond
 }
 
-const stream = run({ files: [file], concurrency: 1, timeout: 10 * minutes })
+const interrupted = new AbortController() // ends the file's process with SIGTERM, upon which it ends its servers
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => interrupted.abort())
+const stream = run({ files: [file], concurrency: 1, timeout: 10 * minutes, signal: interrupted.signal })
 stream.on('test:pass', (data) => tellCase(data, 'passed'))
 stream.on('test:fail', (data) => tellCase(data, 'failed'))
 stream.on('test:stderr', (data) => tell({ said: data.message }))

@@ -10,6 +10,7 @@ import path from 'node:path'
 import { cgroupsOf, descendants, namespaceOf, openFiles, processes } from './proc.mjs'
 import { Late, until } from './wait.mjs'
 
+const kernelThreads = 2 // the parent of them all; none is in a sandbox
 const cgroupRoot = '/sys/fs/cgroup'
 const ownNamespaces = new Set(['net'].map((kind) => namespaceOf('self', kind)))
 
@@ -17,6 +18,14 @@ const lines = (command, args) => (spawnSync(command, args, { encoding: 'utf8' })
 const list = (dir) => {
   try {
     return fs.readdirSync(dir)
+  } catch {
+    return []
+  }
+}
+
+const directories = (dir) => {
+  try {
+    return fs.readdirSync(dir, { withFileTypes: true }).filter((entry) => entry.isDirectory()).map((entry) => entry.name)
   } catch {
     return []
   }
@@ -48,14 +57,13 @@ function ownInstanceName(data) {
 export function cgroupDirs(instance, { all = false } = {}) {
   const found = []
   const walk = (dir) => {
-    for (const entry of list(dir)) {
+    for (const entry of directories(dir)) {
       const below = path.join(dir, entry)
-      if (!fs.statSync(below, { throwIfNoEntry: false })?.isDirectory()) continue
       if (!isKeptGroup(below) || all) found.push(below)
       walk(below)
     }
   }
-  for (const hierarchy of ['', ...list(cgroupRoot)]) walk(path.join(cgroupRoot, hierarchy, instance))
+  for (const hierarchy of ['', ...directories(cgroupRoot)]) walk(path.join(cgroupRoot, hierarchy, instance))
   return found
 }
 
@@ -70,7 +78,7 @@ const isKeptGroup = (dir) => {
 /** Processes of sandboxes and of cells kept ready: whoever is in one of the instance's cgroups, whoever the parent is. */
 export function cellProcesses(instance, all = processes()) {
   if (!instance) return []
-  return all.filter((p) => cgroupsOf(p.pid).some((group) => group.startsWith(`/${instance}/`)))
+  return all.filter((p) => p.parent !== kernelThreads && cgroupsOf(p.pid).some((group) => group.startsWith(`/${instance}/`)))
 }
 
 /** Established TCP connections of this machine's own network namespace, by socket inode: clients, not sandboxes. */
@@ -86,26 +94,26 @@ function hostTcpInodes() {
 
 const isClientSocket = (target, inodes) => inodes.has(/^socket:\[(\d+)\]$/.exec(target)?.[1])
 
-function countFds(server) {
+function countFds(roles) {
   const inodes = hostTcpInodes()
   const counts = {}
-  for (const [role, pids] of Object.entries(server.roles()))
+  for (const [role, pids] of Object.entries(roles))
     counts[role] = pids.reduce((sum, pid) => sum + openFiles(pid).filter(([, t]) => !isClientSocket(t, inodes) && !t.startsWith('net:[')).length, 0)
   return counts
 }
 
-function netNamespaces(server, inside) {
+function netNamespaces(server, roles, inside) {
   const found = new Set(inside.map((p) => namespaceOf(p.pid, 'net')))
-  for (const pid of [server.supervisor, ...server.rolePids(), ...inside.map((p) => p.pid)])
+  for (const pid of [server.supervisor, ...Object.values(roles).flat(), ...inside.map((p) => p.pid)])
     for (const [, target] of openFiles(pid)) if (target.startsWith('net:[')) found.add(target)
   for (const known of ownNamespaces) found.delete(known)
   found.delete(null)
   return found
 }
 
-function mountCount(server) {
+function mountCount(server, roles) {
   const host = fs.readFileSync('/proc/self/mountinfo', 'utf8').split('\n').filter((l) => l.includes(server.data)).length
-  const engine = server.roles().engine[0]
+  const engine = roles.engine[0]
   let inner = 0
   try {
     inner = fs.readFileSync(`/proc/${engine}/mountinfo`, 'utf8').split('\n').filter((l) => l.includes(server.data)).length
@@ -115,7 +123,7 @@ function mountCount(server) {
   return { host, engine: inner }
 }
 
-const links = (instance) => lines('ip', ['-o', 'link']).filter((l) => l.includes(` ${instance.replace('sandglass-', 'sg')}-`))
+const links = (instance) => list('/sys/class/net').filter((name) => name.startsWith(`${instance.replace('sandglass-', 'sg')}-`))
 const tables = (instance) => lines('nft', ['list', 'tables']).filter((l) => l.endsWith(` ${instance}`))
 
 /** Everything, as plain numbers. */
@@ -124,16 +132,17 @@ export function take(server) {
   const instance = instanceName(server.data)
   const inside = cellProcesses(instance, all)
   const own = descendants(server.supervisor, all)
+  const roles = server.roles(all)
   return {
     processes: inside.filter((p) => p.state !== 'Z').length,
     helpers: own.filter((p) => p.state !== 'Z' && !inside.some((q) => q.pid === p.pid)).length,
     zombies: own.filter((p) => p.state === 'Z').length,
     cgroups: instance ? cgroupDirs(instance).length : 0,
-    netns: netNamespaces(server, inside).size,
+    netns: netNamespaces(server, roles, inside).size,
     links: instance ? links(instance).length : 0,
     nftables: instance ? tables(instance).length : 0,
-    mounts: mountCount(server),
-    fds: countFds(server),
+    mounts: mountCount(server, roles),
+    fds: countFds(roles),
     sandboxes: list(server.file('sandboxes')).length,
     trash: list(server.file('trash')).length,
     checkpoints: list(server.file('checkpoints')).length,
@@ -176,6 +185,7 @@ export async function settled(server, deadlineMs = 15_000) {
       return performance.now() - since > 150 && now
     },
     deadlineMs,
+    50, // it takes that long anyway, and a census costs
   )
 }
 

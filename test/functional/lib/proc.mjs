@@ -9,14 +9,16 @@ const read = (path) => {
   }
 }
 
-/** {pid, parent, state, args} of one process, or null. */
+/** {pid, parent, state, name, args} of one process, or null.  args is read when it is asked for: few callers do, of few. */
 export function processInfo(pid) {
   const stat = read(`/proc/${pid}/stat`)
   if (!stat) return null
   const after = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  const args = (read(`/proc/${pid}/cmdline`) ?? '').split('\0').filter((a) => a !== '')
-  return { pid: Number(pid), state: after[0], parent: Number(after[1]), name: stat.slice(stat.indexOf('(') + 1, stat.lastIndexOf(')')), args }
+  const name = stat.slice(stat.indexOf('(') + 1, stat.lastIndexOf(')'))
+  return { pid: Number(pid), state: after[0], parent: Number(after[1]), name, get args() { return argsOf(pid) } }
 }
+
+const argsOf = (pid) => (read(`/proc/${pid}/cmdline`) ?? '').split('\0').filter((a) => a !== '')
 
 export function processes() {
   return fs

@@ -138,9 +138,9 @@ export class Server {
   }
 
   /** {edge: [pid, ...], control: [...], engine: [...]}: the supervisor's children by role. */
-  roles() {
+  roles(all = processes()) {
     const found = { edge: [], control: [], engine: [] }
-    for (const p of processes())
+    for (const p of all)
       if (p.parent === this.supervisor && p.args[1] === 'role' && p.state !== 'Z') (found[p.args[2]] ??= []).push(p.pid)
     return found
   }

@@ -2,10 +2,11 @@
 
 export class Late extends Error {}
 
-/** Ask until `question` answers something true; its answer is returned.  Throws Late with `what` at the deadline. */
-export async function until(what, question, deadlineMs = 10_000) {
+/** Ask until `question` answers something true; its answer is returned.  Throws Late with `what` at the deadline.
+ *  firstPauseMs: before it is asked again; later pauses are longer, up to 50 ms. */
+export async function until(what, question, deadlineMs = 10_000, firstPauseMs = 2) {
   const end = performance.now() + deadlineMs
-  for (let pause = 2; ; pause = Math.min(pause * 2, 50)) {
+  for (let pause = firstPauseMs; ; pause = Math.min(pause * 2, 50)) {
     const answer = await question()
     if (answer) return answer
     if (performance.now() > end) throw new Late(`not within ${deadlineMs} ms: ${typeof what === 'function' ? what() : what}`)

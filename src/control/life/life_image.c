@@ -279,6 +279,22 @@ static void life_copy_sealed(struct life *l, const struct err *err)
         life_begin_again(l);
 }
 
+static void life_keep_paused(struct life *l)
+{
+        life_call(l, STEP_KEEP, json_pack("{s:s,s:s}", "op", "keep", "id", l->sandbox.id), FLUSH_TIMEOUT_MS);
+}
+
+/* Its upper directory is the last of its layers. */
+static void life_flush_image(struct life *l)
+{
+        const json_t *layer = json_array_get(l->sandbox.layers, json_array_size(l->sandbox.layers) - 1);
+
+        life_call(l, STEP_KEEP,
+                  json_pack("{s:s,s:s*,s:O*}", "op", "flush", "checkpoint",
+                            l->sandbox.checkpoint[0] ? l->sandbox.checkpoint : NULL, "layer", layer),
+                  FLUSH_TIMEOUT_MS);
+}
+
 static void life_copy_begun_again(struct life *l, const struct err *err)
 {
         if (!err) {
@@ -296,17 +312,34 @@ static void life_copy_begun_again(struct life *l, const struct err *err)
         }
         life_give_image(l, NULL); /* the copies may start all the same */
         l->failure = *err;
-        life_call(l, STEP_KEEP, json_pack("{s:s,s:s}", "op", "keep", "id", l->sandbox.id), FLUSH_TIMEOUT_MS);
+        life_keep_paused(l);
 }
 
-/* It was not meant to stay paused, so its pause was not on disk before. */
+static void life_keep_again(struct timer *t)
+{
+        life_keep_paused(CONTAINER_OF(t, struct life, retry));
+}
+
+/* The sandbox was not meant to stay paused, so its pause was not on disk before.  It is called paused when all of it is there: until
+ * then the next boot would take it for ended. */
 static void life_copy_kept(struct life *l, const struct err *err)
 {
         const struct err failure = l->failure;
 
-        if (err)
-                log_error("sandbox.copy", "sandbox=%s could not be written to disk: \"%s\"", l->sandbox.id, err->msg);
-        life_now_paused(l, l->sandbox.started_ns, lives_now(l->lives), &failure);
+        if (!err) {
+                life_now_paused(l, l->sandbox.started_ns, lives_now(l->lives), &failure);
+        } else if (err->kind == ERR_GONE && l->sandbox.upper_kept) {
+                life_exited(l);
+        } else if (err->kind ==
+                   ERR_GONE) { /* what had begun on a new upper directory ended: the image is all there is */
+                life_flush_image(l);
+        } else {
+                log_error("sandbox.copy", "sandbox=%s could not be written to disk: \"%s\", trying again in %u ms",
+                          l->sandbox.id, err->msg, l->retry_ms);
+                l->retry.on = life_keep_again;
+                timer_set(l->lives->o.loop, &l->retry, l->retry_ms);
+                l->retry_ms = l->retry_ms * 2 < FLUSH_RETRY_MS_MAX ? l->retry_ms * 2 : FLUSH_RETRY_MS_MAX;
+        }
 }
 
 void life_on_snapshotted(struct life *l, const struct err *err)

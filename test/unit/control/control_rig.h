@@ -107,7 +107,7 @@ static struct fake_engine {
         char unmergeable[SEALED_ID_MAX];   /* a layer that no merge gets done with; empty: none */
         const char *dies_before, *dies_on; /* the link goes instead of the op, or of its answer */
         const char *fail_kind, *fail_message;
-        json_t *alive;                /* id -> true, or {"state","checkpoint","sealed","layers"} */
+        json_t *alive;                /* id -> true, or {"state","checkpoint","sealed","layers","fleeting"} */
         json_t *checkpoints, *layers; /* names that are on its disk -> true, or their origin */
         json_t *lost;                 /* what it was told to move aside -> what it was */
         const char *
@@ -258,6 +258,7 @@ static json_t *engine_pause(const json_t *msg, const char *id)
         }
         (void)json_object_set_new(entry, "state", json_string("paused"));
         (void)json_object_del(entry, "checkpoint");
+        (void)json_object_set_new(entry, "fleeting", json_boolean(json_is_false(json_object_get(msg, "durable"))));
         engine_note_origin(entry, msg);
         if (checkpoint) {
                 (void)json_object_set_new(entry, "checkpoint", json_string(checkpoint));
@@ -288,6 +289,16 @@ static json_t *engine_seal(const json_t *msg, const char *id)
         (void)json_object_set_new(json_object_get(engine.alive, id), "sealed", json_string(layer));
         engine_note_origin(json_object_get(engine.alive, id), msg);
         (void)json_object_set_new(engine.layers, layer, json_true());
+        return engine_ok();
+}
+
+static json_t *engine_keep(const char *id)
+{
+        if (!json_object_get(engine.alive, id))
+                return engine_refusal("gone", "no such sandbox");
+        if (strcmp(state_at_engine(id), "paused") != 0)
+                return engine_refusal("conflict", "it is not at rest");
+        (void)json_object_set_new(json_object_get(engine.alive, id), "fleeting", json_false());
         return engine_ok();
 }
 
@@ -431,6 +442,8 @@ static json_t *engine_do(const char *op, const json_t *msg)
                 return engine_copy(msg, id);
         if (strcmp(op, "seal") == 0)
                 return engine_seal(msg, id);
+        if (strcmp(op, "keep") == 0)
+                return engine_keep(id);
         if (strcmp(op, "flush") == 0)
                 return engine_ok();
         if (strcmp(op, "drop") == 0)

@@ -273,6 +273,11 @@ static void a_paused_one_whose_layer_is_not_flushed_keeps_its_files(void)
         CHECK(run_until(nothing_is_left, NULL));
 }
 
+static bool stays_after_a_reboot(const char *id)
+{
+        return json_is_false(json_object_get(json_object_get(engine.alive, id), "fleeting"));
+}
+
 static void an_original_that_cannot_go_on_is_paused(void)
 {
         char id[SANDBOX_ID_MAX], snapshot[160];
@@ -284,9 +289,63 @@ static void an_original_that_cannot_go_on_is_paused(void)
         CHECK(take_snapshot(id, "{}", snapshot)); /* the copy is good */
         CHECK(until(id, SANDBOX_PAUSED));
         CHECK_STR(shown(id, "state"), "paused");
+        CHECK(stays_after_a_reboot(id));
         engine.fails = NULL;
         CHECK_INT(connect_to(id, "{}"), ==, 201);
         CHECK_INT(create_from(snapshot), ==, 201);
+}
+
+/* Until it is on disk, the next boot would take it for ended. */
+static void an_original_that_cannot_be_kept_is_not_called_paused(void)
+{
+        char id[SANDBOX_ID_MAX], snapshot[160];
+
+        CHECK(create(BASE, id));
+        engine.fails_create = true;
+        engine.fails = "keep";
+        engine.fail_kind = "internal";
+        engine.fail_message = "no";
+        CHECK(take_snapshot(id, "{}", snapshot));
+        CHECK(run_until(engine_has_logged, "keep:"));
+        run_rounds(50);
+        CHECK_INT(state_of(id), ==, SANDBOX_SNAPSHOTTING);
+        CHECK_INT(row_state(id), ==, SANDBOX_SNAPSHOTTING);
+        engine.fails = NULL;
+        CHECK(until(id, SANDBOX_PAUSED));
+        CHECK(stays_after_a_reboot(id));
+        engine.fails_create = false;
+        CHECK_INT(connect_to(id, "{}"), ==, 201);
+        CHECK_INT(ask("DELETE", path_of(id, ""), NULL), ==, 204);
+}
+
+static int times_logged(const char *op)
+{
+        int n = 0;
+
+        for (const char *at = engine.log; (at = strstr(at, op)); at++)
+                n++;
+        return n;
+}
+
+static void an_original_that_ended_twice_is_kept_by_its_image(void)
+{
+        char id[SANDBOX_ID_MAX], snapshot[160];
+
+        CHECK(create(BASE, id));
+        engine.fails_create = true;
+        engine.fails = "keep";
+        engine.fail_kind = "gone";
+        engine.fail_message = "no such sandbox";
+        engine.log[0] = 0;
+        CHECK(take_snapshot(id, "{}", snapshot));
+        CHECK(run_until(engine_has_logged, "keep:"));
+        (void)json_object_del(engine.alive, id);
+        CHECK(until(id, SANDBOX_PAUSED));
+        CHECK_INT(times_logged("flush"), ==, 3); /* checkpoint and layer for the snapshot, both for its own row */
+        engine.fails = NULL;
+        engine.fails_create = false;
+        CHECK_INT(connect_to(id, "{}"), ==, 201);
+        CHECK_INT(ask("DELETE", path_of(id, ""), NULL), ==, 204);
 }
 
 static void a_client_that_leaves_leaves_no_copy(void)
@@ -515,6 +574,8 @@ int main(void)
         RUN_IN_RIG(a_copy_that_fails_leaves_it_running);
         RUN_IN_RIG(a_paused_one_whose_layer_is_not_flushed_keeps_its_files);
         RUN_IN_RIG(an_original_that_cannot_go_on_is_paused);
+        RUN_IN_RIG(an_original_that_cannot_be_kept_is_not_called_paused);
+        RUN_IN_RIG(an_original_that_ended_twice_is_kept_by_its_image);
         RUN_IN_RIG(a_client_that_leaves_leaves_no_copy);
         RUN_IN_RIG(a_copy_lost_with_the_engine_ends_well);
         RUN_IN_RIG(a_copy_lost_with_control_ends_well);

@@ -196,6 +196,41 @@ static void memory_comes_back_too(void)
         CHECK_NONE(rig_drop(&g, IMAGE, NULL));
 }
 
+static void restart_in(const char *boot) /* NULL: in the boot of this machine */
+{
+        CHECK(rig_stop(&g));
+        (void)mkdir(path_of("stall"), 0700);
+        if (boot)
+                write_file(path_of("stall/boot_id"), boot);
+        CHECK(rig_start(&g));
+        CHECK_STR(listed(B), ""); /* so that it has begun */
+        (void)unlink(path_of("stall/boot_id"));
+}
+
+#define FLEETING "ckkkkkkkkkkkkkkkkkkkk" /* another one than IMAGE, which was woken in this boot */
+
+/* Lost in the middle of a snapshot: it was to be at rest for a moment only, and the machine was started again since. */
+static void one_at_rest_for_a_moment_comes_back_for_good(void)
+{
+        json_t *plan = used_checkpoints(A);
+
+        (void)json_object_set_new(plan, "checkpoint", json_string(FLEETING));
+        CHECK(begin());
+        CHECK_NONE(refusal_of(rig_call(
+                &g, json_pack("{s:s,s:s,s:s,s:b}", "op", "pause", "id", A, "checkpoint", FLEETING, "durable", 0))));
+        CHECK_NONE(lose(A));
+        CHECK_NONE(lose_names(FLEETING, NULL));
+        restart_in("00000000-0000-0000-0000-000000000000");
+        CHECK_NONE(restore(A, FLEETING, NULL));
+        CHECK_STR(rig_state(&g, A), "paused");
+        restart_in(NULL);
+        CHECK_STR(rig_state(&g, A), "paused");
+        CHECK_NONE(rig_create(&g, plan));
+        CHECK(is_itself());
+        CHECK_NONE(rig_kill(&g, A));
+        CHECK_NONE(rig_drop(&g, FLEETING, NULL));
+}
+
 static void layers_come_back_with_who_needs_them(void)
 {
         json_t *plan = rig_plan(A);
@@ -343,6 +378,7 @@ int main(void)
         RUN_CLEAN(one_that_runs_is_ended_first);
         RUN_CLEAN(one_that_is_being_paused_comes_to_rest_first);
         RUN_CLEAN(memory_comes_back_too);
+        RUN_CLEAN(one_at_rest_for_a_moment_comes_back_for_good);
         RUN_CLEAN(layers_come_back_with_who_needs_them);
         RUN_CLEAN(it_is_removed_when_asked_for_and_in_time);
         RUN_CLEAN(one_that_cannot_be_adopted_is_moved_aside);

@@ -175,6 +175,16 @@ static int bring_back_names(int lost, const json_t *list, int home, struct err *
         return r;
 }
 
+/* The sandbox was to be paused for a moment only, and its images were not flushed: from now on it stays paused, also in another
+ * boot.  What was not on disk when the machine stopped is found out at the restore: images have sums. */
+static int note_paused_for_good(int dir, const char *id, struct paused *now, struct err *err)
+{
+        if (syncfs(dir) < 0)
+                return err_sys(err, -errno, "flush '%s'", id);
+        now->boot_id[0] = '\0';
+        return paused_write(dir, id, now, true, err);
+}
+
 /* Before its directory is moved back.  A sandbox whose processes were ended is paused with its files only.  So is one whose
  * paused.json is damaged: its user asked for it back as it is. */
 static int note_paused(int lost, const char *id, struct err *err)
@@ -188,7 +198,7 @@ static int note_paused(int lost, const char *id, struct err *err)
                 return err_set(err, ERR_NOT_FOUND, "'%s' is not among what was lost", id);
         (void)job_note_remove(dir); /* no job process works on what lies in lost/ */
         if (paused_read(dir, id, &now, &why) == 0)
-                return 0;
+                return now.boot_id[0] ? note_paused_for_good(dir, id, &now, err) : 0;
         if (why.kind != ERR_NOT_FOUND && why.kind != ERR_INVALID) { /* the disk may answer the next time */
                 *err = why;
                 return -EIO;

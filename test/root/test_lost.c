@@ -251,10 +251,18 @@ static void layers_come_back_with_who_needs_them(void)
         CHECK_NONE(rig_drop(&g, NULL, LAYER));
 }
 
+static void write_note(const char *id, int64_t lost_ns, int64_t kept_ns)
+{
+        char name[64], note[128];
+
+        (void)snprintf(name, sizeof(name), "lost/%s.json", id);
+        (void)snprintf(note, sizeof(note), "{\"lost_ns\":%lld,\"kept_ns\":%lld}", (long long)lost_ns,
+                       (long long)kept_ns);
+        write_file(path_of(name), note);
+}
+
 static void it_is_removed_when_asked_for_and_in_time(void)
 {
-        char note[128];
-
         CHECK(begin_files());
         CHECK_NONE(lose(A));
         CHECK_STARTS(remove_lost(B), "not_found");
@@ -265,15 +273,17 @@ static void it_is_removed_when_asked_for_and_in_time(void)
 
         CHECK(begin_files());
         CHECK_NONE(lose(A));
-        (void)snprintf(note, sizeof(note), "{\"lost_ns\":%lld}", (long long)(clock_real_ns() - 29 * DAY_NS));
-        write_file(path_of("lost/" A ".json"), note);
-        write_file(path_of("lost/" B ".json"), note); /* of nothing */
+        write_note(A, clock_real_ns() - 31 * DAY_NS, 0); /* or the clock was set ahead after that */
+        write_note(B, clock_real_ns(), 0);               /* of nothing */
         rig_crash(&g);
         CHECK(rig_start(&g));
         CHECK_STR(listed(A), "sandbox  "); /* it has started */
         CHECK(!is_there("lost/" B ".json"));
-        (void)snprintf(note, sizeof(note), "{\"lost_ns\":%lld}", (long long)(clock_real_ns() - 31 * DAY_NS));
-        write_file(path_of("lost/" A ".json"), note);
+        write_note(A, clock_real_ns(), 29 * DAY_NS);
+        rig_crash(&g);
+        CHECK(rig_start(&g));
+        CHECK_STR(listed(A), "sandbox  ");
+        write_note(A, clock_real_ns(), 31 * DAY_NS);
         rig_crash(&g);
         CHECK(rig_start(&g));
         CHECK_STR(listed(A), "");

@@ -17,6 +17,7 @@
 #define NOTE_NAME_MAX 40 /* the longest id, and the suffix */
 #define TEXT_MAX 1024u
 #define NS_PER_S INT64_C(1000000000)
+#define NS_PER_DAY (86400 * NS_PER_S)
 
 static const struct {
         const char *name;
@@ -49,7 +50,10 @@ static void name_note(const char *name, char out[NOTE_NAME_MAX])
 
 int lost_note_write(int lost, const char *name, const struct lost_note *n)
 {
-        json_t *obj = json_pack("{s:I,s:s,s:s}", "lost_ns", (json_int_t)n->lost_ns, "was", n->was, "why", n->why);
+        json_t *obj =
+                json_pack("{s:I,s:s,s:s,s:I,s:I,s:I,s:s}", "lost_ns", (json_int_t)n->lost_ns, "was", n->was, "why",
+                          n->why, "kept_ns", (json_int_t)n->kept_ns, "seen_ns", (json_int_t)n->seen.real_ns,
+                          "seen_boot_ns", (json_int_t)n->seen.boot_ns, "boot_id", n->seen.boot_id);
         AUTO_FREE char *text = json_dumps(obj, JSON_COMPACT);
         char note[NOTE_NAME_MAX];
 
@@ -79,9 +83,32 @@ void lost_note_read(int lost, const char *name, struct lost_note *ret)
         ret->lost_ns = json_integer_value(json_object_get(obj, "lost_ns"));
         take_text(obj, "was", ret->was, sizeof(ret->was));
         take_text(obj, "why", ret->why, sizeof(ret->why));
+        ret->kept_ns = json_integer_value(json_object_get(obj, "kept_ns"));
+        ret->seen.real_ns = json_integer_value(json_object_get(obj, "seen_ns"));
+        ret->seen.boot_ns = json_integer_value(json_object_get(obj, "seen_boot_ns"));
+        take_text(obj, "boot_id", ret->seen.boot_id, sizeof(ret->seen.boot_id));
         json_decref(obj);
         if (ret->lost_ns <= 0 && fstatat(lost, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
                 ret->lost_ns = st.st_ctim.tv_sec * NS_PER_S;
+}
+
+void lost_clock_now(struct lost_clock *ret)
+{
+        *ret = (struct lost_clock){.real_ns = clock_real_ns(), .boot_ns = clock_boot_ns()};
+        if (sys_boot_id(ret->boot_id) < 0)
+                ret->boot_id[0] = '\0';
+}
+
+void lost_note_look(struct lost_note *n, const struct lost_clock *now)
+{
+        bool is_same_boot = now->boot_id[0] && strcmp(n->seen.boot_id, now->boot_id) == 0;
+        int64_t passed_ns = is_same_boot ? now->boot_ns - n->seen.boot_ns : now->real_ns - n->seen.real_ns;
+
+        if (!is_same_boot && passed_ns > NS_PER_DAY)
+                passed_ns = NS_PER_DAY;
+        if (n->seen.boot_ns > 0 && passed_ns > 0)
+                n->kept_ns += passed_ns;
+        n->seen = *now;
 }
 
 void lost_note_remove(int lost, const char *name)

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/auto.h"
-#include "base/clock.h"
 #include "base/log.h"
 #include "engine/storage/trash.h"
 #include "model/ids.h"
@@ -47,12 +46,20 @@ int lost_files_remove(int lost, int trash, const char *name)
         return r;
 }
 
-static bool is_overdue(int lost, const char *name, unsigned days)
+/* A note that cannot be written counts from the last one that could. */
+static bool is_overdue(int lost, const char *name, unsigned days, const struct lost_clock *now)
 {
         struct lost_note n;
+        int r;
 
         lost_note_read(lost, name, &n);
-        return n.lost_ns > 0 && clock_real_ns() - n.lost_ns > days * NS_PER_DAY;
+        lost_note_look(&n, now);
+        if (n.kept_ns > days * NS_PER_DAY)
+                return true;
+        r = lost_note_write(lost, name, &n);
+        if (r < 0)
+                log_warn("lost.unnoted", "name=%s error=\"%s\"", name, strerror(-r));
+        return false;
 }
 
 /* "<name>.json" without <name>. */
@@ -72,12 +79,14 @@ void lost_files_tidy(int lost, int trash, unsigned days)
 {
         AUTO_DIR DIR *d = sys_list(lost);
         const struct dirent *entry;
+        struct lost_clock now;
         enum lost_kind kind;
 
+        lost_clock_now(&now);
         while (d && (entry = sys_list_next(d))) {
                 if (is_stale_note(lost, entry->d_name)) {
                         (void)unlinkat(lost, entry->d_name, 0);
-                } else if (days && lost_kind_of(entry->d_name, &kind) && is_overdue(lost, entry->d_name, days) &&
+                } else if (days && lost_kind_of(entry->d_name, &kind) && is_overdue(lost, entry->d_name, days, &now) &&
                            lost_files_remove(lost, trash, entry->d_name) == 0) {
                         log_warn("lost.expired", "name=%s lay there for more than %u days", entry->d_name, days);
                 }

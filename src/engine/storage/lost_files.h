@@ -6,5 +6,6 @@
 /* Move dir/name there, in one rename.  Fine when it is not there (any more).  Negative: it stays where it is; logged. */
 int lost_files_keep(int lost, int dir, const char *name, const struct lost_note *note);
 int lost_files_remove(int lost, int trash, const char *name); /* -ENOENT: it is not there */
-/* Remove what has been there for more than so many days (0: nothing), and notes without a directory. */
+/* Remove what was seen lying there for more than so many days (0: nothing), note that the rest was seen, and remove notes of
+ * nothing. */
 void lost_files_tidy(int lost, int trash, unsigned days);

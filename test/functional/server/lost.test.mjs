@@ -138,7 +138,7 @@ test('an older copy of the records is put back', withServer({ warm_mb: 0 }, asyn
   assert.deepEqual(left.map((e) => e.kind).sort(), ['checkpoint', 'layer'])
   const note = server.file(`lost/${left[0].id}.json`)
   const before = JSON.parse(fs.readFileSync(note, 'utf8'))
-  fs.writeFileSync(note, JSON.stringify({ ...before, lost_ns: before.lost_ns - 31 * 86400e9 })) // so much time has passed
+  fs.writeFileSync(note, JSON.stringify({ ...before, kept_ns: 31 * 86400e9 })) // so much time has passed
   await server.killRoles('engine')
   await until('its time to be up', () => listed(server).length === 1)
   assert.ok(!fs.existsSync(server.file(`lost/${left[0].id}`)) && !fs.existsSync(note))
@@ -191,7 +191,7 @@ test('what cannot be known to be at rest keeps its memory', withServer({ warm_mb
 test('what is kept for ever stays', withServer({ lost_days: 0 }, async ({ server }) => {
   const name = 'caaaaaaaaaaaaaaaaaaaa'
   fs.mkdirSync(server.file(`lost/${name}`))
-  fs.writeFileSync(server.file(`lost/${name}.json`), '{"lost_ns":1}')
+  fs.writeFileSync(server.file(`lost/${name}.json`), '{"lost_ns":1,"kept_ns":9000000000000000000}')
   await server.killRoles('engine')
   await until('the engine', () => listed(server).length === 1)
 }))

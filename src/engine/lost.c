@@ -10,6 +10,7 @@
 #include "engine/guest/adopt.h"
 #include "engine/guest/standalone_job.h"
 #include "engine/guest/guest.h"
+#include "engine/guest/trash_retry.h"
 #include "engine/storage/trash_remover.h"
 
 #define LOOK_MS (3600u * 1000u)
@@ -64,6 +65,16 @@ static int check_lists(const json_t *msg, struct err *err)
         return r < 0 ? r : check_names(json_object_get(msg, "layers"), sealed_id_is_valid, err);
 }
 
+/* Nobody throws these away any more: they are moved aside, or brought back. */
+static void keep_from_trash(struct engine *e, enum disk_place place, const json_t *names)
+{
+        json_t *v;
+        size_t i;
+
+        json_array_foreach (names, i, v)
+                trash_retry_forget(e, place, json_string_value(v));
+}
+
 static void lose_names(struct engine *e, const json_t *msg, const char *key, enum disk_place place)
 {
         struct lost_note note;
@@ -71,6 +82,7 @@ static void lose_names(struct engine *e, const json_t *msg, const char *key, enu
         size_t i;
 
         fill_note(&note, msg, "complete");
+        keep_from_trash(e, place, json_object_get(msg, key));
         json_array_foreach (json_object_get(msg, key), i, v)
                 (void)disk_lose(&e->disk, place, json_string_value(v), &note, NULL, NULL); /* else the next time */
 }
@@ -152,10 +164,7 @@ static int run_restore(struct engine *e, const json_t *msg, struct ask *a, struc
         const json_t *checkpoints = json_object_get(msg, "checkpoints"), *layers = json_object_get(msg, "layers");
         const json_t *id = json_object_get(msg, "id");
         enum lost_kind kind;
-        int r = check_lists(msg, err);
 
-        if (r < 0)
-                return r;
         if (id && (get_name(id, &kind, err) < 0 || kind != LOST_SANDBOX))
                 return err_set(err, ERR_INVALID, "id: not a sandbox id");
         if (id && guest_find(e, json_string_value(id)))
@@ -218,6 +227,15 @@ int lost_op_list(struct engine *e, const json_t *msg, struct ask *a, struct err 
 
 int lost_op_restore(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
 {
+        const char *id = json_string_value(json_object_get(msg, "id"));
+        int r = check_lists(msg, err);
+
+        if (r < 0)
+                return r;
+        keep_from_trash(e, DISK_CHECKPOINTS, json_object_get(msg, "checkpoints"));
+        keep_from_trash(e, DISK_SEALED, json_object_get(msg, "layers"));
+        if (id)
+                trash_retry_forget(e, DISK_SANDBOXES, id);
         return run_later(e, run_restore, msg, a, err);
 }
 

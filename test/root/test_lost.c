@@ -1,6 +1,7 @@
 /* What nobody asked for is moved aside, and comes back as it was. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <tap.h>
@@ -378,6 +379,62 @@ static void a_full_disk_does_not_keep_it(void)
         CHECK_NONE(rig_kill(&g, A));
 }
 
+#define OTHER "cllllllllllllllllllll"
+
+static bool shell(const char *command)
+{
+        char line[512];
+
+        (void)snprintf(line, sizeof(line), "cd '%s' && { %s; } >/dev/null 2>&1", g.dir, command);
+        return system(line) == 0;
+}
+
+/* No block is free, and there is no room for one more name in the trash, where nothing can be removed. */
+static bool crowd_the_trash(void)
+{
+        return shell("dd if=/dev/zero of=data/filler bs=4k; sync; dd if=/dev/zero of=data/filler2 bs=4k; sync; true") &&
+               shell("for n in 200 24 8; do i=0; while touch data/trash/$(printf %0${n}d $i); do i=$((i+1)); done; "
+                     "done; "
+                     "chattr +i data/trash/*");
+}
+
+static size_t left_of_drop(const char *checkpoint)
+{
+        json_t *answer = rig_call(&g, json_pack("{s:s,s:[s]}", "op", "drop", "checkpoints", checkpoint));
+        size_t n = json_array_size(json_object_get(answer, "left"));
+
+        json_decref(answer);
+        return n;
+}
+
+static bool is_thrown_away(const char *below)
+{
+        for (int i = 0; i < 1000 && is_there(below); i++)
+                (void)usleep(10000);
+        return !is_there(below);
+}
+
+/* It could not be thrown away at first, and is wanted since. */
+static void what_comes_back_is_not_thrown_away_later(void)
+{
+        CHECK(rig_stop(&g));
+        CHECK(shell("truncate -s 64M image && mkfs.ext4 -q -F -m 0 -b 4096 image && mount -o loop image data"));
+        CHECK(rig_start(&g));
+        CHECK_STR(listed(A), ""); /* so that it has begun */
+        CHECK(shell("mkdir data/checkpoints/" OTHER " data/checkpoints/" IMAGE));
+        CHECK(crowd_the_trash());
+        CHECK_INT(left_of_drop(OTHER), ==, 1);
+        CHECK_INT(left_of_drop(IMAGE), ==, 1);
+        CHECK_NONE(lose_names(IMAGE, NULL));
+        CHECK(is_there("lost/" IMAGE));
+        CHECK_NONE(restore(NULL, IMAGE, NULL));
+        CHECK(shell("chattr -i data/trash/*"));
+        CHECK(is_thrown_away("checkpoints/" OTHER));
+        for (int i = 0; i < 3; i++)
+                CHECK_NONE(lose_names(NULL, NULL)); /* after what the disk was asked for before */
+        CHECK(is_there("checkpoints/" IMAGE));
+}
+
 int main(void)
 {
         if (!can_run())
@@ -395,6 +452,9 @@ int main(void)
         RUN_CLEAN(down_keeps_what_may_be_at_rest);
         RUN_CLEAN(a_seal_that_is_cut_off_never_was);
         RUN(a_full_disk_does_not_keep_it);
+        put_the_disk_back();
+        RUN(nothing_is_left);
+        RUN(what_comes_back_is_not_thrown_away_later);
         put_the_disk_back();
         RUN(nothing_is_left);
         rig_close(&g);

@@ -17,6 +17,7 @@
 struct left_file {
         struct list node;
         enum disk_place place;
+        bool is_wanted; /* trash_retry_forget() came while it was being moved */
         char name[72];
 };
 
@@ -50,7 +51,7 @@ static void on_moved(void *arg, const struct err *err)
 
         e->trash_retry.request = NULL;
         trash_remover_call(&e->trash_remover);
-        if (err->kind == ERR_NO_SPACE) {
+        if (err->kind == ERR_NO_SPACE && !first_left(e)->is_wanted) {
                 timer_set(e->loop, &e->trash_retry.again, AGAIN_MS);
                 return;
         }
@@ -76,24 +77,40 @@ static void on_again(struct timer *t)
         move_first(CONTAINER_OF(t, struct engine, trash_retry.again));
 }
 
-static bool is_left(const struct engine *e, enum disk_place place, const char *name)
+static struct left_file *find_left(const struct engine *e, enum disk_place place, const char *name)
 {
         LIST_EACH (node, &e->trash_retry.left) {
-                const struct left_file *l = LIST_ENTRY(node, struct left_file, node);
+                struct left_file *l = LIST_ENTRY(node, struct left_file, node);
 
                 if (l->place == place && strcmp(l->name, name) == 0)
-                        return true;
+                        return l;
         }
-        return false;
+        return NULL;
+}
+
+void trash_retry_forget(struct engine *e, enum disk_place place, const char *name)
+{
+        struct left_file *l = find_left(e, place, name);
+
+        if (!l)
+                return;
+        if (l == first_left(e) && e->trash_retry.request) {
+                l->is_wanted = true;
+                return;
+        }
+        list_remove(&l->node);
+        free(l);
 }
 
 static void retry_later(struct engine *e, enum disk_place place, const char *name)
 {
-        struct left_file *l;
+        struct left_file *l = find_left(e, place, name);
 
         trash_remover_call(&e->trash_remover);
-        if (is_left(e, place, name))
+        if (l) {
+                l->is_wanted = false;
                 return;
+        }
         log_warn("file.left", "name=%s, the disk is full, trying again", name);
         l = calloc(1, sizeof(*l));
         if (!l || strlen(name) >= sizeof(l->name)) {

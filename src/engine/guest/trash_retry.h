@@ -19,6 +19,10 @@ struct trash_retry {
 void trash_retry_start(struct engine *e);
 void trash_retry_stop(struct engine *e); /* what is left is found again at the next start */
 
+/* What lies there is wanted again, or is moved elsewhere: it is not tried again.  A try that is under way comes before every
+ * request made of the disk after this. */
+void trash_retry_forget(struct engine *e, enum disk_place place, const char *name);
+
 /* For the parts of the engine that look at the disk themselves (adopt.h, saved_items.h): trash_move(), and tried again when the
  * disk is full, if it lies in sandboxes/, checkpoints/ or sealed/.  It need not be there.  Negative: it is still where it
  * was, which is logged.  Blocks. */

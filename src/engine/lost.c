@@ -27,10 +27,8 @@ static void answer_written(void *arg, const struct err *err)
                 ask_fail(a, err);
 }
 
-static void fill_note(struct lost_note *n, const json_t *msg, const char *was)
+static void fill_note(struct lost_note *n, const char *was, const char *why)
 {
-        const char *why = json_string_value(json_object_get(msg, "why"));
-
         *n = (struct lost_note){.lost_ns = clock_real_ns()};
         (void)snprintf(n->was, sizeof(n->was), "%s", was);
         (void)snprintf(n->why, sizeof(n->why), "%.*s", (int)sizeof(n->why) - 1, why ? why : "");
@@ -81,10 +79,22 @@ static void lose_names(struct engine *e, const json_t *msg, const char *key, enu
         json_t *v;
         size_t i;
 
-        fill_note(&note, msg, "complete");
+        fill_note(&note, "complete", json_string_value(json_object_get(msg, "why")));
         keep_from_trash(e, place, json_object_get(msg, key));
         json_array_foreach (json_object_get(msg, key), i, v)
                 (void)disk_lose(&e->disk, place, json_string_value(v), &note, NULL, NULL); /* else the next time */
+}
+
+/* What is kept of it when it ends is moved aside. */
+static int note_loss(struct guest *s, const char *why)
+{
+        if (s->state == GUEST_ENDING || s->state == GUEST_KILLED || s->lost)
+                return 0;
+        s->lost = calloc(1, sizeof(*s->lost));
+        if (!s->lost)
+                return -ENOMEM;
+        fill_note(s->lost, s->state == GUEST_RUNNING ? "running" : "paused", why);
+        return 0;
 }
 
 /* Its processes are ended first, or a job process that is at it comes to its end. */
@@ -99,12 +109,8 @@ static int lose_sandbox(struct engine *e, const json_t *msg, struct ask *a, stru
         s = guest_find(e, json_string_value(id));
         if (!s)
                 return err_set(err, ERR_NOT_FOUND, "no such sandbox");
-        if (s->state != GUEST_ENDING && s->state != GUEST_KILLED && !s->lost) {
-                s->lost = calloc(1, sizeof(*s->lost));
-                if (!s->lost)
-                        return err_sys(err, -ENOMEM, "lose sandbox");
-                fill_note(s->lost, msg, s->state == GUEST_RUNNING ? "running" : "paused");
-        }
+        if (note_loss(s, json_string_value(json_object_get(msg, "why"))) < 0)
+                return err_sys(err, -ENOMEM, "lose sandbox");
         guest_kill(s, a);
         return 0;
 }
@@ -159,6 +165,16 @@ static int on_brought_back(struct engine *e, json_t *base, const struct job_answ
         return id ? adopt_one(e, id, err) : 0;
 }
 
+/* Control asked anew for what there is, maybe before it was back: no row will name it. */
+static void on_restored_for_nobody(struct engine *e, const json_t *base)
+{
+        const char *id = json_string_value(json_object_get(base, "id"));
+        struct guest *s = id ? guest_find(e, id) : NULL;
+
+        if (s && note_loss(s, "it was brought back, and who asked for it was gone") == 0)
+                guest_kill(s, NULL);
+}
+
 static int run_restore(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
 {
         const json_t *checkpoints = json_object_get(msg, "checkpoints"), *layers = json_object_get(msg, "layers");
@@ -176,7 +192,8 @@ static int run_restore(struct engine *e, const json_t *msg, struct ask *a, struc
                                                                                  .layers = layers}},
                                                         .base = json_pack("{s:s*}", "id", json_string_value(id)),
                                                         .is_long = true,
-                                                        .complete = on_brought_back},
+                                                        .complete = on_brought_back,
+                                                        .orphaned = on_restored_for_nobody},
                            a);
         return 0;
 }

@@ -232,6 +232,32 @@ static void one_at_rest_for_a_moment_comes_back_for_good(void)
         CHECK_NONE(rig_drop(&g, FLEETING, NULL));
 }
 
+/* No row will be written for it, so it would be nowhere. */
+static void what_comes_back_for_nobody_is_moved_aside_again(void)
+{
+        int fd;
+
+        CHECK(begin_files());
+        CHECK_NONE(rig_pause(&g, A, NULL));
+        CHECK_NONE(lose(A));
+        CHECK_INT(stall("restoring"), ==, 0);
+        rig_send(&g, json_pack("{s:s,s:s}", "op", "restore", "id", A));
+        fd = reach("restoring");
+        rig_reconnect(&g);
+        CHECK(!rig_state(&g, A)); /* what control is told when it asks anew */
+        (void)close(fd);
+        for (int i = 0;
+             i < 500 && strcmp(listed(A), "sandbox paused it was brought back, and who asked for it was gone") != 0;
+             i++)
+                (void)usleep(10000);
+        CHECK_STR(listed(A), "sandbox paused it was brought back, and who asked for it was gone");
+        CHECK(!is_there("sandboxes/" A));
+        CHECK_NONE(restore(A, NULL, NULL));
+        CHECK_NONE(rig_create(&g, kept(A)));
+        CHECK_STR(rig_run(&g, A, "read /tmp/x"), "hello");
+        CHECK_NONE(rig_kill(&g, A));
+}
+
 static void layers_come_back_with_who_needs_them(void)
 {
         json_t *plan = rig_plan(A);
@@ -446,6 +472,7 @@ int main(void)
         RUN_CLEAN(one_that_is_being_paused_comes_to_rest_first);
         RUN_CLEAN(memory_comes_back_too);
         RUN_CLEAN(one_at_rest_for_a_moment_comes_back_for_good);
+        RUN_CLEAN(what_comes_back_for_nobody_is_moved_aside_again);
         RUN_CLEAN(layers_come_back_with_who_needs_them);
         RUN_CLEAN(it_is_removed_when_asked_for_and_in_time);
         RUN_CLEAN(one_that_cannot_be_adopted_is_moved_aside);

@@ -27,7 +27,7 @@
 #include "wire/url.h"
 
 #define LOOK_TIMEOUT_MS 60000
-#define RESTORE_TIMEOUT_MS 60000
+#define RESTORE_TIMEOUT_MS 900000 /* as long as a disk may stall: nobody else knows what is brought back */
 
 static bool is_first_team(struct api_exchange *x)
 {
@@ -148,6 +148,17 @@ static void lost_restore_fail(struct lost_restore *r, const struct err *err)
                 answer_err(x, &why);
 }
 
+/* No answer in time: files may be back, or come back later, and no row knows them.  The engine is asked anew what it has. */
+static void lost_restore_fail_unanswered(struct lost_restore *r, const struct err *err)
+{
+        struct engine_link *engine = r->api->engine;
+        bool is_unanswered = err->kind == ERR_TIMEOUT && r->call.is_unanswered;
+
+        lost_restore_fail(r, err);
+        if (is_unanswered)
+                engine_link_reset(engine);
+}
+
 static void lost_restore_synced(struct durable_waiter *w, int result)
 {
         struct lost_restore *r = CONTAINER_OF(w, struct lost_restore, synced);
@@ -196,7 +207,7 @@ static void lost_restore_done(struct engine_call *call, const json_t *answer, co
 
         (void)answer;
         if (err) {
-                lost_restore_fail(r, err);
+                lost_restore_fail_unanswered(r, err);
                 return;
         }
         if (lost_restore_add_row(r, &why) < 0) {
@@ -316,7 +327,7 @@ static void lost_restore_files_back(struct engine_call *call, const json_t *answ
 
         (void)answer;
         if (err) {
-                lost_restore_fail(r, err);
+                lost_restore_fail_unanswered(r, err);
                 return;
         }
         log_info("lost.restored", "id=%s, which was missing", r->id);

@@ -13,6 +13,7 @@ struct standalone_job {
         struct ask *ask;
         json_t *base; /* owned; NULL: it is answered */
         int (*complete)(struct engine *e, json_t *base, const struct job_answer *said, struct err *err);
+        void (*orphaned)(struct engine *e, const json_t *base);
         struct timer patience;
         struct task free_task;
 };
@@ -43,8 +44,11 @@ static void answer_ok(struct standalone_job *er, const struct job_answer *said)
                 (void)json_object_update(er->base, said->report);
         if (er->complete && er->complete(er->engine, er->base, said, &err) < 0)
                 answer_fail(er, &err);
-        else
+        else {
+                if (er->orphaned && !er->ask->client)
+                        er->orphaned(er->engine, er->base);
                 ask_ok(TAKE_PTR(er->ask), TAKE_PTR(er->base), -1);
+        }
 }
 
 static void standalone_job_done(struct queued_job *j, struct job_answer *answer)
@@ -92,6 +96,7 @@ void standalone_job_run(struct engine *e, const struct standalone_job_how *how, 
                                       .ask = a,
                                       .base = how->base ? how->base : json_object(),
                                       .complete = how->complete,
+                                      .orphaned = how->orphaned,
                                       .patience.on = standalone_job_late};
         if (how->patience_ms)
                 timer_set(e->loop, &er->patience, how->patience_ms);

@@ -14,6 +14,8 @@ struct standalone_job_how {
         /* Add what is to be added at the last moment.  said: the job process's answer, NULL when it is late.  Negative: the
          * answer is *err.  NULL: there is nothing to be added. */
         int (*complete)(struct engine *e, json_t *base, const struct job_answer *said, struct err *err);
+        /* All is done, and the caller is gone.  NULL: nothing has to be undone then. */
+        void (*orphaned)(struct engine *e, const json_t *base);
 };
 
 void standalone_job_run(struct engine *e, const struct standalone_job_how *how, struct ask *a);

@@ -225,6 +225,7 @@ int job_lost_restore(const struct job_conf *c, const struct job *job, struct job
         int r = open_lost(c, &lost, err);
 
         (void)ret;
+        job_stall_point(c, "restoring");
         if (r < 0 || (r = find_names(lost, what->checkpoints, c->checkpoints_dir, err)) < 0 ||
             (r = find_names(lost, what->layers, c->sealed_dir, err)) < 0 ||
             (r = bring_back_names(lost, what->layers, c->sealed_dir, err)) < 0 ||

@@ -317,6 +317,32 @@ static void a_restore_whose_client_left_is_finished(void)
         CHECK_INT(restore(id), ==, 201);
 }
 
+/* Nobody else would ever look for what is back. */
+static void a_restore_that_is_not_answered_is_asked_about(void)
+{
+        char id[SANDBOX_ID_MAX];
+        struct engine_call *call;
+        struct client a;
+
+        CHECK(create(BASE, id) && pause_it(id) == 204);
+        CHECK(start_without_store() && until_lost(2));
+        engine.log[0] = 0;
+        engine.holds = "restore";
+        start(&a, "POST", say("/sandglass/lost/%s/restore", id), NULL);
+        CHECK(run_until(engine_has_logged, "restore:"));
+        json_decref(engine_do("restore", engine.held)); /* done, and not said */
+        engine.holds = NULL;
+        CHECK_INT(lost(), ==, 0);
+        call = LIST_ENTRY(rig.control.engine.sent.next, struct engine_call, node);
+        call->timer.on(&call->timer);
+        CHECK(run_until(client_is_done, &a));
+        CHECK_INT(a.status, ==, 504);
+        client_close(&a);
+        CHECK(until_lost(2)); /* moved aside again */
+        CHECK_INT(restore(id), ==, 201);
+        CHECK_INT(connect_to(id, "{}"), ==, 201);
+}
+
 /* ---- control dies ---- */
 
 static void in_the_middle_of_a_kill(void)
@@ -473,6 +499,7 @@ int main(void)
         RUN_IN_RIG(wrong_wishes_are_refused);
         RUN_IN_RIG(only_the_first_team_sees_it);
         RUN_IN_RIG(a_restore_whose_client_left_is_finished);
+        RUN_IN_RIG(a_restore_that_is_not_answered_is_asked_about);
         RUN_IN_RIG(in_the_middle_of_a_kill);
         RUN_IN_RIG(in_the_middle_of_a_drop);
         RUN_IN_RIG(in_the_middle_of_a_copy);

@@ -182,6 +182,58 @@ static void a_resume_whose_job_process_dies_late_is_done(void)
         CHECK_NONE(end());
 }
 
+static pid_t pid_of(const char *id)
+{
+        json_t *answer = rig_call(&g, json_pack("{s:s}", "op", "list")), *v;
+        pid_t pid = 0;
+        size_t i;
+
+        json_array_foreach (json_object_get(answer, "sandboxes"), i, v)
+                if (strcmp(json_string_value(json_object_get(v, "id")), id) == 0)
+                        pid = (pid_t)json_integer_value(json_object_get(v, "pid"));
+        json_decref(answer);
+        return pid;
+}
+
+static pid_t tracer_of(pid_t pid)
+{
+        char path[48], text[4096];
+        const char *at;
+        ssize_t n;
+        int fd;
+
+        (void)snprintf(path, sizeof(path), "/proc/%d/status", pid);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+        text[n > 0 ? n : 0] = 0;
+        (void)close(fd);
+        at = strstr(text, "\nTracerPid:\t");
+        return at ? (pid_t)strtol(at + 12, NULL, 10) : 0;
+}
+
+/* The sandbox waits for CRIU, CRIU for the sandbox, and who watched over them is dead. */
+static void one_killed_while_criu_is_alone_with_it_ends(void)
+{
+        pid_t pid, criu = 0;
+
+        CHECK(begin());
+        CHECK_STR(rig_run(&g, A, "ticker /tmp/ticks"), "ok"); /* another process, for which the first one waits */
+        pid = pid_of(A);
+        CHECK_INT(pid, >, 1);
+        send_pause();
+        for (long i = 0; i < 10000000 && criu == 0; i++)
+                criu = tracer_of(pid);
+        CHECK_INT(criu, >, 1);
+        CHECK_INT(kill(criu, SIGSTOP), ==, 0); /* it never ends by itself */
+        CHECK(end_one(rig_worker(&g)));
+        CHECK_INT(kill(pid, SIGKILL), ==, 0);
+        json_decref(rig_receive(&g));
+        CHECK_STR(fact(), "exited ");
+        CHECK_INT(kill(criu, 0), <, 0);
+        CHECK_NONE(rig_kill(&g, A));
+        CHECK_NONE(rig_drop(&g, IMAGE, NULL));
+}
+
 /* It had no files of its own yet, and control knows all it takes to begin again: after a roll back, say. */
 static void what_ended_before_it_began_can_be_begun_again(void)
 {
@@ -560,6 +612,7 @@ int main(void)
         RUN_CLEAN(a_pause_whose_job_process_dies_late_is_done);
         RUN_CLEAN(a_resume_whose_job_process_dies_can_be_tried_again);
         RUN_CLEAN(a_resume_whose_job_process_dies_late_is_done);
+        RUN_CLEAN(one_killed_while_criu_is_alone_with_it_ends);
         RUN_CLEAN(what_ended_before_it_began_can_be_begun_again);
         RUN_CLEAN(what_a_job_process_is_at_is_not_dropped);
         RUN_CLEAN(what_was_not_meant_to_stay_at_rest_can_be_kept);

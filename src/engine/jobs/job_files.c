@@ -2,7 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -19,7 +21,9 @@
 #include "engine/records/job_note.h"
 #include "sys/fs.h"
 
-#define TRACED_ROUNDS 2000u /* of 5 ms */
+#define TRACED_MS_MAX 600000u /* as long as a dump may take (criu.c) */
+#define TRACED_STEP_MS 5u
+#define DYING_MS 5000
 
 /* ------------------------------------------------------------- sizes, sealing */
 
@@ -151,22 +155,65 @@ int job_make_durable(const struct job_conf *c, const struct job *job, struct job
 
 /* ------------------------------------------------------------- waiting for another job process */
 
-bool job_is_traced(const struct job_conf *c, pid_t pid)
+static pid_t read_tracer(const struct job_conf *c, pid_t pid)
 {
         char path[48], text[4096];
         const char *at;
 
         (void)snprintf(path, sizeof(path), "%d/status", pid);
         if (sys_read_at(c->proc_dir, path, text, sizeof(text)) < 0)
-                return false;
+                return 0;
         at = strstr(text, "\nTracerPid:\t");
-        return at && at[12] != '0';
+        return at ? (pid_t)strtol(at + 12, NULL, 10) : 0;
+}
+
+bool job_is_traced(const struct job_conf *c, pid_t pid)
+{
+        return read_tracer(c, pid) > 0;
+}
+
+/* CRIU is the only one of ours who traces; others are of the sandbox itself.  0: it does not. */
+static pid_t find_criu(const struct job_conf *c, pid_t pid)
+{
+        pid_t tracer = read_tracer(c, pid);
+        struct stat st;
+        char path[24];
+
+        (void)snprintf(path, sizeof(path), "%d", (int)tracer);
+        return tracer > 0 && fstatat(c->proc_dir, path, &st, 0) == 0 && st.st_uid == 0 ? tracer : 0;
+}
+
+/* A job process that died has left CRIU alone with the sandbox.  It comes to its end, unless the sandbox is killed meanwhile: then they
+ * wait for each other (criu_process.c), and nobody else is there to see it. */
+static void await_criu(const struct job_conf *c, pid_t pid)
+{
+        const struct timespec pause = {.tv_nsec = TRACED_STEP_MS * 1000000};
+        pid_t criu;
+
+        for (unsigned ms = 0; (criu = find_criu(c, pid)) > 0; ms += TRACED_STEP_MS) {
+                if (sys_is_ending(c->proc_dir, pid) || ms >= TRACED_MS_MAX) {
+                        log_warn("criu.killed", "pid=%d, its job process is gone and the sandbox waits for it",
+                                 (int)criu);
+                        (void)kill(getpgid(criu) == criu ? -criu : criu, SIGKILL); /* a leader: with its helpers */
+                }
+                if (ms >= 2 * TRACED_MS_MAX)
+                        return;
+                (void)nanosleep(&pause, NULL);
+        }
+}
+
+/* One that is about to end would be taken for one that runs. */
+static void await_end(const struct job_conf *c, pid_t pid)
+{
+        AUTO_CLOSE int fd = sys_is_ending(c->proc_dir, pid) ? sys_pidfd_open(pid) : -1;
+
+        if (fd >= 0)
+                (void)sys_pidfd_wait(fd, DYING_MS);
 }
 
 /* The lock tells when the other job process is gone.  Its CRIU may end a moment later, and no event tells when. */
 int job_recheck(const struct job_conf *c, const struct job *job, struct job_answer *ret, struct err *err)
 {
-        const struct timespec pause = {.tv_nsec = 5000000};
         const char *id = job->id;
         AUTO_CLOSE int dir = sys_open_dir(c->sandboxes_dir, id);
         struct record rec;
@@ -179,8 +226,8 @@ int job_recheck(const struct job_conf *c, const struct job *job, struct job_answ
                 if (errno != EINTR)
                         return err_sys(err, -errno, "wait for the job process of sandbox %s", id);
         if (record_read(dir, &rec, &none) == 0) {
-                for (unsigned i = 0; i < TRACED_ROUNDS && job_is_traced(c, rec.pid); i++)
-                        (void)nanosleep(&pause, NULL);
+                await_criu(c, rec.pid);
+                await_end(c, rec.pid);
                 record_done(&rec);
         }
         (void)job_note_remove(dir); /* the disk answers, too: the engine is about to read the directory itself */

@@ -20,10 +20,12 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <dirent.h>
 #include <unistd.h>
@@ -625,6 +627,8 @@ static void run_command(char *line)
                 do_hold(rest);
         else if (strcmp(name, "exit") == 0)
                 say_result(kill(1, SIGUSR1));
+        else if (strcmp(name, "hide") == 0)
+                say_result(kill(1, SIGUSR2));
         else if (strcmp(name, "try") == 0)
                 say_result(try_syscall(rest));
         else if (strcmp(name, "kill") == 0)
@@ -655,6 +659,16 @@ static void on_exit_asked(int signo)
         _exit(0);
 }
 
+/* For a moment nobody may look at it, as when it has lent its memory to a child that became another user. */
+static void on_hide_asked(int signo)
+{
+        const struct itimerval moment = {.it_value.tv_usec = 40000};
+
+        (void)prctl(PR_SET_DUMPABLE, signo == SIGALRM);
+        if (signo == SIGUSR2)
+                (void)setitimer(ITIMER_REAL, &moment, NULL);
+}
+
 int main(void)
 {
         int ln = listen_on(ENVD_PORT), root = -1;
@@ -662,6 +676,8 @@ int main(void)
 
         (void)signal(SIGCHLD, SIG_IGN);
         (void)signal(SIGUSR1, on_exit_asked);
+        (void)signal(SIGUSR2, on_hide_asked);
+        (void)signal(SIGALRM, on_hide_asked);
         if (write(ENVD_CELL_FD, (const char[]){ENVD_CELL_WAITING}, 1) != 1)
                 _exit(1);
         init = receive_init(&root);

@@ -1,6 +1,7 @@
 /* A copy of a running sandbox: it goes on as if nothing had been, whoever dies meanwhile. */
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <tap.h>
@@ -230,6 +231,51 @@ static void it_can_be_reached_all_the_time(void)
         CHECK_INT(read(socket, text, sizeof(text)), ==, 1);
         (void)close(socket);
         CHECK(is_itself());
+        CHECK_NONE(end());
+}
+
+static bool is_waited_for(void) /* a lock of ours, by a worker */
+{
+        AUTO_CLOSE int fd = open("/proc/locks", O_RDONLY | O_CLOEXEC);
+        static char text[65536];
+        ssize_t n = read(fd, text, sizeof(text) - 1);
+        char waiting[64];
+
+        text[n > 0 ? n : 0] = 0;
+        (void)snprintf(waiting, sizeof(waiting), "-> FLOCK  ADVISORY  WRITE %d ", (int)rig_worker(&g));
+        return strstr(text, waiting);
+}
+
+/* Who tidies up after a resume has it for a moment. */
+static void who_has_its_lock_is_waited_for(void)
+{
+        char path[160];
+        int fd;
+
+        CHECK(begin());
+        (void)snprintf(path, sizeof(path), "%s/data/sandboxes/" A, g.dir);
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        CHECK_INT(flock(fd, LOCK_EX), ==, 0);
+        rig_send(&g, order(IMAGE, LAYER));
+        for (int i = 0; i < 1000 && !is_waited_for(); i++)
+                (void)usleep(10000);
+        CHECK(is_waited_for());
+        (void)close(fd);
+        CHECK_NONE(why_not(rig_receive(&g)));
+        CHECK(is_itself());
+        CHECK_NONE(end());
+}
+
+/* One that was resumed, and just starts a program: CRIU could not open its namespaces. */
+static void one_that_hides_for_a_moment_is_copied(void)
+{
+        CHECK(begin());
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        CHECK_NONE(rig_create(&g, used_checkpoints(A)));
+        CHECK_STR(rig_run(&g, A, "hide"), "ok");
+        CHECK_NONE(copy_as(IMAGE2, LAYER));
+        CHECK(is_itself());
+        CHECK_NONE(rig_drop(&g, IMAGE2, NULL));
         CHECK_NONE(end());
 }
 
@@ -516,6 +562,8 @@ int main(void)
         RUN_CLEAN(what_grows_meanwhile_is_refused_too);
         RUN_CLEAN(what_a_job_process_misses_is_not_the_sandbox);
         RUN_CLEAN(it_can_be_reached_all_the_time);
+        RUN_CLEAN(who_has_its_lock_is_waited_for);
+        RUN_CLEAN(one_that_hides_for_a_moment_is_copied);
         RUN_CLEAN(a_kill_waits_for_it);
         RUN_CLEAN(it_may_end_by_itself_meanwhile);
         RUN_CLEAN(without_its_job_process_it_goes_on);

@@ -179,7 +179,7 @@ test('what cannot be known to be at rest keeps its memory', withServer({ warm_mb
 
   const { server } = held
   await until('moved aside', () => listed(server).length === 1)
-  assert.deepEqual(whatIsLost(server), ['sandbox at rest'])
+  assert.deepEqual(whatIsLost(server), ['sandbox paused'])
   await Sandbox.kill(other.id) // after the flush and the drop that this takes, the other one's memory would be gone, too
   await until('dropped', () => namesIn(server, 'checkpoints').length < 2)
   assert.equal(namesIn(server, 'checkpoints').length, 1)

@@ -446,7 +446,9 @@ static pid_t find_child(pid_t of, const char *name)
         DIR *d = opendir("/proc");
         struct dirent *e;
         pid_t found = 0;
+        char whole[32]; /* one name may begin like another */
 
+        (void)snprintf(whole, sizeof(whole), "(%s)", name);
         while (d && !found && (e = readdir(d))) {
                 char path[300], text[512], *at;
                 uint32_t pid;
@@ -457,7 +459,7 @@ static pid_t find_child(pid_t of, const char *name)
                     sys_read_at(AT_FDCWD, path, text, sizeof(text)) < 0)
                         continue;
                 at = strrchr(text, ')');
-                if (at && strstr(text, name) && sscanf(at, ") %*c %d", &parent) == 1 && parent == of)
+                if (at && strstr(text, whole) && sscanf(at, ") %*c %d", &parent) == 1 && parent == of)
                         found = (pid_t)pid;
         }
         if (d)

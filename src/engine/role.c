@@ -216,7 +216,7 @@ static int start_job_queue(struct engine *e, struct err *err)
         r = job_queue_start(&e->job_queue, e->loop, &c, err);
         if (r < 0)
                 return r;
-        e->resume_marker.name = "marker";
+        e->resume_marker.name = "resume-mark";
         e->resume_marker.on_message = on_marked;
         e->resume_marker.again = start_resume_marker;
         return start_resume_marker(&e->resume_marker, err);
@@ -246,7 +246,7 @@ static int start_helpers(struct engine *e, struct err *err)
 
         if (r < 0)
                 return r;
-        e->trash_remover.name = "sweeper";
+        e->trash_remover.name = "trash";
         e->trash_remover.on_message = on_trash_remover_message;
         e->trash_remover.again = start_trash_remover;
         r = start_trash_remover(&e->trash_remover, err);

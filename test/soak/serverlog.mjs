@@ -9,7 +9,7 @@ const deaths = {
   'job_queue.died': ['sg-job-queue', 'sg-job-spare'],
 }
 
-const killed = (event, line) => (event === 'helper.died' ? [`sg-${/ name=(\w+)/.exec(line)?.[1]}`] : deaths[event] ?? [])
+const killed = (event, line) => (event === 'helper.died' ? [`sg-${/ name=([\w-]+)/.exec(line)?.[1]}`] : deaths[event] ?? [])
 
 /** Errors, and whatever calls itself a bug.  kills: {name: how often}. */
 export function wrongLines(log, kills) {

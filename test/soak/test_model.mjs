@@ -115,4 +115,7 @@ test('errors in the log are found, deaths of those who were killed are not error
   const log = [line('info ', 'sandbox.lost'), line('error', 'job_queue.died'), line('error', 'sandbox.lost'), line('warn ', 'x "a bug"')].join('\n')
   assert.equal(wrongLines(log, {}).length, 3)
   assert.equal(wrongLines(log, { 'sg-job-queue': 1 }).length, 2)
+  const helper = '2026-01-01T00:00:00.000000Z error engine helper.died name=resume-mark, starting another'
+  assert.equal(wrongLines(helper, { 'sg-trash': 1 }).length, 1)
+  assert.equal(wrongLines(helper, { 'sg-resume-mark': 1 }).length, 0)
 })

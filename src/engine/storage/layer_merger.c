@@ -210,7 +210,7 @@ int layer_merger_start(struct layer_merger *f, struct loop *l, int sealed_dir, s
 {
         *f = (struct layer_merger){.loop = l, .sealed_dir = sealed_dir};
         list_init(&f->jobs);
-        f->helper.name = "layer-merger";
+        f->helper.name = "layer-merge";
         f->helper.on_message = merge_answered;
         f->helper.on_gone = merger_gone;
         f->helper.again = start_merger;

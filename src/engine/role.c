@@ -24,7 +24,7 @@
 #include "engine/guest/resume.h"
 #include "engine/guest/warm.h"
 #include "engine/checkpoint/used_checkpoints.h"
-#include "engine/checkpoint/envd_copies.h"
+#include "engine/jobs/envd_copies.h"
 #include "sys/fs.h"
 
 #define BIT(cap) (1ull << (cap))

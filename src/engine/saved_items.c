@@ -28,26 +28,13 @@ struct listing {
         json_t *names;
 };
 
-static bool is_complete(int checkpoints_dir, const char *checkpoint)
-{
-        char path[64];
-
-        (void)snprintf(path, sizeof(path), "%.32s/manifest.json", checkpoint);
-        return faccessat(checkpoints_dir, path, F_OK, 0) == 0 || errno != ENOENT;
-}
-
-bool saved_items_has(const struct engine *e, const char *checkpoint)
-{
-        return is_complete(e->checkpoints_dir, checkpoint);
-}
-
 /* ------------------------------------------------------------- in a job process: their names */
 
 static void add_checkpoint(const char *name, void *arg)
 {
         struct listing *l = arg;
 
-        if (checkpoint_id_is_valid(str_of(name)) && is_complete(l->checkpoints_dir, name))
+        if (checkpoint_id_is_valid(str_of(name)) && checkpoint_is_complete(l->checkpoints_dir, name))
                 (void)json_array_append_new(l->names, json_string(name));
 }
 
@@ -92,7 +79,7 @@ static void tidy_checkpoint(const char *name, void *arg)
                 log_warn("checkpoint.foreign", "name=%.64s is none of ours, leaving it", name);
                 return;
         }
-        if (saved_items_has(e, name) || is_being_written(e, name))
+        if (checkpoint_is_complete(e->checkpoints_dir, name) || is_being_written(e, name))
                 return;
         log_info("checkpoint.discarded", "name=%.64s", name);
         (void)trash_throw(e, e->checkpoints_dir, name);

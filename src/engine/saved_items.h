@@ -4,7 +4,5 @@
 
 #include "engine/guest/engine.h"
 
-bool saved_items_has(const struct engine *e,
-                     const char *checkpoint); /* complete; true also where the disk cannot tell */
 /* At the start: what is incomplete, and what no job process is at, goes to the trash; so do copies of envd nobody needs. */
 void saved_items_tidy(struct engine *e);

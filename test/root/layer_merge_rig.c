@@ -15,7 +15,7 @@
 
 #include "base/auto.h"
 #include "base/err.h"
-#include "engine/storage/layer_merge.h"
+#include "engine/layers/layer_merge.h"
 #include "sys/fs.h"
 #include "sys/mnt.h"
 

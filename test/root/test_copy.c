@@ -242,7 +242,7 @@ static bool is_waited_for(void) /* a lock of ours, by a worker */
         char waiting[64];
 
         text[n > 0 ? n : 0] = 0;
-        (void)snprintf(waiting, sizeof(waiting), "-> FLOCK  ADVISORY  WRITE %d ", (int)rig_worker(&g));
+        (void)snprintf(waiting, sizeof(waiting), "-> FLOCK  ADVISORY  WRITE %d ", (int)rig_job_process(&g));
         return strstr(text, waiting);
 }
 

@@ -13,7 +13,7 @@
 
 #include "base/auto.h"
 #include "base/err.h"
-#include "engine/storage/layer_merge.h"
+#include "engine/layers/layer_merge.h"
 #include "layer_merge_rig.h"
 #include "rig.h"
 #include "sys/fs.h"

@@ -225,7 +225,7 @@ static void one_killed_while_criu_is_alone_with_it_ends(void)
                 criu = tracer_of(pid);
         CHECK_INT(criu, >, 1);
         CHECK_INT(kill(criu, SIGSTOP), ==, 0); /* it never ends by itself */
-        CHECK(end_one(rig_worker(&g)));
+        CHECK(end_one(rig_job_process(&g)));
         CHECK_INT(kill(pid, SIGKILL), ==, 0);
         json_decref(rig_receive(&g));
         CHECK_STR(fact(), "exited ");

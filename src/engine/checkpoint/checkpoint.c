@@ -193,6 +193,14 @@ int checkpoint_finish(int dir, const struct checkpoint_facts *f, const struct im
         return r;
 }
 
+bool checkpoint_is_complete(int checkpoints_dir, const char *name)
+{
+        char path[64];
+
+        (void)snprintf(path, sizeof(path), "%.32s/manifest.json", name);
+        return faccessat(checkpoints_dir, path, F_OK, 0) == 0 || errno != ENOENT;
+}
+
 int checkpoint_flush(int dir, struct err *err)
 {
         struct checkpoint *c = NULL;

@@ -27,6 +27,8 @@ struct checkpoint_facts {               /* what the manifest says besides files 
  * everything; then write the manifest.  *ret_bytes: of all files. */
 int checkpoint_finish(int dir, const struct checkpoint_facts *f, const struct image_sums *sums, bool is_durable,
                       uint64_t *ret_bytes, struct err *err);
+/* Has the checkpoint of that name a manifest?  Where the disk cannot tell: yes. */
+bool checkpoint_is_complete(int checkpoints_dir, const char *name);
 int checkpoint_flush(int dir, struct err *err); /* what was finished without */
 
 struct checkpoint; /* an opened one: opaque */

@@ -1,3 +1,4 @@
+#include "engine/storage/trash_remover.h"
 #include "engine/guest/adopt.h"
 
 #include <errno.h>
@@ -16,10 +17,9 @@
 #include "engine/records/lost_note.h"
 #include "engine/checkpoint/unlinked_files.h"
 #include "engine/guest/pause.h"
-#include "engine/saved_items.h"
+#include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/used_checkpoints.h"
 #include "engine/guest/guest_job.h"
-#include "engine/net/slot_cleaner.h"
 #include "engine/storage/writable.h"
 #include "sys/fs.h"
 
@@ -209,7 +209,7 @@ static int settle(struct guest *s, struct err *err)
         }
         if (is_paused)
                 check_paused(s, dir);
-        if (half.checkpoint[0] && !saved_items_has(e, half.checkpoint))
+        if (half.checkpoint[0] && !checkpoint_is_complete(e->checkpoints_dir, half.checkpoint))
                 (void)trash_throw(e, e->checkpoints_dir, half.checkpoint);
         discard_half_done(s, dir, is_paused);
         (void)job_note_remove(dir);

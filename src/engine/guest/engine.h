@@ -3,7 +3,7 @@
 #include "base/map.h"
 #include "engine/storage/disk.h"
 #include "engine/checkpoint/recent_checkpoints.h"
-#include "engine/storage/layer_merger.h"
+#include "engine/layers/layer_merger.h"
 #include "engine/host/helper.h"
 #include "engine/records/record.h"
 #include "engine/guest/trash_retry.h"

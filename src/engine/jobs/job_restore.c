@@ -21,7 +21,7 @@
 #include "engine/records/paused.h"
 #include "engine/jobs/job_process.h"
 #include "engine/jobs/envd_introduce.h"
-#include "engine/checkpoint/envd_copies.h"
+#include "engine/jobs/envd_copies.h"
 #include "engine/jobs/restore_place.h"
 #include "engine/checkpoint/used_checkpoints.h"
 #include "sys/fs.h"

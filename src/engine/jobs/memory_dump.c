@@ -13,7 +13,7 @@
 #include "base/str.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/criu/criu_log.h"
-#include "engine/checkpoint/envd_copies.h"
+#include "engine/jobs/envd_copies.h"
 #include "engine/jobs/job_files.h"
 #include "engine/storage/trash.h"
 #include "sys/fs.h"

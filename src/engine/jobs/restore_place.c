@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "engine/checkpoint/envd_copies.h"
+#include "engine/jobs/envd_copies.h"
 #include "engine/storage/trash.h"
 #include "sys/fs.h"
 #include "sys/mnt.h"

@@ -4,7 +4,7 @@
 #include <tap.h>
 #include <unistd.h>
 
-#include "engine/storage/disk_stack.h"
+#include "engine/layers/disk_stack.h"
 
 static void gives_back_in_reverse(void)
 {

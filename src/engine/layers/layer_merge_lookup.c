@@ -1,4 +1,4 @@
-#include "engine/storage/layer_merge_lookup.h"
+#include "engine/layers/layer_merge_lookup.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,7 +7,7 @@
 #include <sys/xattr.h>
 
 #include "base/auto.h"
-#include "engine/storage/layer_merge_impl.h"
+#include "engine/layers/layer_merge_impl.h"
 
 void dir_stack_close(struct dir_stack *s)
 {

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
-#include "engine/storage/layer_merge_impl.h"
+#include "engine/layers/layer_merge_impl.h"
 
 void entries_init(struct merged_entries *e, struct layer_merge_count *count)
 {

@@ -1,4 +1,4 @@
-#include "engine/storage/disk_stack.h"
+#include "engine/layers/disk_stack.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "engine/storage/layer_merger.h"
+#include "engine/layers/layer_merger.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "engine/storage/entry_copy.h"
-#include "engine/storage/layer_merge.h"
+#include "engine/layers/layer_merge.h"
 
 #define OVERLAY_OPAQUE "trusted.overlay.opaque"
 #define OVERLAY_REDIRECT "trusted.overlay.redirect"

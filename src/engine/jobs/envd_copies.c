@@ -1,4 +1,4 @@
-#include "engine/checkpoint/envd_copies.h"
+#include "engine/jobs/envd_copies.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "engine/storage/layer_merge.h"
+#include "engine/layers/layer_merge.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -7,9 +7,9 @@
 #include <sys/xattr.h>
 
 #include "base/err.h"
-#include "engine/storage/layer_merge_impl.h"
-#include "engine/storage/layer_merge_lookup.h"
-#include "engine/storage/disk_stack.h"
+#include "engine/layers/layer_merge_impl.h"
+#include "engine/layers/layer_merge_lookup.h"
+#include "engine/layers/disk_stack.h"
 #include "sys/fs.h"
 #include "sys/handle.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/list.h"
 #include "engine/host/helper.h"
-#include "engine/storage/layer_merge.h"
+#include "engine/layers/layer_merge.h"
 
 struct err;
 

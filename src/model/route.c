@@ -207,8 +207,8 @@ json_t *route_encode(const struct route *r, const char *state)
 {
         json_t *msg = json_pack("{s:s, s:s, s:I}", "id", r->id, "state", state, "at", (json_int_t)r->at_us);
 
-        if (r->wakes)
-                msg = json_with(msg, "wakes", json_true());
+        if (r->resumes)
+                msg = json_with(msg, "resumes", json_true());
         msg = json_with_text(msg, "traffic_token", r->traffic_token);
         return json_with_text(msg, "mask_host", r->mask_host);
 }
@@ -239,7 +239,7 @@ int route_decode(const json_t *msg, struct route *ret, struct err *err)
 {
         const char *id = json_string_value(json_object_get(msg, "id"));
         const char *state = json_string_value(json_object_get(msg, "state"));
-        const json_t *wakes = json_object_get(msg, "wakes"), *at = json_object_get(msg, "at");
+        const json_t *resumes = json_object_get(msg, "resumes"), *at = json_object_get(msg, "at");
         struct route r = {0};
         int e;
 
@@ -247,14 +247,14 @@ int route_decode(const json_t *msg, struct route *ret, struct err *err)
                 return err_set(err, ERR_INVALID, "route: id is not a sandbox id");
         if (!state)
                 return err_set(err, ERR_INVALID, "route: state is not text");
-        if (wakes && !json_is_boolean(wakes) && !json_is_null(wakes))
-                return err_set(err, ERR_INVALID, "route: wakes is not true or false");
+        if (resumes && !json_is_boolean(resumes) && !json_is_null(resumes))
+                return err_set(err, ERR_INVALID, "route: resumes is not true or false");
         if (at && (!json_is_integer(at) || json_integer_value(at) < 0))
                 return err_set(err, ERR_INVALID, "route: at is not a time");
         memcpy(r.id, id, SANDBOX_ID_MAX);
         r.at_us = (uint64_t)json_integer_value(at);
         r.is_running = strcmp(state, "running") == 0;
-        r.wakes = strcmp(state, "paused") == 0 && json_is_true(wakes);
+        r.resumes = strcmp(state, "paused") == 0 && json_is_true(resumes);
         e = decode_text(msg, "traffic_token", &r.traffic_token, err);
         if (e == 0)
                 e = decode_text(msg, "mask_host", &r.mask_host, err);

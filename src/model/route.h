@@ -58,7 +58,7 @@ const char *route_reserved_path(struct str path);
 struct route { /* what an edge must know to forward; sent by control */
         char id[SANDBOX_ID_MAX];
         bool is_running;
-        bool wakes; /* at rest, and a request may wake it */
+        bool resumes; /* paused, and a request may resume it */
         /* When control said so, on the machine's monotonic clock; 0: not known.  Paused: connections that were made before
          * are of what ran then, later ones of what runs again by now. */
         uint64_t at_us;

@@ -295,29 +295,29 @@ bool tell_stopped(struct world *w, const char *id, long at_us)
 {
         return say_message(w->routes_ch,
                            json_pack("{s:s, s:{s:s, s:s, s:b, s:I}}", "event", "route", "route", "id", id, "state",
-                                     "paused", "wakes", 1, "at", (json_int_t)at_us),
+                                     "paused", "resumes", 1, "at", (json_int_t)at_us),
                            -1);
 }
 
-static json_t *paused_route(const char *id, const char *state, const char *token, bool wakes)
+static json_t *paused_route(const char *id, const char *state, const char *token, bool resumes)
 {
-        return json_pack("{s:s, s:s, s:s*, s:b}", "id", id, "state", state, "traffic_token", token, "wakes", wakes);
+        return json_pack("{s:s, s:s, s:s*, s:b}", "id", id, "state", state, "traffic_token", token, "resumes", resumes);
 }
 
-bool give_paused(struct world *w, const char *id, const char *token, bool wakes)
+bool give_paused(struct world *w, const char *id, const char *token, bool resumes)
 {
         json_int_t req = hear_op(w->routes_ch, "route", id, 0);
 
         return req >= 0 && say_message(w->routes_ch,
                                        json_pack("{s:I, s:b, s:o}", "req", req, "ok", 1, "route",
-                                                 paused_route(id, "paused", token, wakes)),
+                                                 paused_route(id, "paused", token, resumes)),
                                        -1);
 }
 
-bool tell_state(struct world *w, const char *id, const char *state, bool wakes)
+bool tell_state(struct world *w, const char *id, const char *state, bool resumes)
 {
         return say_message(w->routes_ch,
-                           json_pack("{s:s, s:o}", "event", "route", "route", paused_route(id, state, NULL, wakes)),
+                           json_pack("{s:s, s:o}", "event", "route", "route", paused_route(id, state, NULL, resumes)),
                            -1);
 }
 
@@ -328,7 +328,7 @@ long hear_resume(struct world *w, const char *id, int port, const char *token)
         const char *got_id = json_string_value(json_object_get(msg, "id"));
         const char *got_token = json_string_value(json_object_get(msg, "access_token"));
         long req = (long)json_integer_value(json_object_get(msg, "req"));
-        bool fits = op && strcmp(op, "wake") == 0 && got_id && strcmp(got_id, id) == 0 &&
+        bool fits = op && strcmp(op, "resume") == 0 && got_id && strcmp(got_id, id) == 0 &&
                     json_integer_value(json_object_get(msg, "port")) == port && !token == !got_token &&
                     (!token || strcmp(token, got_token) == 0);
 

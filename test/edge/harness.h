@@ -76,8 +76,8 @@ bool give_route(struct world *w, const char *id, const char *token, const char *
 bool give_no_route(struct world *w, const char *id);
 bool tell_gone(struct world *w, const char *id);
 /* The next question must be for the route of id: the sandbox is paused. */
-bool give_paused(struct world *w, const char *id, const char *token, bool wakes);
-bool tell_state(struct world *w, const char *id, const char *state, bool wakes); /* unasked */
+bool give_paused(struct world *w, const char *id, const char *token, bool resumes);
+bool tell_state(struct world *w, const char *id, const char *state, bool resumes); /* unasked */
 bool tell_stopped(struct world *w, const char *id, long at_us); /* unasked; paused, and requests may resume it */
 /* The next message must ask to resume id for that port, with this access token (NULL: none).  Its number; -1. */
 long hear_resume(struct world *w, const char *id, int port, const char *token);

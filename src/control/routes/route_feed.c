@@ -129,7 +129,7 @@ static void edge_channel_message(struct channel *ch, json_t *msg, int *fds, size
         (void)ch, (void)fds, (void)nfds; /* fds are not expected and get closed */
         if (op && id && strcmp(op, "route") == 0)
                 answer_route(e, id, req);
-        else if (op && id && strcmp(op, "wake") == 0)
+        else if (op && id && strcmp(op, "resume") == 0)
                 edge_resume_begin(e, msg, req);
         else if (op && strcmp(op, "signed") == 0)
                 answer_signed(e, msg, req);
@@ -138,7 +138,7 @@ static void edge_channel_message(struct channel *ch, json_t *msg, int *fds, size
         else
                 edge_channel_answer(e,
                                     edge_refusal(req, ERR_INVALID,
-                                                 "expected op 'signed' or 'token', or 'route' or 'wake' with an id"));
+                                                 "expected op 'signed' or 'token', or 'route' or 'resume' with an id"));
 }
 
 int route_feed_accept(struct route_feed *f, int fd)

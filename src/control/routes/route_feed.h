@@ -1,4 +1,4 @@
-/* route_feed.h - the channels to the edges: answers `route`, `signed`, `token` and `wake`, and tells every edge when a sandbox
+/* route_feed.h - the channels to the edges: answers `route`, `signed`, `token` and `resume`, and tells every edge when a sandbox
  * changes or ends.  The answers come from the owner of the feed (route_server.h). */
 #pragma once
 #include <jansson.h>

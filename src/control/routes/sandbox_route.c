@@ -30,7 +30,7 @@ json_t *sandbox_route_encode(const struct tokens *tokens, const struct sandbox *
                 r.traffic_token = token;
         }
         memcpy(r.id, s->id, sizeof(r.id));
-        r.wakes = !r.is_running && sandbox_lets_requests_wait(s);
+        r.resumes = !r.is_running && sandbox_lets_requests_wait(s);
         r.at_us = clock_mono_us();
         return route_encode(&r, r.is_running ? "running" : "paused");
 }

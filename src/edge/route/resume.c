@@ -22,7 +22,7 @@ static uint64_t resume_key_of(const struct visit *v, struct str token)
 
 static json_t *resume_question(const struct routed_sandbox *s, const struct visit *v, struct str token)
 {
-        json_t *msg = json_pack("{s:s, s:I, s:s, s:i}", "op", "wake", "req", (json_int_t)s->req, "id", s->id, "port",
+        json_t *msg = json_pack("{s:s, s:I, s:s, s:i}", "op", "resume", "req", (json_int_t)s->req, "id", s->id, "port",
                                 (int)v->port);
         /* Bytes that are no text, or longer than any token, are no token. */
         json_t *text = token.n && token.n <= ROUTE_TEXT_MAX ? json_stringn(token.p, token.n) : NULL;

@@ -178,7 +178,7 @@ enum routes_result routes_get(struct route_table *t, struct str id, struct visit
                 return ROUTES_NOT_FOUND; /* control never made such an id */
         s = map_get(&t->sandboxes, id);
         if (s && s->is_known) {
-                if (!s->route.is_running && !s->route.wakes)
+                if (!s->route.is_running && !s->route.resumes)
                         return ROUTES_PAUSED;
                 if (s->lru.next != &t->lru) {
                         list_remove(&s->lru);
@@ -276,7 +276,7 @@ void routes_learn(struct route_table *t, struct routed_sandbox *s, const json_t 
                 sandbox_cut_older(s, r.at_us);
         else if (!r.is_running)
                 sandbox_cut_all(s);
-        if (s->asks == ASKS_RESUME && r.wakes)
+        if (s->asks == ASKS_RESUME && r.resumes)
                 return; /* the sandbox is still paused: the answer to the resume is to come */
         routes_asking(t, s, ASKS_NOTHING);
         routes_release_waiters(s, WAIT_OVER);

@@ -1,7 +1,7 @@
-/* used_checkpoints.h - <data>/used-checkpoints: which checkpoints have been used up by waking the sandbox whose files they belong to.
+/* used_checkpoints.h - <data>/used-checkpoints: which checkpoints have been used up by resuming the sandbox whose files they belong to.
  *
- * Removing paused.json says so, too, but reaches the disk when the journal is written, and bytes that a woken sandbox writes
- * over others in its files may get there before it.  After a power cut its old memory would then be woken with newer files.
+ * Removing paused.json says so, too, but reaches the disk when the journal is written, and bytes that a resumed sandbox writes
+ * over others in its files may get there before it.  After a power cut its old memory would then be restored with newer files.
  * So it is written here first, and waited for; then paused.json is removed, and then it moves.  One block for each, in
  * place, which needs no journal and costs the disk one write.  The blocks are used in turn: when one is written over, the
  * journal with the removal of that paused.json is on disk since long. */

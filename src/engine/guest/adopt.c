@@ -113,14 +113,14 @@ static int runs_on(struct guest *s, struct err *err)
         return r;
 }
 
-/* That it was woken had reached the disk, but not that it is not paused any more: the power was cut. */
+/* That it was resumed had reached the disk, but not that it is not paused any more: the power was cut. */
 static void give_up_memory(struct guest *s, int dir)
 {
         struct err err = {0};
 
         log_warn("sandbox.resumed_before",
-                 "sandbox=%s checkpoint=%s was woken when the machine went down, keeping its files only", s->record.id,
-                 s->paused.checkpoint);
+                 "sandbox=%s checkpoint=%s was resumed when the machine went down, keeping its files only",
+                 s->record.id, s->paused.checkpoint);
         s->paused.checkpoint[0] = '\0';
         if (paused_write(dir, s->record.id, &s->paused, true, &err) < 0)
                 log_error("paused.stale", "sandbox=%s error=\"%s\"", s->record.id, err.msg);

@@ -38,7 +38,7 @@ static void rests(struct guest_job *w, const struct job_answer *answer)
         bool is_orphan = !w->ask->client, is_warm;
         uint64_t us = clock_mono_us() - w->began_us;
 
-        s->paused = w->paused; /* one that is not durable is about to be copied: nobody will wake it as it is */
+        s->paused = w->paused; /* one that is not durable is about to be copied: nobody will resume it as it is */
         is_warm = w->is_durable && s->paused.checkpoint[0] && !guest_is_dead(s) && s->state != GUEST_KILLED &&
                   warm_add(s);
         if (!w->is_durable && s->paused.checkpoint[0])

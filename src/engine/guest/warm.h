@@ -1,4 +1,4 @@
-/* warm.h - sandboxes paused whose processes are still in memory, frozen: waking one is a thaw.
+/* warm.h - paused sandboxes whose processes are still in memory, frozen: a resume is a thaw.
  *
  * Their images are on disk as well, so nothing is lost with them: they go, least recently used first, when there are more
  * than the budget (conf warm_mb) allows, when the machine runs short of memory, and with the engine. */

@@ -76,7 +76,7 @@ static int copy_to(int from, int dir, const char *name, char out[RECORD_HASH_MAX
         return fsync(to) < 0 ? -errno : envd_copies_hash_fd(to, out);
 }
 
-/* Others will be woken with this copy, so the program that a sandbox runs now is not believed to be its envd: root inside
+/* Others will be restored with this copy, so the program that a sandbox runs now is not believed to be its envd: root inside
  * can have its init start another. */
 int envd_copies_keep(const struct job_conf *c, const char *hash, pid_t pid, struct err *err)
 {

@@ -9,7 +9,8 @@
 #include "sys/fs.h"
 
 #define NAME PAUSED_FILE
-#define WAS "paused.old" /* it woke: its block is kept for when it is to be paused after all, and the disk is full */
+#define WAS                                                                                                            \
+        "paused.old" /* it was resumed: its block is kept for when it is to be paused after all, and the disk is full */
 #define TEXT_MAX 1024u
 
 static int write_where_it_was(int dir, const char *text, bool is_durable)

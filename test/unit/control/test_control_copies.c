@@ -141,7 +141,7 @@ static void others_wait_while_it_is_copied(void)
         start(&a, "POST", path_of(id, "/snapshots"), "{}");
         CHECK(run_until(engine_has_logged, "pause:"));
         CHECK_INT(row_state(id), ==, SANDBOX_SNAPSHOTTING);
-        CHECK(run_until(edge_has_heard, "\"state\":\"paused\",\"wakes\":true")); /* requests wait */
+        CHECK(run_until(edge_has_heard, "\"resumes\":true,\"state\":\"paused\"")); /* requests wait */
         CHECK_STR(shown(id, "state"), "running");
         CHECK_INT(ask("POST", path_of(id, "/timeout"), "{\"timeout\":9}"), ==, 409);
         CHECK(is_error(409, say("Sandbox \"%s\" is being snapshotted", id)));

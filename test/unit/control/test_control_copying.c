@@ -98,8 +98,8 @@ static void it_is_there_while_it_is_copied(void)
         CHECK(run_until(edge_has_heard, "\"req\":7"));
         CHECK(strstr(edge.log, "\"state\":\"running\""));
         edge.log[0] = 0;
-        (void)channel_send(edge.channel, json_pack("{s:s,s:i,s:s,s:i}", "op", "wake", "req", 8, "id", id, "port", 3000),
-                           NULL, 0);
+        (void)channel_send(edge.channel,
+                           json_pack("{s:s,s:i,s:s,s:i}", "op", "resume", "req", 8, "id", id, "port", 3000), NULL, 0);
         CHECK(run_until(edge_has_heard, "\"ok\":true,\"req\":8"));
         start(&b, "POST", path_of(id, "/snapshots"), "{}");
         start(&c, "POST", path_of(id, "/pause"), "{}");

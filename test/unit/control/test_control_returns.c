@@ -210,7 +210,7 @@ static void ask_to_resume(const char *id, int port, const char *token)
 {
         edge.log[0] = 0;
         (void)channel_send(edge.channel,
-                           json_pack("{s:s,s:i,s:s,s:i,s:s*}", "op", "wake", "req", 9, "id", id, "port", port,
+                           json_pack("{s:s,s:i,s:s,s:i,s:s*}", "op", "resume", "req", 9, "id", id, "port", port,
                                      "access_token", token),
                            NULL, 0);
 }
@@ -224,7 +224,7 @@ static void traffic_resumes_a_sandbox_that_allows_it(void)
                      id));
         (void)snprintf(token, sizeof(token), "%s", text_at("envdAccessToken"));
         CHECK_INT(pause_it(id), ==, 204);
-        CHECK(run_until(edge_has_heard, "\"state\":\"paused\",\"wakes\":true"));
+        CHECK(run_until(edge_has_heard, "\"resumes\":true,\"state\":\"paused\""));
         ask_to_resume(id, ENVD_PORT, NULL);
         CHECK(run_until(edge_has_heard, "\"kind\":\"denied\""));
         ask_to_resume(id, ENVD_PORT, "0000000000000000000000000000000000000000000000000000000000000000");
@@ -254,7 +254,7 @@ static void traffic_does_not_resume_the_others(void)
         rig.conf.sandboxes_max = 1;
         CHECK(create(BASE, id) && pause_it(id) == 204);
         CHECK(run_until(edge_has_heard, "\"state\":\"paused\""));
-        CHECK(!strstr(edge.log, "wakes"));
+        CHECK(!strstr(edge.log, "resumes"));
         ask_to_resume(id, 3000, NULL);
         CHECK(run_until(edge_has_heard, "\"kind\":\"not_found\""));
         CHECK(create("{\"templateID\":\"base\",\"autoResume\":{\"enabled\":true}}", files));

@@ -257,19 +257,19 @@ static void routes_survive_the_message(void)
         msg = route_encode(&r, "paused");
         CHECK_INT(route_decode(msg, &back, NULL), ==, 0);
         json_decref(msg);
-        CHECK(!back.is_running && !back.wakes && !back.traffic_token && !back.mask_host);
+        CHECK(!back.is_running && !back.resumes && !back.traffic_token && !back.mask_host);
         route_done(&back);
 
-        r.wakes = true;
+        r.resumes = true;
         msg = route_encode(&r, "paused");
         CHECK_INT(route_decode(msg, &back, NULL), ==, 0);
         json_decref(msg);
-        CHECK(!back.is_running && back.wakes);
+        CHECK(!back.is_running && back.resumes);
         route_done(&back);
         msg = route_encode(&r, "ending"); /* only what is at rest can be woken */
         CHECK_INT(route_decode(msg, &back, NULL), ==, 0);
         json_decref(msg);
-        CHECK(!back.is_running && !back.wakes);
+        CHECK(!back.is_running && !back.resumes);
         route_done(&back);
 }
 
@@ -284,7 +284,7 @@ static void refuses_routes_that_would_break_a_head(void)
                 "{\"id\":\"" ID "\",\"state\":\"running\",\"mask_host\":\"a\\r\\nX: y\"}",
                 "{\"id\":\"" ID "\",\"state\":\"running\",\"mask_host\":\"a b\"}",
                 "{\"id\":\"" ID "\",\"state\":\"running\",\"traffic_token\":\"\\u0001\"}",
-                "{\"id\":\"" ID "\",\"state\":\"paused\",\"wakes\":1}",
+                "{\"id\":\"" ID "\",\"state\":\"paused\",\"resumes\":1}",
                 "[]",
         };
 

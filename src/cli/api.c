@@ -15,11 +15,11 @@
 #define CALL_MS 120000u
 #define ANSWER_MAX (16u << 20)
 
-int api_open(struct api *a, const char *data_dir, struct err *err)
+int api_open(struct cli_api *a, const char *data_dir, struct err *err)
 {
         int r;
 
-        *a = (struct api){0};
+        *a = (struct cli_api){0};
         r = cli_conf(data_dir, &a->env, err);
         if (r == 0)
                 r = api_client(a, a->env.api_url, NULL, &a->control, err);
@@ -30,14 +30,14 @@ int api_open(struct api *a, const char *data_dir, struct err *err)
         return r;
 }
 
-void api_close(struct api *a)
+void api_close(struct cli_api *a)
 {
         envfile_done(&a->env);
         a->control = http_client_free(a->control);
         a->tls = tls_context_free(a->tls);
 }
 
-int api_client(struct api *a, const char *url, struct loop *loop, struct http_client **ret, struct err *err)
+int api_client(struct cli_api *a, const char *url, struct loop *loop, struct http_client **ret, struct err *err)
 {
         const struct http_timeouts patient = {.idle_ms = HTTP_NO_TIMEOUT};
         int r = 0;
@@ -57,14 +57,14 @@ void api_explain_refused(const struct http_client *client, struct err *err)
                               http_client_host(client));
 }
 
-void api_set_patience(struct api *a, unsigned ms)
+void api_set_patience(struct cli_api *a, unsigned ms)
 {
         http_client_set_timeouts(a->control,
                                  &(struct http_timeouts){.idle_ms = HTTP_NO_TIMEOUT, .total_ms = ms ? ms : CALL_MS});
 }
 
 /* What went wrong, as the server explains it. */
-static int api_refused(const struct api *a, unsigned status, const json_t *body, struct err *err)
+static int api_refused(const struct cli_api *a, unsigned status, const json_t *body, struct err *err)
 {
         const char *message = json_string_value(json_object_get(body, "message"));
         enum err_kind kind = status == 404                    ? ERR_NOT_FOUND
@@ -97,7 +97,7 @@ static int take_next(const struct http1_head *head, char *next, struct err *err)
 }
 
 /* The answer as JSON into *ret, which may be NULL. */
-static int take_answer(const struct api *a, const struct http_answer *answer, json_t **ret, struct err *err)
+static int take_answer(const struct cli_api *a, const struct http_answer *answer, json_t **ret, struct err *err)
 {
         unsigned status = answer->head.status;
         json_t *got = answer->body.len ? json_loadb((const char *)buf_at(&answer->body), answer->body.len, 0, NULL)
@@ -115,8 +115,8 @@ static int take_answer(const struct api *a, const struct http_answer *answer, js
 }
 
 /* One request with JSON both ways; *ret (may be NULL) is the caller's. */
-static int api_call(struct api *a, const char *method, const char *target, json_t *body, json_t **ret, char next[512],
-                    struct err *err)
+static int api_call(struct cli_api *a, const char *method, const char *target, json_t *body, json_t **ret,
+                    char next[512], struct err *err)
 {
         const struct http_header headers[] = {{"X-API-Key", a->env.api_key}, {NULL, NULL}};
         AUTO_FREE char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
@@ -154,7 +154,7 @@ static int take_sandbox(const json_t *obj, struct api_sandbox *ret, struct err *
         return 0;
 }
 
-int api_create(struct api *a, const struct api_create *rq, struct api_sandbox *ret, struct err *err)
+int api_create(struct cli_api *a, const struct api_create *rq, struct api_sandbox *ret, struct err *err)
 {
         json_t *body = json_pack("{s:s, s:i}", "templateID", rq->template, "timeout", (int)rq->timeout_s), *got = NULL;
         int r;
@@ -180,7 +180,7 @@ static int sandbox_target(const char *id, char out[TARGET_MAX], struct err *err)
         return 0;
 }
 
-int api_get(struct api *a, const char *id, struct api_sandbox *ret, struct err *err)
+int api_get(struct cli_api *a, const char *id, struct api_sandbox *ret, struct err *err)
 {
         char target[TARGET_MAX];
         json_t *got = NULL;
@@ -195,7 +195,7 @@ int api_get(struct api *a, const char *id, struct api_sandbox *ret, struct err *
         return r;
 }
 
-int api_delete(struct api *a, const char *id, struct err *err)
+int api_delete(struct cli_api *a, const char *id, struct err *err)
 {
         char target[TARGET_MAX];
         int r = sandbox_target(id, target, err);
@@ -204,7 +204,7 @@ int api_delete(struct api *a, const char *id, struct err *err)
 }
 
 /* ERR_INTERNAL: what is at `query` comes in pages, and one of them is no list. */
-static int list_page(struct api *a, const char *query, char next[512], json_t *all, struct err *err)
+static int list_page(struct cli_api *a, const char *query, char next[512], json_t *all, struct err *err)
 {
         AUTO_BUF struct buf target = BUF_INIT(4096);
         json_t *page = NULL;
@@ -225,7 +225,7 @@ static int list_page(struct api *a, const char *query, char next[512], json_t *a
         return r;
 }
 
-static int list_all(struct api *a, const char *query, json_t **ret_array, struct err *err)
+static int list_all(struct cli_api *a, const char *query, json_t **ret_array, struct err *err)
 {
         json_t *all = json_array();
         char next[512] = "";
@@ -241,12 +241,12 @@ static int list_all(struct api *a, const char *query, json_t **ret_array, struct
         return r;
 }
 
-int api_list(struct api *a, json_t **ret_array, struct err *err)
+int api_list(struct cli_api *a, json_t **ret_array, struct err *err)
 {
         return list_all(a, "/v2/sandboxes?state=running,paused&limit=100", ret_array, err);
 }
 
-int api_act(struct api *a, const struct api_act *act, json_t **ret, struct err *err)
+int api_act(struct cli_api *a, const struct api_act *act, json_t **ret, struct err *err)
 {
         char target[TARGET_MAX];
         int r = -1;
@@ -263,7 +263,7 @@ int api_act(struct api *a, const struct api_act *act, json_t **ret, struct err *
         return r;
 }
 
-int api_snapshots(struct api *a, const char *sandbox_id, json_t **ret_array, struct err *err)
+int api_snapshots(struct cli_api *a, const char *sandbox_id, json_t **ret_array, struct err *err)
 {
         char query[TARGET_MAX] = "/snapshots?limit=100";
 
@@ -274,7 +274,7 @@ int api_snapshots(struct api *a, const char *sandbox_id, json_t **ret_array, str
         return list_all(a, query, ret_array, err);
 }
 
-int api_snapshot_delete(struct api *a, const char *snapshot, struct err *err)
+int api_snapshot_delete(struct cli_api *a, const char *snapshot, struct err *err)
 {
         AUTO_BUF struct buf target = BUF_INIT(4096);
         int r = buf_addc(&target, "/templates/");
@@ -286,7 +286,7 @@ int api_snapshot_delete(struct api *a, const char *snapshot, struct err *err)
         return api_call(a, "DELETE", buf_cstr(&target), NULL, NULL, NULL, err);
 }
 
-int api_lost(struct api *a, json_t **ret_array, struct err *err)
+int api_lost(struct cli_api *a, json_t **ret_array, struct err *err)
 {
         json_t *all = json_array(), *page = NULL;
         char target[TARGET_MAX] = "/sandglass/lost";
@@ -322,7 +322,7 @@ static int lost_target(const char *id, const char *action, char out[TARGET_MAX],
         return 0;
 }
 
-int api_lost_restore(struct api *a, const char *id, json_t **ret, struct err *err)
+int api_lost_restore(struct cli_api *a, const char *id, json_t **ret, struct err *err)
 {
         char target[TARGET_MAX];
         int r = lost_target(id, "/restore", target, err);
@@ -330,7 +330,7 @@ int api_lost_restore(struct api *a, const char *id, json_t **ret, struct err *er
         return r < 0 ? r : api_call(a, "POST", target, NULL, ret, NULL, err);
 }
 
-int api_lost_remove(struct api *a, const char *id, struct err *err)
+int api_lost_remove(struct cli_api *a, const char *id, struct err *err)
 {
         char target[TARGET_MAX];
         int r = lost_target(id, "", target, err);

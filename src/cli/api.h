@@ -8,21 +8,21 @@
 
 struct err;
 
-struct api {
+struct cli_api {
         struct envfile env;
         struct http_client *control; /* owned: the REST API */
         struct tls_context *tls;     /* owned: whom to trust; NULL: no https:// so far */
 };
 
 /* data_dir as for cli_conf(). */
-int api_open(struct api *a, const char *data_dir, struct err *err);
-void api_close(struct api *a);
+int api_open(struct cli_api *a, const char *data_dir, struct err *err);
+void api_close(struct cli_api *a);
 /* A client of one of the server's URLs.  loop NULL: for http_client_run(). */
-int api_client(struct api *a, const char *url, struct loop *loop, struct http_client **ret, struct err *err);
+int api_client(struct cli_api *a, const char *url, struct loop *loop, struct http_client **ret, struct err *err);
 /* A call of `client` failed: where nothing listens, *err says how to start a server. */
 void api_explain_refused(const struct http_client *client, struct err *err);
 /* How long a call may take from now on; 0: the usual. */
-void api_set_patience(struct api *a, unsigned ms);
+void api_set_patience(struct cli_api *a, unsigned ms);
 
 struct api_sandbox { /* what is needed to speak to one */
         char id[SANDBOX_ID_MAX];
@@ -36,19 +36,19 @@ struct api_create {
         json_t *env; /* borrowed: {name: text} */
         uint32_t timeout_s;
 };
-int api_create(struct api *a, const struct api_create *rq, struct api_sandbox *ret, struct err *err);
-int api_get(struct api *a, const char *id, struct api_sandbox *ret, struct err *err);
-int api_delete(struct api *a, const char *id, struct err *err);   /* ERR_NOT_FOUND: no such sandbox */
-int api_list(struct api *a, json_t **ret_array, struct err *err); /* running and paused ones */
+int api_create(struct cli_api *a, const struct api_create *rq, struct api_sandbox *ret, struct err *err);
+int api_get(struct cli_api *a, const char *id, struct api_sandbox *ret, struct err *err);
+int api_delete(struct cli_api *a, const char *id, struct err *err);   /* ERR_NOT_FOUND: no such sandbox */
+int api_list(struct cli_api *a, json_t **ret_array, struct err *err); /* running and paused ones */
 /* POST <prefix>/sandboxes/ID/<action>; body (stolen; NULL: out of memory).  *ret (may be NULL) is the caller's. */
 struct api_act {
         const char *prefix, *id, *action;
         json_t *body;
 };
-int api_act(struct api *a, const struct api_act *act, json_t **ret, struct err *err);
-int api_snapshots(struct api *a, const char *sandbox_id, json_t **ret_array, struct err *err); /* NULL: of all */
+int api_act(struct cli_api *a, const struct api_act *act, json_t **ret, struct err *err);
+int api_snapshots(struct cli_api *a, const char *sandbox_id, json_t **ret_array, struct err *err); /* NULL: of all */
 /* What was moved aside (engine/lost.h). */
-int api_lost(struct api *a, json_t **ret_array, struct err *err);
-int api_lost_restore(struct api *a, const char *id, json_t **ret, struct err *err); /* *ret: the sandbox */
-int api_lost_remove(struct api *a, const char *id, struct err *err);
-int api_snapshot_delete(struct api *a, const char *snapshot, struct err *err);
+int api_lost(struct cli_api *a, json_t **ret_array, struct err *err);
+int api_lost_restore(struct cli_api *a, const char *id, json_t **ret, struct err *err); /* *ret: the sandbox */
+int api_lost_remove(struct cli_api *a, const char *id, struct err *err);
+int api_snapshot_delete(struct cli_api *a, const char *snapshot, struct err *err);

@@ -47,7 +47,7 @@ static int take_signals(void)
 
 /* A command could not be run to its end.  Where its sandbox does not run any more, that says more than how the connection
  * broke: err is told so.  True: the sandbox is paused. */
-static bool explain_loss(struct api *api, const struct api_sandbox *was, struct err *err)
+static bool explain_loss(struct cli_api *api, const struct api_sandbox *was, struct err *err)
 {
         struct api_sandbox now = {0};
         struct err why = {0};
@@ -68,7 +68,7 @@ static bool explain_loss(struct api *api, const struct api_sandbox *was, struct 
         return false;
 }
 
-static int run_in_new_sandbox(struct api *api, const struct cli_options *o, int signals, struct err *err)
+static int run_in_new_sandbox(struct cli_api *api, const struct cli_options *o, int signals, struct err *err)
 {
         const struct api_create create = {.template = o->template ? o->template : "base",
                                           .env = o->env,
@@ -101,7 +101,7 @@ int run_main(int argc, char **argv)
         AUTO(cli_options_done) struct cli_options o = {0};
         struct err err = {0};
         AUTO_CLOSE int signals = -1;
-        struct api api;
+        struct cli_api api;
         int code;
 
         if (cli_options_parse(argc, argv, CLI_DATA | CLI_TEMPLATE | CLI_TIMEOUT | CLI_ENV | CLI_CWD | CLI_USER, &o,
@@ -116,7 +116,7 @@ int run_main(int argc, char **argv)
         return code < 0 ? cli_fail("run", &err) : code;
 }
 
-static int exec_in(struct api *api, const char *id, char **argv, const struct cli_options *o, struct err *err)
+static int exec_in(struct cli_api *api, const char *id, char **argv, const struct cli_options *o, struct err *err)
 {
         struct api_sandbox sandbox = {0};
         struct remote_command_options command = {
@@ -138,7 +138,7 @@ int exec_main(int argc, char **argv)
         AUTO(cli_options_done) struct cli_options o = {0};
         struct err err = {0};
         AUTO_CLOSE int signals = -1;
-        struct api api;
+        struct cli_api api;
         char **command;
         int code;
 
@@ -219,7 +219,7 @@ int ps_main(int argc, char **argv)
         AUTO(cli_options_done) struct cli_options o = {0};
         struct err err = {0};
         json_t *list = NULL;
-        struct api api;
+        struct cli_api api;
         int r;
 
         if (cli_options_parse(argc, argv, CLI_DATA | CLI_JSON, &o, &err) < 0 || o.help || o.arg_count)
@@ -244,7 +244,7 @@ int kill_main(int argc, char **argv)
 {
         AUTO(cli_options_done) struct cli_options o = {0};
         struct err err = {0};
-        struct api api;
+        struct cli_api api;
         int code = 0;
 
         if (cli_options_parse(argc, argv, CLI_DATA, &o, &err) < 0 || o.help || o.arg_count == 0)

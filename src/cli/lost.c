@@ -53,7 +53,7 @@ static void print_lost(const json_t *list)
         }
 }
 
-static int list_lost(struct api *api, const struct cli_options *o, struct err *err)
+static int list_lost(struct cli_api *api, const struct cli_options *o, struct err *err)
 {
         json_t *list = NULL;
 
@@ -67,7 +67,7 @@ static int list_lost(struct api *api, const struct cli_options *o, struct err *e
         return 0;
 }
 
-static int restore_lost(struct api *api, const struct cli_options *o, struct err *err)
+static int restore_lost(struct cli_api *api, const struct cli_options *o, struct err *err)
 {
         int code = 0;
 
@@ -85,7 +85,7 @@ static int restore_lost(struct api *api, const struct cli_options *o, struct err
         return code;
 }
 
-static int remove_all(struct api *api, struct err *err)
+static int remove_all(struct cli_api *api, struct err *err)
 {
         json_t *list = NULL, *v;
         int code = 0;
@@ -100,7 +100,7 @@ static int remove_all(struct api *api, struct err *err)
         return code;
 }
 
-static int remove_lost(struct api *api, const struct cli_options *o, struct err *err)
+static int remove_lost(struct cli_api *api, const struct cli_options *o, struct err *err)
 {
         int code = 0;
 
@@ -116,7 +116,7 @@ static const struct deed {
         const char *word; /* NULL: without one */
         unsigned takes;
         bool has_args;
-        int (*run)(struct api *api, const struct cli_options *o, struct err *err);
+        int (*run)(struct cli_api *api, const struct cli_options *o, struct err *err);
 } deeds[] = {
         {"restore", CLI_DATA | CLI_JSON, true, restore_lost},
         {"remove", CLI_DATA | CLI_ALL, true, remove_lost},
@@ -128,7 +128,7 @@ int lost_main(int argc, char **argv)
         AUTO(cli_options_done) struct cli_options o = {0};
         const struct deed *d = deeds;
         struct err err = {0};
-        struct api api;
+        struct cli_api api;
         int code;
 
         while (d->word && (argc < 2 || strcmp(d->word, argv[1]) != 0))

@@ -31,7 +31,7 @@ static json_t *pause_body(const struct cli_options *o)
         return body;
 }
 
-static int pause_each(const struct pause_command *command, struct api *api, const struct cli_options *o,
+static int pause_each(const struct pause_command *command, struct cli_api *api, const struct cli_options *o,
                       struct err *err)
 {
         int code = 0;
@@ -54,7 +54,7 @@ static int pause_command_main(const struct pause_command *command, int argc, cha
 {
         AUTO(cli_options_done) struct cli_options o = {0};
         struct err err = {0};
-        struct api api;
+        struct cli_api api;
         int code;
 
         if (cli_options_parse(argc, argv, command->takes, &o, &err) < 0 || o.help || o.arg_count == 0)

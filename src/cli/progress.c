@@ -23,7 +23,7 @@ static void progress_show(struct timer *t)
         (void)fflush(stderr);
 }
 
-void progress_start(struct progress *p, struct api *api, const char *doing, const char *what)
+void progress_start(struct progress *p, struct cli_api *api, const char *doing, const char *what)
 {
         *p = (struct progress){
                 .api = api, .doing = doing, .what = what, .since_ms = clock_mono_ms(), .tick = {.on = progress_show}};

@@ -9,7 +9,7 @@
 #include "io/loop.h"
 
 struct progress {
-        struct api *api;          /* borrowed: whose calls are waited for */
+        struct cli_api *api;      /* borrowed: whose calls are waited for */
         const char *doing, *what; /* "pausing", "i..."; borrowed */
         uint64_t since_ms;
         struct timer tick; /* a few times a second */
@@ -17,5 +17,5 @@ struct progress {
 };
 
 /* Until progress_end() calls of `api` may take long, and the line shows how long they take. */
-void progress_start(struct progress *p, struct api *api, const char *doing, const char *what);
+void progress_start(struct progress *p, struct cli_api *api, const char *doing, const char *what);
 void progress_end(struct progress *p); /* takes the line away */

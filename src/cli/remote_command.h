@@ -7,7 +7,7 @@
 struct err;
 
 struct remote_command_options {
-        struct api *api;
+        struct cli_api *api;
         const struct api_sandbox *sandbox;
         char *const *argv;      /* NULL-terminated */
         json_t *env;            /* borrowed, may be NULL: {name: text} */

@@ -48,7 +48,7 @@ struct deed {
 };
 
 /* The API has no word of its own for a paused sandbox where it wants a running one: there is none, it says. */
-static void explain_refusal(struct api *api, const char *id, struct err *err)
+static void explain_refusal(struct cli_api *api, const char *id, struct err *err)
 {
         struct api_sandbox now = {0};
         struct err ignored = {0};
@@ -63,7 +63,7 @@ static int deed_main(const struct deed *deed, int argc, char **argv)
         struct err err = {0};
         json_t *got = NULL;
         struct progress p;
-        struct api api;
+        struct cli_api api;
         int r, code;
 
         if (cli_options_parse(argc, argv, deed->takes, &o, &err) < 0 || o.help || o.arg_count != deed->arg_count)
@@ -207,7 +207,7 @@ static void print_snapshots(const json_t *list)
         }
 }
 
-static int list_snapshots(struct api *api, const struct cli_options *o, struct err *err)
+static int list_snapshots(struct cli_api *api, const struct cli_options *o, struct err *err)
 {
         json_t *list = NULL;
 
@@ -221,7 +221,7 @@ static int list_snapshots(struct api *api, const struct cli_options *o, struct e
         return 0;
 }
 
-static int delete_snapshots(struct api *api, const struct cli_options *o, struct err *err)
+static int delete_snapshots(struct cli_api *api, const struct cli_options *o, struct err *err)
 {
         int code = 0;
 
@@ -235,7 +235,7 @@ int snapshots_main(int argc, char **argv)
 {
         AUTO(cli_options_done) struct cli_options o = {0};
         struct err err = {0};
-        struct api api;
+        struct cli_api api;
         int code;
 
         if (cli_options_parse(argc, argv, CLI_DATA | CLI_JSON | CLI_DELETE, &o, &err) < 0 || o.help ||

@@ -106,7 +106,7 @@ static const char *state_name(const struct guest *s)
         return NULL;
 }
 
-static json_t *describe(const struct guest *s)
+static json_t *guest_describe(const struct guest *s)
 {
         const char *state = state_name(s);
 
@@ -131,7 +131,7 @@ static int add_sandboxes(struct engine *e, json_t *base, const struct job_answer
 
         (void)said, (void)err;
         MAP_EACH (slot, &e->sandboxes) {
-                one = describe(slot->value);
+                one = guest_describe(slot->value);
                 if (one)
                         (void)json_array_append_new(list, one);
         }

@@ -23,7 +23,7 @@ static void each_name(int dir, void (*fn)(const char *name, void *arg), void *ar
                 fn(e->d_name, arg);
 }
 
-struct listing {
+struct name_list {
         int checkpoints_dir;
         json_t *names;
 };
@@ -32,7 +32,7 @@ struct listing {
 
 static void add_checkpoint(const char *name, void *arg)
 {
-        struct listing *l = arg;
+        struct name_list *l = arg;
 
         if (checkpoint_id_is_valid(str_of(name)) && checkpoint_is_complete(l->checkpoints_dir, name))
                 (void)json_array_append_new(l->names, json_string(name));
@@ -40,7 +40,7 @@ static void add_checkpoint(const char *name, void *arg)
 
 static void add_layer(const char *name, void *arg)
 {
-        struct listing *l = arg;
+        struct name_list *l = arg;
 
         if (sealed_id_is_valid(str_of(name)))
                 (void)json_array_append_new(l->names, json_string(name));
@@ -48,7 +48,7 @@ static void add_layer(const char *name, void *arg)
 
 int job_names(const struct job_conf *c, const struct job *job, struct job_answer *ret, struct err *err)
 {
-        struct listing checkpoints = {c->checkpoints_dir, json_array()}, layers = {c->checkpoints_dir, json_array()};
+        struct name_list checkpoints = {c->checkpoints_dir, json_array()}, layers = {c->checkpoints_dir, json_array()};
 
         (void)job;
         each_name(c->checkpoints_dir, add_checkpoint, &checkpoints);

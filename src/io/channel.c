@@ -110,7 +110,7 @@ static void leave_callback(struct channel *ch)
 }
 
 /* The end: whoever calls it is in the loop and in a callback of ch. */
-static void finish(struct channel *ch, const char *reason)
+static void channel_finish(struct channel *ch, const char *reason)
 {
         if (!ch->close_reason)
                 ch->close_reason = reason;
@@ -252,7 +252,7 @@ static void read_messages(struct channel *ch)
         for (unsigned i = 0; r > 0 && i < 2 * MESSAGES_PER_EVENT && !ch->is_freed; i++)
                 r = read_step(ch, &reason);
         if (r < 0 && !ch->is_freed)
-                finish(ch, reason);
+                channel_finish(ch, reason);
 }
 
 /* ---- sending ---- */
@@ -306,7 +306,7 @@ static void on_close_task(struct task *t)
         ch->is_in_callback = true;
         read_messages(ch); /* what the peer said before it left */
         if (!ch->is_freed && ch->io.loop)
-                finish(ch, NULL);
+                channel_finish(ch, NULL);
         leave_callback(ch);
 }
 

@@ -252,7 +252,7 @@ static int restore_options(struct buf *o, const struct criu_restore *c, int work
         return number(o, CRIU_OPT_FILE_LOCKS, 1);
 }
 
-struct restoring {
+struct criu_restoring {
         const struct criu_restore *what;
         struct criu_process worker;
         struct buf in;
@@ -263,7 +263,7 @@ struct restoring {
 
 /* CRIU would let them run all the same, whatever it hears.  It dies with them: that one of them is traced by it does not
  * hold up their init then. */
-static void end_all(const struct restoring *s)
+static void end_all(const struct criu_restoring *s)
 {
         const int *group = s->what->cgroup;
 
@@ -274,7 +274,7 @@ static void end_all(const struct restoring *s)
         (void)kill(-s->worker.pid, SIGKILL); /* its group: it is a leader */
 }
 
-static int on_notify(struct restoring *s, const struct criu_rpc_answer *a, struct err *err)
+static int on_notify(struct criu_restoring *s, const struct criu_rpc_answer *a, struct err *err)
 {
         AUTO_BUF struct buf reply = BUF_INIT(64);
         const struct criu_restore *c = s->what;
@@ -296,7 +296,7 @@ static int on_notify(struct restoring *s, const struct criu_rpc_answer *a, struc
 }
 
 /* Hooks, until the answer comes. */
-static int converse(struct restoring *s, int work, struct err *err)
+static int converse(struct criu_restoring *s, int work, struct err *err)
 {
         struct criu_rpc_answer a;
         struct criu_failure f;
@@ -352,7 +352,7 @@ static int limit_of(const char *images)
         return ms < INT_MAX ? (int)ms : INT_MAX;
 }
 
-static int restore_with(struct restoring *s, int work, struct err *err)
+static int restore_with(struct criu_restoring *s, int work, struct err *err)
 {
         AUTO_BUF struct buf options = BUF_INIT(CRIU_RPC_BYTES_MAX), message = BUF_INIT(CRIU_RPC_BYTES_MAX);
         int r = restore_options(&options, s->what, work);
@@ -372,7 +372,7 @@ int criu_restore(const struct criu_tool *t, const struct criu_restore *c, pid_t 
                                        .cgroup = c->cgroup,
                                        .paths = {c->images, c->root, c->dev},
                                        .path_count = 3};
-        struct restoring s = {.what = c, .in = BUF_INIT(CRIU_RPC_BYTES_MAX)};
+        struct criu_restoring s = {.what = c, .in = BUF_INIT(CRIU_RPC_BYTES_MAX)};
         AUTO_CLOSE int work = -1;
         int r;
 

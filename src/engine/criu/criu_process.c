@@ -88,7 +88,7 @@ static void keep_kdat(const struct criu_process *w)
 
 /* --- the process --- */
 
-struct start {
+struct criu_start {
         char ld[256], lib[256], program[256], preload[256], libs[256], owner[64], sock[16];
         char *argv[12], *envp[6];
 };
@@ -100,7 +100,8 @@ static bool print(char out[256], const char *a, const char *b)
         return n > 0 && n < 256;
 }
 
-static int describe(struct start *s, const struct criu_tool *t, uint32_t owner, int sock, struct err *err)
+static int criu_describe_command(struct criu_start *s, const struct criu_tool *t, uint32_t owner, int sock,
+                                 struct err *err)
 {
         const char *host = t->dir ? NULL : criu_host_program();
         static char path[] = "PATH=" CRIU_ROOT_PROGRAMS ":/usr/sbin:/usr/bin:/sbin:/bin",
@@ -137,7 +138,7 @@ static int describe(struct start *s, const struct criu_tool *t, uint32_t owner, 
         return 0;
 }
 
-static _Noreturn void be_criu(const struct criu_process *w, const struct criu_call *call, const struct start *s,
+static _Noreturn void be_criu(const struct criu_process *w, const struct criu_call *call, const struct criu_start *s,
                               int sock)
 {
         int null = open("/dev/null", O_RDWR | O_CLOEXEC), keep[] = {sock, w->run};
@@ -187,7 +188,7 @@ static int open_parts(struct criu_process *w, const struct criu_tool *t, int end
 int criu_process_start(struct criu_process *w, const struct criu_call *call, struct err *err)
 {
         AUTO_CLOSE int theirs = -1;
-        struct start s = {0};
+        struct criu_start s = {0};
         int ends[2] = {-1, -1}, r;
         struct sys_clone how = {.cgroup = call->cgroup ? *call->cgroup : -1, .ret_pidfd = &w->pidfd};
 
@@ -195,7 +196,7 @@ int criu_process_start(struct criu_process *w, const struct criu_call *call, str
         r = open_parts(w, call->tool, ends, err);
         theirs = ends[1];
         if (r == 0)
-                r = describe(&s, call->tool, call->owner, theirs, err);
+                r = criu_describe_command(&s, call->tool, call->owner, theirs, err);
         if (r == 0) {
                 w->pid = sys_clone(&how);
                 if (w->pid == 0)

@@ -101,7 +101,7 @@ static int find_and_take(struct guest *s, int dir, struct err *err)
 
 /* ------------------------------------------------------------- what there is of it */
 
-static int runs_on(struct guest *s, struct err *err)
+static int adopt_running(struct guest *s, struct err *err)
 {
         int r;
 
@@ -163,7 +163,7 @@ static void check_paused(struct guest *s, int dir)
 
 /* It may be paused, and with its memory: to say so without would have that deleted.  Its processes, frozen if there are any, are
  * ended with it. */
-static int is_unknown(struct guest *s, int dir, int r, const struct err *why, struct err *err)
+static int adopt_unknown(struct guest *s, int dir, int r, const struct err *why, struct err *err)
 {
         struct err none = {0};
 
@@ -185,7 +185,7 @@ static void discard_half_done(const struct guest *s, int dir, bool is_paused)
 }
 
 /* BUSY -> what the disk says: paused, or running, or (negative) nothing that could be kept. */
-static int settle(struct guest *s, struct err *err)
+static int recheck_disk(struct guest *s, struct err *err)
 {
         struct engine *e = s->engine;
         AUTO_CLOSE int dir = sys_open_dir(e->sandboxes_dir, s->record.id);
@@ -202,7 +202,7 @@ static int settle(struct guest *s, struct err *err)
         read = paused_read(dir, s->record.id, &s->paused, &why);
         is_paused = read == 0;
         if (!is_paused && why.kind != ERR_NOT_FOUND)
-                return is_unknown(s, dir, read, &why, err);
+                return adopt_unknown(s, dir, read, &why, err);
         if (is_paused && s->paused.boot_id[0] && strcmp(s->paused.boot_id, e->boot_id) != 0) {
                 (void)err_set(&why, ERR_NOT_FOUND, "it was being copied when the machine stopped");
                 is_paused = false;
@@ -218,7 +218,7 @@ static int settle(struct guest *s, struct err *err)
         if (r < 0 && !is_paused)
                 return r;
         if (!is_paused)
-                return runs_on(s, err);
+                return adopt_running(s, err);
         guest_stop(s);
         return 0;
 }
@@ -257,7 +257,7 @@ static bool has_paused_file(const struct guest *s)
 
 /* Nothing of it could be taken over.  ERR_NOT_FOUND, and only that: because it is known to be dead, or never began.
  * Whatever else was in the way may pass, and then its files are all there is of it. */
-static void part_with(struct guest *s, const struct err *err)
+static void adopt_give_up(struct guest *s, const struct err *err)
 {
         bool is_dead = err->kind == ERR_NOT_FOUND || s->record.is_stranger;
         struct lost_note *n = is_dead ? NULL : calloc(1, sizeof(*n));
@@ -296,7 +296,7 @@ static void fail_interrupted(const struct guest *s, struct ask *a)
 }
 
 /* One answer, and then a fact only if that says something else: whoever asked goes by the last word. */
-static void tell(struct guest *s, struct ask *a, enum adopt_wish wish)
+static void adopt_tell(struct guest *s, struct ask *a, enum adopt_wish wish)
 {
         if (is_as_wished(s, wish) && a && a->client) {
                 ask_ok(a, json_object(), -1);
@@ -321,16 +321,16 @@ void adopt_recheck(struct guest *s, struct ask *a, enum adopt_wish wish)
                 loop_del(&s->death);
                 close_fd(&s->death.fd);
         }
-        r = settle(s, &err);
+        r = recheck_disk(s, &err);
         if (r < 0) {
                 log_warn("sandbox.lost", "sandbox=%s error=\"%s\"", s->record.id, err.msg);
                 fail_interrupted(s, a);
-                part_with(s, &err);
+                adopt_give_up(s, &err);
                 return;
         }
         log_info("sandbox.rechecked", "sandbox=%s state=%s", s->record.id,
                  s->state == GUEST_RUNNING ? "running" : "paused");
-        tell(s, a, wish);
+        adopt_tell(s, a, wish);
         if (s->state == GUEST_RUNNING)
                 deferred_run(s);
 }
@@ -394,9 +394,9 @@ int adopt_one(struct engine *e, const char *id, struct err *err)
         guest_go(s, GUEST_BUSY);
         if (is_worked_on(s, dir))
                 return 0;
-        r = settle(s, err);
+        r = recheck_disk(s, err);
         if (r < 0)
-                part_with(s, err);
+                adopt_give_up(s, err);
         return r;
 }
 

@@ -17,7 +17,7 @@ struct ask *ask_create(struct client *c, json_int_t req)
         return a;
 }
 
-static void answer(struct ask *a, json_t *msg, int fd)
+static void ask_answer(struct ask *a, json_t *msg, int fd)
 {
         if (a->client && a->client->channel && msg)
                 (void)channel_send(a->client->channel, msg, &fd, fd >= 0); /* a dead peer shows as on_close */
@@ -38,14 +38,14 @@ void ask_ok(struct ask *a, json_t *body, int fd)
         msg = body ? body : json_object();
         (void)json_object_set_new(msg, "req", json_integer(a->req));
         (void)json_object_set_new(msg, "ok", json_true());
-        answer(a, msg, fd);
+        ask_answer(a, msg, fd);
 }
 
 void ask_fail(struct ask *a, const struct err *err)
 {
         if (!a)
                 return;
-        answer(a, json_pack("{s:I,s:o}", "req", a->req, "error", err_encode(err)), -1);
+        ask_answer(a, json_pack("{s:I,s:o}", "req", a->req, "error", err_encode(err)), -1);
 }
 
 void client_orphan_asks(struct client *c)

@@ -25,7 +25,7 @@ static void answer_copied(struct guest_job *w, const struct job_answer *answer)
                -1);
 }
 
-static void answer_failed(struct guest_job *w, const struct err *err)
+static void copy_failed(struct guest_job *w, const struct err *err)
 {
         if (err->kind != ERR_TOO_LARGE)
                 log_warn("sandbox.copy", "sandbox=%s error=\"%s\"", w->guest->record.id, err->msg);
@@ -33,7 +33,7 @@ static void answer_failed(struct guest_job *w, const struct err *err)
 }
 
 /* It goes on; unless it ended, by itself or because it was to. */
-static void goes_on(struct guest *s, bool is_orphan)
+static void copy_end(struct guest *s, bool is_orphan)
 {
         if (s->state == GUEST_KILLED) {
                 guest_end(s);
@@ -59,8 +59,8 @@ static void on_copied(struct guest_job *w, struct job_answer *answer, const stru
         if (err->kind == ERR_NONE)
                 answer_copied(w, answer);
         else
-                answer_failed(w, err);
-        goes_on(s, is_orphan);
+                copy_failed(w, err);
+        copy_end(s, is_orphan);
 }
 
 void copy_begin(struct guest *s, const char *checkpoint, const char *layer, const json_t *origin, struct ask *a)

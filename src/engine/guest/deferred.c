@@ -23,7 +23,7 @@ int deferred_add(struct guest *s, request_op *run, const json_t *msg, struct ask
         return 0;
 }
 
-static void finish(struct deferred *d, const struct err *err)
+static void deferred_finish(struct deferred *d, const struct err *err)
 {
         if (err)
                 ask_fail(d->ask, err);
@@ -50,7 +50,7 @@ void deferred_run(struct guest *s)
                 else
                         (void)err_set(&err, ERR_CONFLICT,
                                       "who asked for it is gone"); /* nobody would know what it began */
-                finish(d, r < 0 ? &err : NULL);
+                deferred_finish(d, r < 0 ? &err : NULL);
         }
 }
 
@@ -59,5 +59,5 @@ void deferred_fail(struct guest *s, const struct err *err)
         struct list *node;
 
         while ((node = list_pop_front(&s->deferred)))
-                finish(LIST_ENTRY(node, struct deferred, node), err);
+                deferred_finish(LIST_ENTRY(node, struct deferred, node), err);
 }

@@ -18,7 +18,7 @@
 
 /* ------------------------------------------------------------- to rest */
 
-static void runs_on(struct guest_job *w, const struct err *err)
+static void pause_failed(struct guest_job *w, const struct err *err)
 {
         struct guest *s = w->guest;
 
@@ -32,7 +32,7 @@ static void runs_on(struct guest_job *w, const struct err *err)
                 guest_go(s, GUEST_RUNNING);
 }
 
-static void rests(struct guest_job *w, const struct job_answer *answer)
+static void pause_done(struct guest_job *w, const struct job_answer *answer)
 {
         struct guest *s = w->guest;
         bool is_orphan = !w->ask->client, is_warm;
@@ -63,9 +63,9 @@ static void on_paused(struct guest_job *w, struct job_answer *answer, const stru
                 w->guest->paused = w->paused; /* what was being written */
                 guest_job_recheck(w->guest, TAKE_PTR(w->ask), ADOPT_PAUSED);
         } else if (err->kind != ERR_NONE)
-                runs_on(w, err);
+                pause_failed(w, err);
         else
-                rests(w, answer);
+                pause_done(w, answer);
 }
 
 void pause_begin(struct guest *s, const char *checkpoint, bool is_durable, const json_t *origin, struct ask *a)
@@ -146,7 +146,7 @@ void pause_seal(struct guest *s, const char *layer, const json_t *origin, struct
         guest_job_start(w);
 }
 
-static void on_kept(struct guest_job *w, struct job_answer *answer, const struct err *err)
+static void on_made_durable(struct guest_job *w, struct job_answer *answer, const struct err *err)
 {
         struct guest *s = w->guest;
 
@@ -170,7 +170,7 @@ void pause_make_durable(struct guest *s, struct ask *a)
                 ask_fail(a, &err);
                 return;
         }
-        w->on_done = on_kept;
+        w->on_done = on_made_durable;
         w->queued.is_long = w->queued.is_repeatable = true;
         guest_job_start(w);
 }

@@ -61,7 +61,7 @@ static bool has_lost_memory(struct guest *s)
         return true;
 }
 
-static void failed(struct guest_job *w, const struct err *err)
+static void resume_failed(struct guest_job *w, const struct err *err)
 {
         struct guest *s = w->guest;
         bool is_orphan = w->ask && !w->ask->client;
@@ -102,7 +102,7 @@ static bool is_half_restored(const struct guest *s)
 }
 
 /* It may be anything between paused and running: the disk knows. */
-static void see_what_there_is(struct guest_job *w)
+static void resume_recheck(struct guest_job *w)
 {
         guest_job_recheck(w->guest, TAKE_PTR(w->ask), ADOPT_RUNNING);
 }
@@ -115,15 +115,15 @@ static void on_restored(struct guest_job *w, struct job_answer *answer, const st
         if (!answer) {
                 if (is_half_restored(s))
                         s->ops->kill(s);
-                see_what_there_is(w);
+                resume_recheck(w);
         } else if (err.kind != ERR_NONE) {
-                failed(w, &err);
+                resume_failed(w, &err);
         } else if (take_over(s, answer, &err) < 0) {
                 log_warn("sandbox.left", "sandbox=%s error=\"%s\", looking again", s->record.id, err.msg);
-                see_what_there_is(w);
+                resume_recheck(w);
         } else if (s->state == GUEST_KILLED) {
                 (void)err_set(&err, ERR_CONFLICT, "sandbox %s was killed while it was being made", s->record.id);
-                failed(w, &err);
+                resume_failed(w, &err);
         } else
                 is_resumed(s, TAKE_PTR(w->ask), w->began_us, "checkpoint",
                            answer->envd_silent.kind != ERR_NONE ? &answer->envd_silent : NULL);
@@ -152,7 +152,7 @@ int resume_mark(struct guest *s)
         return r == -EPIPE ? 0 : r;
 }
 
-static void lie_down_again(struct guest *s)
+static void stay_paused(struct guest *s)
 {
         guest_answer_at_end(s, TAKE_PTR(s->thawing), &s->thaw_failure);
         guest_stop(s);
@@ -165,18 +165,18 @@ static void thaw_give_up(struct guest *s)
         if (resume_mark(s) == 0)
                 return;
         log_error("sandbox.lost", "sandbox=%s, it cannot be written down that it rests", s->record.id);
-        lie_down_again(s);
+        stay_paused(s);
 }
 
-static void on_rests(struct guest *s, int result)
+static void thaw_is_given_up(struct guest *s, int result)
 {
         if (result < 0)
                 log_error("sandbox.lost", "sandbox=%s error=\"%s\"", s->record.id, strerror(-result));
-        lie_down_again(s);
+        stay_paused(s);
 }
 
 /* That it moves is on disk: now it may.  A crash at any point leaves it paused, or running (resume_marker.c). */
-static void on_wakes(struct guest *s, int result)
+static void thaw_is_marked(struct guest *s, int result)
 {
         if (result == 0)
                 result = guest_is_dead(s) ? -ESRCH : s->ops->thaw(s);
@@ -194,14 +194,14 @@ void resume_marked(struct guest *s, const struct resume_marker_order *o)
         if (!s->thawing || s->thaw_turn != o->turn)
                 return; /* it was killed meanwhile */
         if (o->what == MARK_RESUMES && s->thaw_failure.kind == ERR_NONE)
-                on_wakes(s, o->result);
+                thaw_is_marked(s, o->result);
         else if (o->what == MARK_PAUSED && s->thaw_failure.kind != ERR_NONE)
-                on_rests(s, o->result);
+                thaw_is_given_up(s, o->result);
 }
 
 /* Nobody inside has to be told: it never was anything else, and its connections of before were closed by their other ends.
  * An engine that dies on the way leaves a frozen one, which the next thaws (adopt.c). */
-static int thaw(struct guest *s, struct plan_create *plan, struct ask *a, struct err *err)
+static int resume_by_thaw(struct guest *s, struct plan_create *plan, struct ask *a, struct err *err)
 {
         int r = s->ops->set_net(s, &plan->net, err);
 
@@ -218,7 +218,7 @@ static int thaw(struct guest *s, struct plan_create *plan, struct ask *a, struct
         return 0;
 }
 
-static int begin(struct guest *s, struct plan_create *plan, struct ask *a, struct err *err)
+static int resume_from_checkpoint(struct guest *s, struct plan_create *plan, struct ask *a, struct err *err)
 {
         struct job job = {.kind = JOB_RESTORE, .makes_directory = s->source == GUEST_IS_NEW, .restore.plan = plan};
         struct guest_job *w;
@@ -253,7 +253,8 @@ void resume_begin(struct guest *s, struct plan_create *plan, struct ask *a)
         guest_go(s, GUEST_RESUMING);
         if (!is_warm && s->engine->checkpoints_why[0])
                 (void)err_set(&err, ERR_UNAVAILABLE, "%s", s->engine->checkpoints_why);
-        if (err.kind == ERR_NONE && (is_warm ? thaw(s, plan, a, &err) : begin(s, plan, a, &err)) == 0) {
+        if (err.kind == ERR_NONE &&
+            (is_warm ? resume_by_thaw(s, plan, a, &err) : resume_from_checkpoint(s, plan, a, &err)) == 0) {
                 plan_done(plan);
                 return;
         }

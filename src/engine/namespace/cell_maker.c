@@ -89,7 +89,7 @@ static int set_up(const struct cell_maker_conf *c, struct cell_tools *m, struct 
         return r < 0 ? err_sys(err, r, "enter empty root") : 0;
 }
 
-static int answer(int sock, struct cell_maker_answer *a, const struct err *err, const int *fds, size_t nfds)
+static int cell_maker_send(int sock, struct cell_maker_answer *a, const struct err *err, const int *fds, size_t nfds)
 {
         ssize_t r;
 
@@ -138,7 +138,7 @@ static int finish_job(const struct cell_tools *m, int sock, struct cell_task *j)
         if (!is_made)
                 cell_undo(m, &j->cell);
         a.start_time = j->cell.start_time;
-        r = answer(sock, &a, &j->err, j->cell.fd, is_made ? CELL_FDS : 0);
+        r = cell_maker_send(sock, &a, &j->err, j->cell.fd, is_made ? CELL_FDS : 0);
         cell_close(&j->cell); /* with nobody to take it, it ends */
         return r;
 }
@@ -169,7 +169,7 @@ static _Noreturn void run(const struct cell_maker_conf *c, int sock)
 
         r = set_up(c, &m, &err);
         (void)close(c->envd_binary);
-        r = answer(sock, &hello, &err, NULL, 0) < 0 ? -EPIPE : r;
+        r = cell_maker_send(sock, &hello, &err, NULL, 0) < 0 ? -EPIPE : r;
         while (r >= 0)
                 r = serve_some(&m, sock);
         _exit(r == -EPIPE ? 0 : 1);

@@ -10,6 +10,19 @@ export const alone = {
   stall: 'how long answers take while a disk stands still',
 }
 
+/** Suites that keep the processors busy and count on answers meanwhile: never two of them at a time. */
+export const busy = ['copying']
+
+let lastBusy = Promise.resolve()
+
+/** Run `body` at once; for a busy suite, when the busy one before has ended. */
+export function inTurn(suite, body) {
+  if (!busy.includes(suite)) return body()
+  const ended = lastBusy.then(body)
+  lastBusy = ended.catch(() => {})
+  return ended
+}
+
 /** Half of the time of a suite is waiting, so there are more lanes than processors. */
 export const laneCount = Number(process.env.SANDGLASS_TEST_LANES) || os.availableParallelism() + 1
 

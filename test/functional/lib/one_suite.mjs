@@ -8,6 +8,7 @@
 import fs from 'node:fs'
 import path from 'node:path'
 import { run } from 'node:test'
+import { inspect } from 'node:util'
 
 const file = process.argv[2]
 const minutes = 60_000
@@ -20,7 +21,7 @@ function tellCase(data, result) {
   if (data.nesting !== 0 || (result === 'passed' && isFile(data))) return
   const skip = data.skip === undefined || data.skip === false ? undefined : String(data.skip)
   const error = data.details?.error
-  const text = error && String(error.cause?.stack ?? error.cause ?? error.stack ?? error.message)
+  const text = error && inspect(error.cause ?? error) // with the causes of causes
   tell({ result, name: data.name, skip, error: result === 'failed' ? text : undefined })
 }
 

@@ -10,6 +10,9 @@ export const alone = {
   stall: 'how long answers take while a disk stands still',
 }
 
+/** They begin first, so that none of them is the last one to run. */
+export const longest = ['snippets', 'restfaults', 'resthostile', 'survival', 'trust', 'preview', 'states', 'lost']
+
 /** Suites that keep the processors busy and count on answers meanwhile: never two of them at a time. */
 export const busy = ['copying']
 

@@ -171,7 +171,7 @@ static void on_restored_for_nobody(struct engine *e, const json_t *base)
         const char *id = json_string_value(json_object_get(base, "id"));
         struct guest *s = id ? guest_find(e, id) : NULL;
 
-        if (s && note_loss(s, "it was brought back, and who asked for it was gone") == 0)
+        if (s && note_loss(s, "it was brought back, and the caller was gone") == 0)
                 guest_kill(s, NULL);
 }
 
@@ -214,7 +214,7 @@ static void on_moved(void *arg, const struct err *none)
 
         (void)none;
         if (!l->ask->client) { /* nobody would know what it began */
-                (void)err_set(&err, ERR_CONFLICT, "who asked for it is gone");
+                (void)err_set(&err, ERR_CONFLICT, "the caller is gone");
                 ask_fail(l->ask, &err);
         } else if (l->run(l->engine, l->msg, l->ask, &err) < 0)
                 ask_fail(l->ask, &err);

@@ -69,7 +69,7 @@ static int op_create(struct engine *e, const json_t *msg, struct ask *a, struct 
         return 0;
 }
 
-/* It ended, and whoever cares was told; its files are on their way to the trash. */
+/* The guest ended, and its requests were answered; its files are on their way to the trash. */
 static bool is_over(const struct guest *s)
 {
         return s->state == GUEST_ENDING && s->are_files_worthless && s->files && list_is_empty(&s->deferred);
@@ -124,7 +124,7 @@ static json_t *guest_describe(const struct guest *s)
                          s->paused.sealed[0] ? s->paused.sealed : NULL);
 }
 
-/* As they are at this moment; names of a moment before do not hurt: whoever no row knows is no news. */
+/* As they are at this moment; names of a moment before do not hurt: control asks for what no row names. */
 static int add_sandboxes(struct engine *e, json_t *base, const struct job_answer *said, struct err *err)
 {
         json_t *list = json_array(), *one;
@@ -151,7 +151,7 @@ static int op_list(struct engine *e, const json_t *msg, struct ask *a, struct er
         return 0;
 }
 
-/* ------------------------------------------------------------- rest */
+/* ------------------------------------------------------------- pause, copy, seal */
 
 /* A member that is an id, or absent (*ret NULL then), or null where that may be. */
 static int get_id(const json_t *msg, const char *key, bool (*is_valid)(struct str), const char **ret, struct err *err)
@@ -321,7 +321,7 @@ static int op_net(struct engine *e, const json_t *msg, struct ask *a, struct err
         plan_net_done(&net); /* what was not taken */
         if (r < 0)
                 return r;
-        /* The rules hold from now on; who asked is told when the next engine will know them, too. */
+        /* The rules hold from now on; the request is answered when the next engine would know them, too. */
         return disk_save(&e->disk, &s->record, answer_written, a) ? 0 : err_sys(err, -ENOMEM, "save rules");
 }
 

@@ -295,7 +295,7 @@ static void fail_interrupted(const struct guest *s, struct ask *a)
         ask_fail(a, &err);
 }
 
-/* One answer, and then a fact only if that says something else: whoever asked goes by the last word. */
+/* One answer, and then a fact only if the fact says something else: control goes by the last word. */
 static void adopt_tell(struct guest *s, struct ask *a, enum adopt_wish wish)
 {
         if (is_as_wished(s, wish) && a && a->client) {

@@ -1,4 +1,4 @@
-/* ask.h - a request on a channel that is answered later, possibly after the asker is gone. */
+/* ask.h - a request on a channel that is answered later, possibly after the caller is gone. */
 #pragma once
 #include <jansson.h>
 #include <stdbool.h>
@@ -17,9 +17,9 @@ struct client {                  /* one connected peer */
 
 struct ask {
         struct list node;
-        struct client *client; /* NULL: the asker is gone */
+        struct client *client; /* NULL: the caller is gone */
         json_int_t req;
-        void (*on_orphan)(struct ask *a); /* NULL: whoever holds it does not care; called once */
+        void (*on_orphan)(struct ask *a); /* the caller is gone; NULL: that changes nothing; called once */
         void *arg;                        /* theirs */
 };
 

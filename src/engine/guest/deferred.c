@@ -31,7 +31,7 @@ static void deferred_finish(struct deferred *d, const struct err *err)
         free(d);
 }
 
-/* One may change the state again, or end the sandbox: the rest then finds out for itself. */
+/* One request may change the state again, or end the sandbox: each of the others then looks for itself. */
 void deferred_run(struct guest *s)
 {
         struct engine *e = s->engine;
@@ -49,7 +49,7 @@ void deferred_run(struct guest *s)
                         r = d->run(e, d->msg, d->ask, &err);
                 else
                         (void)err_set(&err, ERR_CONFLICT,
-                                      "who asked for it is gone"); /* nobody would know what it began */
+                                      "the caller is gone"); /* nobody would know what the request began */
                 deferred_finish(d, r < 0 ? &err : NULL);
         }
 }

@@ -4,7 +4,7 @@
 
 typedef int request_op(struct engine *e, const json_t *msg, struct ask *a, struct err *err);
 
-/* Run it again, with the same message, when the sandbox rests or has settled. */
+/* Run the request again, with the same message, when the sandbox is paused, or when it is known what it is. */
 int deferred_add(struct guest *s, request_op *run, const json_t *msg, struct ask *a, struct err *err);
 void deferred_run(struct guest *s);
 void deferred_fail(struct guest *s, const struct err *err);

@@ -51,7 +51,7 @@ struct engine_ops {
         void (*init)(struct guest *g); /* a new struct, zeroed but for its common part */
         /* Carry out the plan (taken).  Ends with guest_started() or guest_fail(), or when give_up() comes. */
         void (*start)(struct guest *g, struct plan_create *plan, struct ask *a);
-        /* A start that is under way is stopped; the caller's is who asked for it.  NULL: none is under way. */
+        /* A start that is under way is stopped; returns the request for it, which is then the caller's.  NULL: there is none. */
         struct ask *(*give_up)(struct guest *g);
         /* A job process of an engine before this one uses these facts: nobody else may be given them.  False: they are
          * another's. */

@@ -418,7 +418,7 @@ void guest_end(struct guest *g)
         g->are_files_worthless = is_awake(g) && !g->lost;
         warm_forget(g);
         (void)err_set(&err, ERR_GONE, "sandbox %s has ended", g->record.id);
-        deferred_fail(g, &err); /* who comes from here on means another one */
+        deferred_fail(g, &err); /* requests from here on mean another sandbox of that name */
         guest_go(g, GUEST_ENDING);
         if (g->death.fd >= 0)
                 end_process(g);

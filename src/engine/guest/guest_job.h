@@ -1,4 +1,4 @@
-/* guest_job.h - a job of the job queue about one guest: its lock, its note on disk, who asked for it, and how it ended. */
+/* guest_job.h - a job of the job queue about one guest: its lock, its note on disk, the request for it, and how it ended. */
 #pragma once
 #include "engine/guest/adopt.h"
 #include "engine/guest/guest.h"
@@ -24,9 +24,9 @@ struct guest_job {
 struct guest_job *guest_job_create(struct guest *s, const struct job *job, struct ask *a);
 void guest_job_start(struct guest_job *w);
 void guest_job_discard(struct guest_job *w); /* one that was not started; its ask is still the caller's */
-/* If the job process did not begin yet: true, and who asked is told.  Only for those about to be ended. */
+/* If the job process did not begin yet: true, and the request is answered.  Only for guests that are about to be ended. */
 bool guest_job_give_up(struct guest *s);
-/* Why a job process could not do it, for who asked: to him "not found" is that the sandbox is gone, not what a job process missed. */
+/* Answer the request: why the job process could not do it.  ERR_GONE where the sandbox itself is dead, whatever else went wrong. */
 void guest_job_fail(struct guest_job *w, const struct err *err);
 bool guest_job_is_making(const struct engine *e,
                          const char *name); /* a checkpoint or a layer: some job process may be at it */

@@ -16,7 +16,7 @@
 #include "engine/storage/writable.h"
 #include "sys/fs.h"
 
-/* ------------------------------------------------------------- to rest */
+/* ------------------------------------------------------------- running to paused */
 
 static void pause_failed(struct guest_job *w, const struct err *err)
 {

@@ -1,4 +1,4 @@
-/* pause.h - how a running sandbox comes to rest, and what can be done to one paused. */
+/* pause.h - how a running sandbox is paused, and what can be done to a paused one. */
 #pragma once
 #include "engine/guest/guest.h"
 #include "engine/jobs/job.h"

@@ -13,7 +13,7 @@
 
 struct err;
 
-struct pool_waiter { /* someone who wants a cell; embedded */
+struct pool_waiter { /* a start that waits for a cell; embedded */
         struct list node;
         void (*on_cell)(struct pool_waiter *w, struct cell *c); /* takes what is in c */
         void (*on_fail)(struct pool_waiter *w, const struct err *err);

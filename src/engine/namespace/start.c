@@ -305,7 +305,7 @@ static void start_orphaned(struct ask *a)
         struct start *st = a->arg;
         struct err err = {0};
 
-        (void)err_set(&err, ERR_CONFLICT, "who asked for it is gone");
+        (void)err_set(&err, ERR_CONFLICT, "the caller is gone");
         guest_fail(st->guest, &err);
 }
 

@@ -97,17 +97,17 @@ static const struct command_entry {
         {"ps", ps_main, ps_usage, "list the sandboxes"},
         {"exec", exec_main, exec_usage, "run a command in a running sandbox"},
         {"kill", kill_main, kill_usage, "end sandboxes"},
-        {"pause", pause_main, pause_usage, "put sandboxes to rest, memory and files kept"},
-        {"resume", resume_main, resume_usage, "let paused sandboxes run again"},
-        {"snapshot", snapshot_main, snapshot_usage, "keep a sandbox as it is now, to make others from it"},
+        {"pause", pause_main, pause_usage, "stop sandboxes, and keep their memory and files"},
+        {"resume", resume_main, resume_usage, "resume paused sandboxes"},
+        {"snapshot", snapshot_main, snapshot_usage, "save the state of a sandbox, to start others from it"},
         {"snapshots", snapshots_main, snapshots_usage, "list or delete snapshots"},
-        {"fork", fork_main, fork_usage, "make copies of a sandbox, running programs and all"},
+        {"fork", fork_main, fork_usage, "make running copies of a sandbox"},
         {"rollback", rollback_main, rollback_usage, "take a sandbox back to one of its snapshots"},
-        {"lost", lost_main, lost_usage, "restore or remove what the server's records did not know"},
+        {"lost", lost_main, lost_usage, "list, restore or remove what the server's database did not know"},
         {"doctor", doctor_main, doctor_usage, "check what this host can do"},
         {"trust", trust_main, trust_usage, "let this system trust the server's certificates"},
         {"template", template_main, template_usage, "make the base template"},
-        {"criu", criu_main, criu_usage, "fetch the program behind pausing with memory"},
+        {"criu", criu_main, criu_usage, "fetch CRIU, which saves memory for a pause"},
         {"down", down_main, down_usage, "end a server and its running sandboxes"},
         {"version", version_main, version_usage, "print the version"},
         {"help", help_main, help_usage, "explain a command"},
@@ -128,10 +128,10 @@ static void print_commands(FILE *to)
         for (size_t i = 0; i < ARRAY_LEN(commands); i++)
                 if (commands[i].summary)
                         (void)fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
-        (void)fputs(
-                "\n`sandglass help COMMAND` says more.  Those that talk to a server find it by --data DIR, its data\n"
-                "directory, else by E2B_API_URL and E2B_API_KEY, else in " CLI_DEFAULT_DATA ".\n",
-                to);
+        (void)fputs("\n`sandglass help COMMAND` explains a command.  Commands that talk to a server find the server by "
+                    "--data DIR, its data\n"
+                    "directory, else by E2B_API_URL and E2B_API_KEY, else in " CLI_DEFAULT_DATA ".\n",
+                    to);
 }
 
 static int help_main(int argc, char **argv)

@@ -107,7 +107,7 @@ static int take_answer(const struct cli_api *a, const struct http_answer *answer
         if (status < 200 || status > 299)
                 r = api_refused(a, status, got, err);
         else if (!got)
-                r = err_set(err, ERR_INTERNAL, "the server's answer is no JSON");
+                r = err_set(err, ERR_INTERNAL, "the server's answer is not JSON");
         if (r == 0 && ret)
                 *ret = json_incref(got);
         json_decref(got);
@@ -145,7 +145,7 @@ static int take_sandbox(const json_t *obj, struct api_sandbox *ret, struct err *
         const char *end = json_string_value(json_object_get(obj, "endAt"));
 
         if (!id || !sandbox_id_is_valid(str_of(id)) || (token && strlen(token) >= sizeof(ret->token)))
-                return err_set(err, ERR_INTERNAL, "the server's answer describes no sandbox");
+                return err_set(err, ERR_INTERNAL, "the server's answer does not describe a sandbox");
         (void)snprintf(ret->id, sizeof(ret->id), "%s", id);
         (void)snprintf(ret->token, sizeof(ret->token), "%s", token ? token : "");
         ret->is_paused = state && strcmp(state, "paused") == 0;
@@ -175,7 +175,7 @@ int api_create(struct cli_api *a, const struct api_create *rq, struct api_sandbo
 static int sandbox_target(const char *id, char out[TARGET_MAX], struct err *err)
 {
         if (!sandbox_id_is_valid(str_of(id)))
-                return err_set(err, ERR_INVALID, "'%s' is no sandbox id", id);
+                return err_set(err, ERR_INVALID, "'%s' is not a sandbox id", id);
         (void)snprintf(out, TARGET_MAX, "/sandboxes/%s", id);
         return 0;
 }
@@ -220,7 +220,7 @@ static int list_page(struct cli_api *a, const char *query, char next[512], json_
                 return err_set(err, ERR_LIMIT, "out of memory");
         r = api_call(a, "GET", buf_cstr(&target), NULL, &page, next, err);
         if (r == 0 && json_array_extend(all, page) < 0)
-                r = err_set(err, ERR_INTERNAL, "the server's answer is no list");
+                r = err_set(err, ERR_INTERNAL, "the server's answer is not a list");
         json_decref(page);
         return r;
 }
@@ -254,7 +254,7 @@ int api_act(struct cli_api *a, const struct api_act *act, json_t **ret, struct e
         if (!act->body)
                 (void)err_set(err, ERR_INVALID, "the name is not valid text");
         else if (!sandbox_id_is_valid(str_of(act->id)))
-                (void)err_set(err, ERR_INVALID, "'%s' is no sandbox id", act->id);
+                (void)err_set(err, ERR_INVALID, "'%s' is not a sandbox id", act->id);
         else {
                 (void)snprintf(target, sizeof(target), "%s/sandboxes/%s/%s", act->prefix, act->id, act->action);
                 r = api_call(a, "POST", target, act->body, ret, NULL, err);
@@ -268,7 +268,7 @@ int api_snapshots(struct cli_api *a, const char *sandbox_id, json_t **ret_array,
         char query[TARGET_MAX] = "/snapshots?limit=100";
 
         if (sandbox_id && !sandbox_id_is_valid(str_of(sandbox_id)))
-                return err_set(err, ERR_INVALID, "'%s' is no sandbox id", sandbox_id);
+                return err_set(err, ERR_INVALID, "'%s' is not a sandbox id", sandbox_id);
         if (sandbox_id)
                 (void)snprintf(query, sizeof(query), "/snapshots?limit=100&sandboxID=%s", sandbox_id);
         return list_all(a, query, ret_array, err);
@@ -296,7 +296,7 @@ int api_lost(struct cli_api *a, json_t **ret_array, struct err *err)
         for (int pages = 0; r == 0 && has_more && pages < LIST_PAGES_MAX; pages++) {
                 r = api_call(a, "GET", target, NULL, &page, NULL, err);
                 if (r == 0 && json_array_extend(all, json_object_get(page, "lost")) < 0)
-                        r = err_set(err, ERR_INTERNAL, "the server's answer is no list");
+                        r = err_set(err, ERR_INTERNAL, "the server's answer is not a list");
                 has_more = r == 0 && json_is_true(json_object_get(page, "more")) && json_array_size(all) > 0;
                 if (has_more)
                         (void)snprintf(target, sizeof(target), "/sandglass/lost?after=%.32s",
@@ -317,7 +317,7 @@ static int lost_target(const char *id, const char *action, char out[TARGET_MAX],
         struct str s = str_of(id);
 
         if (!sandbox_id_is_valid(s) && !checkpoint_id_is_valid(s) && !sealed_id_is_valid(s))
-                return err_set(err, ERR_INVALID, "'%s' is no id of a sandbox, checkpoint or layer", id);
+                return err_set(err, ERR_INVALID, "'%s' is not the id of a sandbox, checkpoint or layer", id);
         (void)snprintf(out, TARGET_MAX, "/sandglass/lost/%s%s", id, action);
         return 0;
 }

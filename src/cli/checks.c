@@ -172,11 +172,11 @@ static void check_lost(const struct check_env *env, struct check_result *ret)
         if (r < 0)
                 check_say(ret, CHECK_NOTE, NULL, "%s", r == -EACCES ? "only root can look" : strerror(-r));
         else if (n.of[LOST_SANDBOX] + n.of[LOST_CHECKPOINT] + n.of[LOST_LAYER] == 0)
-                check_say(ret, CHECK_OK, NULL, "nothing was moved aside");
+                check_say(ret, CHECK_OK, NULL, "nothing was lost");
         else
                 check_say(ret, CHECK_NOTE,
-                          "`sandglass lost` lists it, restores and removes; it is removed after `lost_days`",
-                          "%u sandboxes, %u checkpoints, %u layers that no record knows are in %s/" LOST_DIR,
+                          "`sandglass lost` lists, restores or removes them; the server removes them after `lost_days`",
+                          "%u sandboxes, %u checkpoints, %u layers that the database does not know are in %s/" LOST_DIR,
                           n.of[LOST_SANDBOX], n.of[LOST_CHECKPOINT], n.of[LOST_LAYER], env->data_dir);
 }
 
@@ -248,7 +248,7 @@ static const char *name_fault(const char *domain, bool must_be_here)
         for (const struct addrinfo *a = list; a; a = a->ai_next)
                 is_here = is_here && is_loopback(a->ai_addr);
         freeaddrinfo(list);
-        return must_be_here && !is_here ? "leads elsewhere" : NULL;
+        return must_be_here && !is_here ? "is another machine" : NULL;
 }
 
 /* Clients reach a port of a sandbox by name.  Browsers know .localhost by themselves, other programs ask the system. */
@@ -262,8 +262,7 @@ static void check_names(const struct check_env *env, struct check_result *ret)
         else
                 check_say(ret, CHECK_NOTE,
                           "apt-get install libnss-myhostname, or use a --domain with a wildcard DNS entry",
-                          "*.localhost: %s; browsers do not mind, other programs need it to reach ports by name",
-                          fault);
+                          "*.localhost: %s; browsers work, but other programs cannot reach ports by name", fault);
 }
 
 static void check_domain(const struct check_env *env, struct check_result *ret)
@@ -300,7 +299,7 @@ static void check_trust(const struct check_env *env, struct check_result *ret)
                 check_say(ret, CHECK_OK, NULL, "this system trusts %s", ca);
         else
                 check_say(ret, CHECK_NOTE,
-                          "sandglass trust --data DIR; not needed by what runs with the exports of DIR/env",
+                          "sandglass trust --data DIR; programs that use the exports of DIR/env do not need it",
                           "this system does not trust %s", ca);
 }
 
@@ -350,9 +349,9 @@ static void check_kvm(const struct check_env *env, struct check_result *ret)
         if (r == 0)
                 check_say(ret, CHECK_OK, NULL, "a virtual machine ran a program at full speed");
         else
-                check_say(ret, CHECK_NOTE, NULL, "not usable (%s); sandboxes here are namespaces and do not need it",
+                check_say(ret, CHECK_NOTE, NULL, "not usable (%s); sandboxes use namespaces and do not need KVM",
                           r == -ENOENT      ? "no /dev/kvm"
-                          : r == -ETIMEDOUT ? "/dev/kvm opens, but guests only crawl"
+                          : r == -ETIMEDOUT ? "/dev/kvm opens, but virtual machines are very slow"
                                             : strerror(-r));
 }
 

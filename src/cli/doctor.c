@@ -47,7 +47,7 @@ static void add_engine(struct report *all)
         if (geteuid() != 0) { /* the others would fail for want of it, and blame the kernel */
                 doctor_add(all, "root",
                            &(struct check_result){.state = CHECK_MISSING,
-                                                  .detail = "not root; what else the engine needs was not tried",
+                                                  .detail = "not root; nothing else that the engine needs was checked",
                                                   .fix = "sudo sandglass doctor"});
                 return;
         }

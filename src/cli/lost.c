@@ -11,8 +11,8 @@ const char lost_usage[] =
         "usage: sandglass lost [--json] [--data DIR]\n"
         "       sandglass lost restore [--json] [--data DIR] ID...\n"
         "       sandglass lost remove [--data DIR] ID... | --all\n"
-        "List what the server found in its data directory without having a record of it, and moved aside.\n"
-        "  restore   bring a sandbox back, paused; from a checkpoint (of a snapshot) make a new sandbox, paused\n"
+        "List what the server found in its data directory, but not in its database, and moved to DIR/lost.\n"
+        "  restore   restore a sandbox (paused), or make a new, paused sandbox from a checkpoint (of a snapshot)\n"
         "  remove    delete for good\n";
 
 static void print_json(const json_t *v)

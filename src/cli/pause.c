@@ -8,12 +8,13 @@
 #include "cli/progress.h"
 
 const char pause_usage[] = "usage: sandglass pause [--files-only] [--data DIR] SANDBOX...\n"
-                           "Pause sandboxes: memory, running programs and files are kept, and nothing runs.\n"
-                           "  --files-only   keep the files only: programs end, and nothing runs after a resume\n";
-const char resume_usage[] = "usage: sandglass resume [--timeout SECONDS] [--files-only] [--data DIR] SANDBOX...\n"
-                            "Let paused sandboxes run again where they stopped.\n"
-                            "  --timeout SECONDS   how long each may run from now on (default: the server's, 300)\n"
-                            "  --files-only        start from the files; the kept memory is given up\n";
+                           "Pause sandboxes: stop their programs, and keep memory and files on disk.\n"
+                           "  --files-only   keep only the files: programs end, and no program runs after a resume\n";
+const char resume_usage[] =
+        "usage: sandglass resume [--timeout SECONDS] [--files-only] [--data DIR] SANDBOX...\n"
+        "Resume paused sandboxes: their programs continue where they stopped.\n"
+        "  --timeout SECONDS   how long each sandbox may run from now on (default: the server's, 300)\n"
+        "  --files-only        start from the files; the saved memory is deleted\n";
 
 struct pause_command { /* or resume */
         const char *name, *doing, *prefix, *action, *usage;

@@ -95,7 +95,7 @@ static void stream_begins(struct http_call *call, void *arg)
         unsigned status = http_call_head(call)->status;
 
         if (status != 200)
-                c->r = err_set(c->err, ERR_UNAVAILABLE, "the sandbox did not take the command: %u %s", status,
+                c->r = err_set(c->err, ERR_UNAVAILABLE, "the sandbox did not accept the command: %u %s", status,
                                http1_reason(status));
         stop_if_over(c);
 }

@@ -122,7 +122,7 @@ static int take_envelope(struct remote_command *c, uint8_t flags, struct str pay
                 r = take_event(c, message);
         } else if (error && c->reconnects && c->pid) {
                 r = err_set(c->err, ERR_UNAVAILABLE,
-                            "the command is gone: its sandbox was taken back to a snapshot, or began anew");
+                            "the command is gone: its sandbox was taken back to a snapshot, or was started again");
         } else if (error) {
                 why = json_string_value(json_object_get(error, "message"));
                 r = err_set(c->err, ERR_INTERNAL, "%s", why ? why : "the command could not be run");

@@ -10,19 +10,20 @@
 
 const char snapshot_usage[] =
         "usage: sandglass snapshot [--name NAME[:TAG]] [--json] [--data DIR] SANDBOX\n"
-        "Make a snapshot of a sandbox with its running programs, and print its id.  Sandboxes can be made from it.\n"
-        "The sandbox itself goes on.  A paused sandbox must be resumed first.\n";
+        "Save the state of a sandbox, with its running programs, and print the id of the snapshot.  The sandbox "
+        "itself\n"
+        "continues to run.  New sandboxes can be started from the snapshot.  A paused sandbox must be resumed first.\n";
 const char snapshots_usage[] = "usage: sandglass snapshots [--json] [--data DIR] [SANDBOX]\n"
                                "       sandglass snapshots --delete [--data DIR] SNAPSHOT...\n"
-                               "List the snapshots, newest first (of one sandbox), or delete some.\n";
-const char fork_usage[] =
-        "usage: sandglass fork [--count N] [--timeout SECONDS] [--json] [--data DIR] SANDBOX\n"
-        "Make copies of a sandbox, with its running programs, and print their ids.  The sandbox itself goes on.\n"
-        "  --count N           how many, up to 100 (default 1)\n"
-        "  --timeout SECONDS   how long each may run (default: the server's, 300)\n";
+                               "List the snapshots (of one sandbox), the newest first, or delete snapshots.\n";
+const char fork_usage[] = "usage: sandglass fork [--count N] [--timeout SECONDS] [--json] [--data DIR] SANDBOX\n"
+                          "Make copies of a sandbox, with its running programs, and print their ids.  The sandbox "
+                          "itself does not change.\n"
+                          "  --count N           how many copies, up to 100 (default 1)\n"
+                          "  --timeout SECONDS   how long each copy may run (default: the server's, 300)\n";
 const char rollback_usage[] =
         "usage: sandglass rollback [--data DIR] SANDBOX SNAPSHOT\n"
-        "Take a sandbox back to one of its snapshots.  What was done after the snapshot is lost.\n";
+        "Take a sandbox back to one of its snapshots.  Everything that happened after the snapshot is lost.\n";
 
 static void print_json(const json_t *v)
 {

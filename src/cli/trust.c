@@ -28,10 +28,10 @@
 const char trust_usage[] =
         "usage: sandglass trust [--undo] [--data DIR]\n"
         "Add the certificate of the server's local authority to those this system trusts, so that curl, Python and\n"
-        "others open https://<port>-<sandbox>.<domain> without a warning; --undo takes it out again.  As root.\n"
-        "Chromium has a store of its own.  If the user (under sudo: the user who called sudo) has one, and certutil "
-        "is\n"
-        "installed, the certificate is added there, too.\n";
+        "others open https://<port>-<sandbox>.<domain> without a warning.  --undo removes the certificate.  Needs "
+        "root.\n"
+        "Chromium has its own store.  If the user (under sudo: the user who called sudo) has such a store, and\n"
+        "certutil is installed, the certificate is added there, too.\n";
 
 struct trust {
         char name[TRUST_NAME_MAX];
@@ -153,7 +153,7 @@ static int trust_install(const struct trust *t, const char *data_dir, struct err
         if (n == -ENOENT)
                 return err_set(err, ERR_NOT_FOUND,
                                "no local authority in '%s': either no server has been started there (--data says "
-                               "where), or it uses a certificate of your own, which needs none",
+                               "where), or the server uses a certificate of your own",
                                data_dir);
         if (n < 0)
                 return err_sys(err, (int)n, "read '%s'", t->source);
@@ -194,14 +194,14 @@ static void tell_browser(struct trust *t, bool is_undo)
                 if (is_undo)
                         (void)printf("removed %s from %s\n", t->name, t->nss + 4);
                 else if (run_program(t, true, false, add) == 0)
-                        (void)printf("added it as %s to Chromium's store %s\n", t->name, t->nss + 4);
+                        (void)printf("added the certificate as %s to Chromium's store %s\n", t->name, t->nss + 4);
                 else
-                        (void)printf("could not add it to Chromium's store %s\n", t->nss + 4);
+                        (void)printf("could not add the certificate to Chromium's store %s\n", t->nss + 4);
                 return;
         }
         if (is_undo)
                 return;
-        (void)printf("\nChromium and Chrome look in a store of their own%s:\n"
+        (void)printf("\nChromium and Chrome have their own store%s:\n"
                      "  %smkdir -p ~/.pki/nssdb && certutil -d sql:$HOME/.pki/nssdb -A -t C,, -n %s -i %s\n",
                      has_certutil ? "" : ", which certutil writes",
                      has_certutil ? "" : "apt-get install libnss3-tools; ", t->name, t->target);
@@ -213,8 +213,8 @@ static void tell_rest(const struct trust *t, const char *data_dir, bool is_undo)
                 (void)printf("The local authority of %s is no longer trusted.\n", data_dir);
                 return;
         }
-        (void)printf("\nNode reads no system store: NODE_EXTRA_CA_CERTS=%s\n"
-                     "Undo all of it: sandglass trust --undo --data %s\n",
+        (void)printf("\nNode does not read the system's store: set NODE_EXTRA_CA_CERTS=%s\n"
+                     "To undo all of this: sandglass trust --undo --data %s\n",
                      t->source, data_dir);
 }
 

@@ -13,7 +13,7 @@
 #include "sys/proc.h"
 
 const char criu_usage[] = "usage: sandglass criu [--data DIR | --criu DIR] [--mirror URL]\n"
-                          "Fetch CRIU, which pausing with memory needs, unless one that works is there already.  "
+                          "Fetch CRIU, unless a CRIU that works is there already.  A pause with memory needs CRIU.  "
                           "`serve` does the same.\n";
 
 struct criu_options {

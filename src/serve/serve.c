@@ -30,8 +30,9 @@
 
 const char serve_usage[] =
         "usage: sandglass serve [--data DIR] [options]\n"
-        "Run the server in the foreground.  When it is ready, DIR/env has what clients need.  SIGTERM ends the server; "
-        "sandboxes go on.\n"
+        "Run the server in the foreground.  When it is ready, DIR/env has the settings for clients.\nSIGTERM ends the "
+        "server; "
+        "sandboxes continue to run.\n"
         "\n"
         "  --data DIR              everything the server stores (default " SERVE_DEFAULT_DATA ")\n"
         "  --listen ADDR:PORT      plain HTTP (default 127.0.0.1:3000; port 0: any free one)\n"
@@ -40,7 +41,7 @@ const char serve_usage[] =
         "  --tls-cert FILE         certificate chain for *.NAME (default: from a local CA made at first start)\n"
         "  --tls-key FILE          the key of that certificate\n"
         "  --images DIR            layers and templates (default DIR/images)\n"
-        "  --criu DIR              program for pausing with memory, fetched when there is none (default DIR/criu)\n"
+        "  --criu DIR              program for pausing with memory, fetched if there is none (default DIR/criu)\n"
         "  --config FILE           JSON object of settings; options override them\n"
         "  --mirror URL            Debian mirror of base template and CRIU (default: the host's own)\n"
         "  --log-level LEVEL       error, warn, info, debug\n"

@@ -110,7 +110,7 @@ int criu_tool_get(const char *criu_dir, const char *mirror, struct err *err)
 
         if (dir < 0 || r == 0 || is_hopeless || err->kind == ERR_NO_SPACE)
                 return r;
-        (void)printf("criu: none here that works (%s): fetching one, once\n", err->msg);
+        (void)printf("criu: no CRIU here works (%s): fetching one, only this time\n", err->msg);
         r = criu_fetch(criu_dir, mirror, err);
         return r < 0 ? r : look(dir, criu_dir, &is_hopeless, err);
 }

@@ -60,7 +60,7 @@ static int check_way(const char *path, struct err *err)
                 if (!(st.st_mode & S_IXOTH))
                         return err_set(err, ERR_DENIED,
                                        "'%s' is closed to others (mode %04o), so the unprivileged roles cannot reach "
-                                       "'%s': choose another place, or `chmod o+x` the first",
+                                       "'%s': choose another place, or use `chmod o+x` on the first directory",
                                        at, st.st_mode & 07777, path);
         }
         return 0;

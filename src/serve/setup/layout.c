@@ -75,17 +75,18 @@ static int refuse_layout(const char *data_dir, uint32_t layout, struct err *err)
 {
         return err_set(err, ERR_CONFLICT,
                        "data directory '%s' has layout %u, and sandglass " SANDGLASS_VERSION
-                       " works with layout %u: use the version of sandglass that made it, or another --data",
+                       " works with layout %u: use the version of sandglass that made the directory, or another --data",
                        data_dir, layout, DATA_LAYOUT);
 }
 
 static int refuse_contents(const char *data_dir, const char *name, struct err *err)
 {
-        return err_set(err, ERR_CONFLICT,
-                       "'%s' holds '%.40s' but no layout version: another version of sandglass made it (this "
-                       "is " SANDGLASS_VERSION
-                       ", layout %u), or it is no data directory. Use that version, or another --data",
-                       data_dir, name, DATA_LAYOUT);
+        return err_set(
+                err, ERR_CONFLICT,
+                "'%s' holds '%.40s' but no layout version: another version of sandglass made the directory (this "
+                "is " SANDGLASS_VERSION
+                ", layout %u), or this is not a data directory. Use that version, or another --data",
+                data_dir, name, DATA_LAYOUT);
 }
 
 int layout_check(const char *data_dir, struct err *err)

@@ -128,7 +128,8 @@ static void plan_restart(struct supervisor *s, struct supervised_role *role)
                 wait = wait ? wait * 2 : BACKOFF_FIRST_MS;
         role->due_ms = now + (wait < BACKOFF_MAX_MS ? wait : BACKOFF_MAX_MS);
         if (!s->is_ready && role->deaths >= EARLY_DEATHS_MAX)
-                s->result = err_set(s->err, ERR_UNAVAILABLE, "%s died %u times and never served (its log is above)",
+                s->result = err_set(s->err, ERR_UNAVAILABLE,
+                                    "%s died %u times before the server was ready (its log is above)",
                                     role_names[role->kind], role->deaths);
 }
 

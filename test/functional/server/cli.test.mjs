@@ -231,7 +231,7 @@ test('exec says why its command was lost: the sandbox was taken back, paused, ki
     how()
     assert.deepEqual([(await ended)[0], said()], [1, `sandglass exec: ${why}\n`])
   }
-  await lost(() => good('rollback', [id, snapshot]), 'the command is gone: its sandbox was taken back to a snapshot, or began anew')
+  await lost(() => good('rollback', [id, snapshot]), 'the command is gone: its sandbox was taken back to a snapshot, or was started again')
   await lost(() => good('pause', [id]), `sandbox ${id} was paused: \`sandglass resume ${id}\` lets it run again`)
   good('resume', [id])
   await lost(() => good('kill', [id]), `sandbox ${id} was killed, which ended the command`)

@@ -54,7 +54,7 @@ test('what cannot be paused is said in the server\'s words; the others are', asy
   const message = 'pid 7 (ring) uses io_uring; pause with memory:false keeps the files'
   const r = await cli(['pause', id('a'), 'x', id('b')], [[409, { code: 409, message }], [204]])
   assert.deepEqual([r.status, r.stdout], [1, ''])
-  assert.equal(r.stderr, `sandglass pause: ${message}\nsandglass pause: 'x' is no sandbox id\n`)
+  assert.equal(r.stderr, `sandglass pause: ${message}\nsandglass pause: 'x' is not a sandbox id\n`)
   assert.equal(r.asked.length, 2)
 })
 

@@ -48,7 +48,7 @@ test('after trust curl needs nothing, after --undo it refuses again', () => {
     ! curl -s $API/health || exit 9
     ls /usr/local/share/ca-certificates`)
   assert.match(out, /copied \S+\/ca\/ca.pem to \/usr\/local\/share\/ca-certificates\/sandglass-[0-9a-f]{8}\.crt\nran update-ca-certificates/)
-  assert.match(out, /^Undo all of it: sandglass trust --undo --data \S+$/m)
+  assert.match(out, /^To undo all of this: sandglass trust --undo --data \S+$/m)
   assert.match(out, hint)
   assert.match(out, /^curl says 204$/m)
   assert.match(out, /"state": "ok"/)

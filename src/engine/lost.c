@@ -171,7 +171,7 @@ static void on_restored_for_nobody(struct engine *e, const json_t *base)
         const char *id = json_string_value(json_object_get(base, "id"));
         struct guest *s = id ? guest_find(e, id) : NULL;
 
-        if (s && note_loss(s, "it was brought back, and the caller was gone") == 0)
+        if (s && note_loss(s, "it was restored, and the caller was gone") == 0)
                 guest_kill(s, NULL);
 }
 

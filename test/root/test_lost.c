@@ -246,11 +246,10 @@ static void what_comes_back_for_nobody_is_moved_aside_again(void)
         rig_reconnect(&g);
         CHECK(!rig_state(&g, A)); /* what control is told when it asks anew */
         (void)close(fd);
-        for (int i = 0;
-             i < 500 && strcmp(listed(A), "sandbox paused it was brought back, and who asked for it was gone") != 0;
+        for (int i = 0; i < 500 && strcmp(listed(A), "sandbox paused it was restored, and the caller was gone") != 0;
              i++)
                 (void)usleep(10000);
-        CHECK_STR(listed(A), "sandbox paused it was brought back, and who asked for it was gone");
+        CHECK_STR(listed(A), "sandbox paused it was restored, and the caller was gone");
         CHECK(!is_there("sandboxes/" A));
         CHECK_NONE(restore(A, NULL, NULL));
         CHECK_NONE(rig_create(&g, kept(A)));

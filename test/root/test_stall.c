@@ -287,7 +287,7 @@ static void a_dead_disk_helper_is_replaced_and_makes_the_rest(void)
                 const char *message = json_string_value(json_object_get(json_object_get(answer, "error"), "message"));
 
                 made += json_is_true(json_object_get(answer, "ok"));
-                failed += message && strcmp(message, "the process that was at it died: try again") == 0;
+                failed += message && strcmp(message, "the disk process died: try again") == 0;
                 json_decref(answer);
         }
         CHECK(made == 1 && failed == 1);

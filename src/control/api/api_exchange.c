@@ -79,7 +79,8 @@ static void api_exchange_overdue(struct timer *t)
         log_error("request.stuck", "method=%s pattern=%s sandbox=%s state=%s, answering 504: this is a bug",
                   x->endpoint->method, x->endpoint->pattern, x->id, l ? sandbox_state_name(l->sandbox.state) : "none");
         api_exchange_leave(x, false);
-        answer_error(x, 504, NULL, "The server did not come to an answer. What became of the request is not known.");
+        answer_error(x, 504, NULL,
+                     "The server did not finish the request in time. It may have been carried out, or not.");
 }
 
 void api_exchange_handle(struct api_exchange *x)

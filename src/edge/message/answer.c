@@ -141,11 +141,12 @@ static int page_add_escaped(struct buf *out, int r, struct str s)
 static const char *page_hint(enum answer_kind kind)
 {
         switch (kind) {
-        case ANSWER_NOT_FOUND: return "It has ended, or never was. Its owner can start a new one.";
+        case ANSWER_NOT_FOUND: return "The sandbox has ended, or never existed. Its owner can start a new sandbox.";
         case ANSWER_PAUSED:
-                return "Its owner can resume it, with a client's <code>Sandbox.connect</code> or with the command "
+                return "The owner can resume the sandbox with a client's <code>Sandbox.connect</code> or with the "
+                       "command "
                        "below. Then reload this page.";
-        case ANSWER_RESUME_FAILED: return "It is kept as it is. Reload this page to try again, or tell its owner.";
+        case ANSWER_RESUME_FAILED: return "The sandbox is unchanged. Reload this page to try again, or tell its owner.";
         case ANSWER_PORT_CLOSED: return "Start a server on this port inside the sandbox, then reload this page.";
         case ANSWER_TOKEN_MISSING:
         case ANSWER_TOKEN_WRONG: return "Browsers cannot send this header by themselves: ask the owner for access.";
@@ -157,8 +158,8 @@ static const char *page_hint(enum answer_kind kind)
 static const char *page_text(enum answer_kind kind)
 {
         switch (kind) {
-        case ANSWER_PAUSED: return "The sandbox is paused. It is kept, but a visit does not resume it.";
-        case ANSWER_RESUME_FAILED: return "The sandbox is paused, and resuming it for this visit did not work.";
+        case ANSWER_PAUSED: return "The sandbox is paused. Nothing is lost, but a visit does not resume the sandbox.";
+        case ANSWER_RESUME_FAILED: return "The sandbox is paused, and could not be resumed for this visit.";
         default: return NULL;
         }
 }

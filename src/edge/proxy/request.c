@@ -64,7 +64,7 @@ static bool request_find_signer(struct edge_client *c, struct str method, struct
                                     x->visit.route_result == WAIT_UNAVAILABLE
                                             ? ROUTES_FULL
                                             : signed_url_ask(&x->visit, method, query),
-                                    "too many URLs that nobody signed, try again");
+                                    "too many requests with unknown signatures, try again");
         return false;
 }
 
@@ -83,7 +83,7 @@ static bool request_find_token_owner(struct edge_client *c, struct str token)
         else
                 request_await_owner(
                         c, x->visit.route_result == WAIT_UNAVAILABLE ? ROUTES_FULL : token_ask(&x->visit, token),
-                        "too many access tokens that are nobody's, try again");
+                        "too many requests with unknown access tokens, try again");
         return false;
 }
 

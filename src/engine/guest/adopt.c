@@ -291,7 +291,7 @@ static void fail_interrupted(const struct guest *s, struct ask *a)
 {
         struct err err = {0};
 
-        (void)err_set(&err, ERR_INTERRUPTED, "the process that worked on sandbox %s died: try again", s->record.id);
+        (void)err_set(&err, ERR_INTERRUPTED, "the job process of sandbox %s died: try again", s->record.id);
         ask_fail(a, &err);
 }
 

@@ -164,7 +164,7 @@ static void thaw_give_up(struct guest *s)
         log_warn("sandbox.failed", "sandbox=%s error=\"%s\"", s->record.id, s->thaw_failure.msg);
         if (resume_mark(s) == 0)
                 return;
-        log_error("sandbox.lost", "sandbox=%s, it cannot be noted that it is paused", s->record.id);
+        log_error("sandbox.lost", "sandbox=%s, it could not be recorded that the sandbox is paused", s->record.id);
         stay_paused(s);
 }
 

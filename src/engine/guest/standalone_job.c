@@ -54,7 +54,7 @@ static void answer_ok(struct standalone_job *er, const struct job_answer *said)
 static void standalone_job_done(struct queued_job *j, struct job_answer *answer)
 {
         struct standalone_job *er = CONTAINER_OF(j, struct standalone_job, job);
-        const struct err died = {.kind = ERR_INTERRUPTED, .msg = "the process that was at it died: try again"};
+        const struct err died = {.kind = ERR_INTERRUPTED, .msg = "the job process died: try again"};
         const struct err *err = answer ? &answer->err : &died;
 
         if (er->base && err->kind == ERR_NONE)

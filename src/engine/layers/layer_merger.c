@@ -157,7 +157,7 @@ static void merger_gone(struct helper *h)
         first = LIST_ENTRY(f->jobs.next, struct merge_job, node);
         if (++first->tries < TRIES_MAX)
                 return;
-        (void)err_set(&d.err, ERR_INTERNAL, "the process that merges layers died of it %u times", TRIES_MAX);
+        (void)err_set(&d.err, ERR_INTERNAL, "the process that merges layers died %u times at this merge", TRIES_MAX);
         merge_finish(f, first, &d);
 }
 

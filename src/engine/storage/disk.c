@@ -308,7 +308,7 @@ static void disk_helper_gone(struct helper *h)
         first = LIST_ENTRY(d->requests.next, struct disk_request, node);
         if (first->what != DISK_MAKE)
                 return;
-        (void)err_set(&err, ERR_INTERRUPTED, "the process that was at it died: try again");
+        (void)err_set(&err, ERR_INTERRUPTED, "the disk process died: try again");
         disk_request_finish(first, &err);
 }
 

@@ -60,7 +60,7 @@ static int decode_lifecycle(const json_t *body, struct create_request *c, struct
         if (!c->auto_pause_memory && c->auto_resume)
                 return err_set(err, ERR_INVALID,
                                "autoPauseMemory=false (filesystem-only auto-pause) cannot be combined with autoResume: "
-                               "resuming on traffic needs the memory.");
+                               "waking on traffic needs the memory.");
         return 0;
 }
 

@@ -81,12 +81,11 @@ static int refuse_layout(const char *data_dir, uint32_t layout, struct err *err)
 
 static int refuse_contents(const char *data_dir, const char *name, struct err *err)
 {
-        return err_set(
-                err, ERR_CONFLICT,
-                "'%s' holds '%.40s' but no layout version: another version of sandglass made the directory (this "
-                "is " SANDGLASS_VERSION
-                ", layout %u), or this is not a data directory. Use that version, or another --data",
-                data_dir, name, DATA_LAYOUT);
+        return err_set(err, ERR_CONFLICT,
+                       "'%s' holds '%.40s' but no layout version: made by another version of sandglass (this "
+                       "is " SANDGLASS_VERSION
+                       ", layout %u), or not a data directory. Use that version, or another --data",
+                       data_dir, name, DATA_LAYOUT);
 }
 
 int layout_check(const char *data_dir, struct err *err)

@@ -85,7 +85,7 @@ static int probe_detached(char *out)
         if (copy < 0)
                 return say_errno(out, "copy a detached mount", copy);
         if (mkdirat(tmp, "d", 0700) < 0 || sys_move_mount(copy, tmp, "d") < 0)
-                return say(out, "detached mounts cannot be hung into each other");
+                return say(out, "a detached mount cannot be attached to another one");
         return 0;
 }
 

@@ -112,4 +112,6 @@ void lives_exited(struct lives *ls, const char *id)
                 life_exited(l);
         else if (l && l->is_busy && l->sandbox.state != SANDBOX_KILLING)
                 life_job_left_nothing(l); /* in other states the answer to the call under way tells */
+        else if (!l && sandbox_id_is_valid(str_of(id)))
+                ended_files_drop(ls->o.ended, id); /* an earlier control asked for the sandbox, and was killed */
 }

@@ -16,6 +16,12 @@ static void end_with_the_machine(const char *id, bool is_of_before)
         (void)json_object_set_new(engine.alive, id, json_pack("{s:s,s:b}", "state", "ended", "rebooted", is_of_before));
 }
 
+static bool engine_has_no_sandbox(void *arg)
+{
+        (void)arg;
+        return json_object_size(engine.alive) == 0;
+}
+
 static bool set_row(const char *sql)
 {
         return sqlite3_exec(rig.control.store->db, sql, NULL, NULL, NULL) == SQLITE_OK;
@@ -80,7 +86,7 @@ static void what_ended_and_nobody_knows_is_dropped(void)
 {
         end_with_the_machine("i00000000000000000000", true);
         CHECK(boot_again());
-        CHECK(run_until(nothing_is_left, NULL));
+        CHECK(run_until(engine_has_no_sandbox, NULL));
         CHECK(!strstr(engine.log, "kill:"));
 }
 
@@ -91,8 +97,16 @@ static void the_files_of_one_that_ends_are_dropped_when_its_row_is_gone(void)
         CHECK(create(BASE, id));
         end_with_the_machine(id, false);
         (void)channel_send(engine.channel, json_pack("{s:s,s:s}", "event", "exited", "id", id), NULL, 0);
-        CHECK(run_until(nothing_is_left, NULL));
+        CHECK(run_until(engine_has_no_sandbox, NULL));
         CHECK_INT(row_state(id), ==, SANDBOX_GONE);
+}
+
+static void the_files_of_one_that_ends_and_has_no_row_are_dropped(void)
+{
+        end_with_the_machine("i00000000000000000000", false);
+        (void)channel_send(engine.channel, json_pack("{s:s,s:s}", "event", "exited", "id", "i00000000000000000000"),
+                           NULL, 0);
+        CHECK(run_until(engine_has_no_sandbox, NULL));
 }
 
 /* All it is made of is in the row: layers and checkpoint.  What had begun on a new upper directory goes. */
@@ -199,6 +213,7 @@ int main(void)
         RUN_IN_RIG(one_whose_files_are_missing_in_the_middle_of_a_resume_is_kept);
         RUN_IN_RIG(one_that_ended_by_itself_has_no_such_reason);
         RUN_IN_RIG(what_ended_and_nobody_knows_is_dropped);
+        RUN_IN_RIG(the_files_of_one_that_ends_and_has_no_row_are_dropped);
         RUN_IN_RIG(the_files_of_one_that_ends_are_dropped_when_its_row_is_gone);
         RUN_IN_RIG(one_on_a_new_upper_directory_is_paused_as_before);
         RUN_IN_RIG(files_in_the_way_are_removed_although_the_link_is_lost);

@@ -89,7 +89,7 @@ test('nothing to watch, or no directory', withSandbox(async (sandbox) => {
 }))
 
 test('the end of a watch is told: its time is over, its sandbox is gone', withSandbox(async (sandbox) => {
-  const short = await watch(sandbox, '/tmp', { timeoutMs: 1000 })
+  const short = await watch(sandbox, '/tmp', { timeoutMs: 4000 })
   assert.equal((await short.exited).name, 'TimeoutError')
   const long = await watch(sandbox, '/tmp', { timeoutMs: 0 })
   await sandbox.kill()

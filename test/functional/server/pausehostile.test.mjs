@@ -93,7 +93,7 @@ test('nine hundred processes come back; more than can come back are not saved, a
 test('limits are as they were once it is back', withSandbox(async (sandbox) => {
   const id = sandbox.sandboxId
   const group = (name, file) => {
-    const { slot } = JSON.parse(fs.readFileSync(server.file(`sandboxes/${id}/running.json`)))
+    const { slot } = JSON.parse(fs.readFileSync(server.file(`sandboxes/${id}/running.json`))).namespace
     const { instance } = JSON.parse(fs.readFileSync(server.file('engine.json')))
     const places = [`/sys/fs/cgroup/${name}`, '/sys/fs/cgroup', '/sys/fs/cgroup/unified'].map((p) => `${p}/sandglass-${instance}/${slot}/`)
     const found = places.flatMap((p) => file.map((f) => p + f)).find((p) => fs.existsSync(p))

@@ -101,8 +101,8 @@ static void an_answer_may_come_byte_by_byte(void)
         static const char *const answers[] = {
                 "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;x=y\r\nhe\r\n3\r\nllo\r\n0\r\nT: 1\r\n\r\n",
-                "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n"
-                "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+                ("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n"
+                 "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"),
         };
 
         for (size_t i = 0; i < ARRAY_LEN(answers); i++) {

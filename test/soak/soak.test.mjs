@@ -5,7 +5,7 @@ import fs from 'node:fs'
 import path from 'node:path'
 import test from 'node:test'
 
-import { sandboxPids, stillOf } from '../functional/lib/census.mjs'
+import { sandboxPids, pausedRecord } from '../functional/lib/census.mjs'
 import { Server } from '../functional/lib/server.mjs'
 import { until } from '../functional/lib/wait.mjs'
 import { Client, Gate } from './client.mjs'
@@ -45,7 +45,7 @@ const harm = {
   },
   'a file appears': ({ server, sandbox }) => fs.writeFileSync(inUpper(server, sandbox.id, 'b'), 'x'),
   'the kept memory is removed': ({ server, sandbox }) =>
-    fs.rmSync(path.join(server.file('checkpoints'), stillOf(server, sandbox.id).checkpoint, 'images'), { recursive: true }),
+    fs.rmSync(path.join(server.file('checkpoints'), pausedRecord(server, sandbox.id).checkpoint, 'images'), { recursive: true }),
 }
 
 test('harm that is done to a real server is noticed', async () => {

@@ -213,8 +213,8 @@ export function sandboxPids(server, id) {
   return [cell.pid, ...descendants(cell.pid).map((p) => p.pid)]
 }
 
-/** A paused sandbox's files as the engine keeps them: {id, checkpoint, sealed}; null while it is not at rest. */
-export function stillOf(server, id) {
+/** A paused sandbox's files as the engine keeps them: {id, checkpoint, sealed}; null while it is not paused. */
+export function pausedRecord(server, id) {
   try {
     return JSON.parse(fs.readFileSync(server.file(`sandboxes/${id}/paused.json`), 'utf8'))
   } catch {

@@ -5,7 +5,7 @@ import fs from 'node:fs'
 import path from 'node:path'
 import test from 'node:test'
 
-import { cellProcesses, instanceName, returned, settled, stillOf } from '../lib/census.mjs'
+import { cellProcesses, instanceName, returned, settled, pausedRecord } from '../lib/census.mjs'
 import { hold } from '../lib/inside.mjs'
 import { isAlive, processes } from '../lib/proc.mjs'
 import { api, createRaw, killRaw } from '../lib/raw.mjs'
@@ -49,7 +49,7 @@ async function counting(options = {}) {
 
 /** The files of a paused sandbox's checkpoint, largest first. */
 function images(server, id) {
-  const dir = server.file(`checkpoints/${stillOf(server, id).checkpoint}`)
+  const dir = server.file(`checkpoints/${pausedRecord(server, id).checkpoint}`)
   const found = fs.readdirSync(dir, { recursive: true }).map((name) => path.join(dir, name)).filter((f) => fs.statSync(f).isFile())
   return { dir, manifest: path.join(dir, 'manifest.json'), files: found.sort((a, b) => fs.statSync(b).size - fs.statSync(a).size) }
 }

@@ -5,7 +5,7 @@ import fs from 'node:fs'
 import path from 'node:path'
 import test, { after } from 'node:test'
 
-import { leakless as counted, stillOf } from '../lib/census.mjs'
+import { leakless as counted, pausedRecord } from '../lib/census.mjs'
 import { startReady } from '../lib/inside.mjs'
 import { api } from '../lib/raw.mjs'
 import { Server, temporaryDir } from '../lib/server.mjs'
@@ -138,7 +138,7 @@ test('an envd that is held when it wakes: refused after a while, and nobody else
   assert.equal(answer.status, 504)
   assert.match(answer.json.message, /envd.*only its files are kept: pid 1 .* another process traces it/) // no image of before on files of now
   assert.equal((await api(server, 'GET', `/sandboxes/${id}`)).json.state, 'paused')
-  assert.equal(stillOf(server, id).checkpoint, null)
+  assert.equal(pausedRecord(server, id).checkpoint, null)
   await until('the image is given up', () => fs.readdirSync(server.file('checkpoints')).length === 0)
   assert.equal((await post(id, 'resume')).status, 201)
   assert.equal((await sandbox.commands.run('pgrep -c python3 || true')).stdout, '0\n')
@@ -162,15 +162,15 @@ test('an envd that does not answer when it wakes: what ran meanwhile is what is 
   await sandbox.commands.run('setsid python3 /tmp/loop.py > /tmp/loop.log 2>&1 < /dev/null & echo', { user: 'root' })
   await until('it is held', () => fs.existsSync(inside('held')))
   assert.equal((await post(id, 'pause')).status, 204)
-  const first = stillOf(server, id).checkpoint
+  const first = pausedRecord(server, id).checkpoint
   await new Promise((done) => setTimeout(done, 600)) // how long it was away
   const failed = await post(id, 'resume')
   assert.equal(failed.status, 504)
   assert.match(failed.json.message, /envd/)
   assert.equal((await api(server, 'GET', `/sandboxes/${id}`)).json.state, 'paused')
   assert.equal(fs.readFileSync(inside('wakes'), 'utf8'), '1')
-  assert.match(stillOf(server, id).checkpoint, /^c/)
-  assert.notEqual(stillOf(server, id).checkpoint, first)
+  assert.match(pausedRecord(server, id).checkpoint, /^c/)
+  assert.notEqual(pausedRecord(server, id).checkpoint, first)
   await until('the image of before is given up', () => !fs.existsSync(server.file(`checkpoints/${first}`)))
   await new Promise((done) => setTimeout(done, 600))
   assert.equal((await post(id, 'resume')).status, 201)

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import test, { after } from 'node:test'
 
-import { cellProcesses, leakless as counted, instanceName, settled, stillOf } from '../lib/census.mjs'
+import { cellProcesses, leakless as counted, instanceName, settled, pausedRecord } from '../lib/census.mjs'
 import { hold, holdEverything, startReady } from '../lib/inside.mjs'
 import { request } from '../lib/preview.mjs'
 import { api, createRaw, killRaw } from '../lib/raw.mjs'
@@ -171,7 +171,7 @@ test('paused ones hold no process and no memory', leakless(async () => {
   assert.ok(paused.every((a) => a.status === 204))
   await until('only the pool', () => cellProcesses(instanceName(server.data)).filter((p) => p.state !== 'Z').length <= before.processes)
   for (const { sandboxID } of made) {
-    assert.ok(stillOf(server, sandboxID), 'at rest')
+    assert.ok(pausedRecord(server, sandboxID), 'at rest')
     assert.ok(!fs.existsSync(server.file(`sandboxes/${sandboxID}/running.json`)))
   }
   for (const { sandboxID } of made) await killRaw(server, sandboxID)

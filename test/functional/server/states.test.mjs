@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import test, { after } from 'node:test'
 
-import { leakless as counted, stillOf } from '../lib/census.mjs'
+import { leakless as counted, pausedRecord } from '../lib/census.mjs'
 import { hold, holdEverything, openTerminal, reopenTerminal, startPostgres, startReady } from '../lib/inside.mjs'
 import { postgresArchive } from '../lib/postgres.mjs'
 import { webSocket } from '../lib/preview.mjs'
@@ -19,7 +19,7 @@ const context = { server, transport: 'http' }
 
 async function cycle(sandbox) {
   assert.equal(await sandbox.pause(), true)
-  assert.ok(stillOf(server, sandbox.sandboxId)?.checkpoint, 'its memory is on disk')
+  assert.ok(pausedRecord(server, sandbox.sandboxId)?.checkpoint, 'its memory is on disk')
   await sandbox.connect({ timeoutMs: 200_000 })
 }
 

@@ -254,7 +254,7 @@ static int restore_options(struct buf *o, const struct criu_restore *c, int work
 
 struct criu_restoring {
         const struct criu_restore *what;
-        struct criu_process worker;
+        struct criu_process process;
         struct buf in;
         int limit_ms;
         pid_t pid;       /* its init, once there is one; our child */
@@ -271,7 +271,7 @@ static void end_all(const struct criu_restoring *s)
                 return;
         if (s->pid > 0)
                 (void)kill(s->pid, SIGKILL);
-        (void)kill(-s->worker.pid, SIGKILL); /* its group: it is a leader */
+        (void)kill(-s->process.pid, SIGKILL); /* its group: it is a leader */
 }
 
 static int on_notify(struct criu_restoring *s, const struct criu_rpc_answer *a, struct err *err)
@@ -292,7 +292,7 @@ static int on_notify(struct criu_restoring *s, const struct criu_rpc_answer *a, 
         }
         if (criu_rpc_notified(&reply, r >= 0) < 0)
                 return err_set(err, ERR_LIMIT, "out of memory");
-        return criu_process_send(&s->worker, &reply, s->is_refused ? NULL : err);
+        return criu_process_send(&s->process, &reply, s->is_refused ? NULL : err);
 }
 
 /* Hooks, until the answer comes. */
@@ -303,7 +303,7 @@ static int converse(struct criu_restoring *s, int work, struct err *err)
         int r;
 
         do {
-                r = criu_process_receive(&s->worker, s->limit_ms, &s->in, &a, s->is_refused ? NULL : err);
+                r = criu_process_receive(&s->process, s->limit_ms, &s->in, &a, s->is_refused ? NULL : err);
                 if (r == 0 && a.type == CRIU_RPC_NOTIFY)
                         r = on_notify(s, &a, err);
         } while (r == 0 && a.type == CRIU_RPC_NOTIFY);
@@ -361,7 +361,7 @@ static int restore_with(struct criu_restoring *s, int work, struct err *err)
                 r = criu_rpc_request(&message, CRIU_RPC_RESTORE, &options);
         if (r < 0)
                 return err_sys(err, r, "ask CRIU");
-        r = criu_process_send(&s->worker, &message, err);
+        r = criu_process_send(&s->process, &message, err);
         return r < 0 ? r : converse(s, work, err);
 }
 
@@ -382,12 +382,12 @@ int criu_restore(const struct criu_tool *t, const struct criu_restore *c, pid_t 
         work = open(c->work, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (work < 0)
                 return err_sys(err, -errno, "open '%s'", c->work);
-        r = criu_process_start(&s.worker, &call, err);
+        r = criu_process_start(&s.process, &call, err);
         if (r < 0)
                 return r;
         s.limit_ms = c->limit_ms ? c->limit_ms : limit_of(c->images);
         r = restore_with(&s, work, err);
-        criu_process_done(&s.worker);
+        criu_process_done(&s.process);
         buf_done(&s.in);
         if (r < 0) {
                 end_init(s.pid);

@@ -20,8 +20,10 @@ const isFile = (data) => data.name === file || data.name === path.relative(proce
 function tellCase(data, result) {
   if (data.nesting !== 0 || (result === 'passed' && isFile(data))) return
   const skip = data.skip === undefined || data.skip === false ? undefined : String(data.skip)
+  underWay.delete(data.name)
   const error = data.details?.error
-  const text = error && inspect(error.cause ?? error) // with the causes of causes
+  const ran = isFile(data) && underWay.size ? `while this ran: ${[...underWay].join(', ')}\n` : ''
+  const text = error && ran + inspect(error.cause ?? error) // with the causes of causes
   tell({ result, name: data.name, skip, error: result === 'failed' ? text : undefined })
 }
 
@@ -32,9 +34,13 @@ function cpuSeconds() {
   return (fields[11] + fields[12] + fields[13] + fields[14]) / ticksPerSecond
 }
 
+/** The cases that have begun and not ended: when a file runs out of time, one of them never ended. */
+const underWay = new Set()
+
 const interrupted = new AbortController() // ends the file's process with SIGTERM, upon which it ends its servers
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => interrupted.abort())
 const stream = run({ files: [file], concurrency: 1, timeout: 10 * minutes, signal: interrupted.signal })
+stream.on('test:dequeue', (data) => data.nesting === 0 && !isFile(data) && underWay.add(data.name))
 stream.on('test:pass', (data) => tellCase(data, 'passed'))
 stream.on('test:fail', (data) => tellCase(data, 'failed'))
 stream.on('test:stderr', (data) => tell({ said: data.message }))

@@ -170,7 +170,18 @@ export function differences(before, after, kept = keptAlive) {
   return found
 }
 
-/** Two censuses in a row are alike: the pool is full and nothing is being removed. */
+const poolSize = 16 // the default of the setting pool_size; no suite has another one
+
+/** The pool is full: beside the first processes of sandboxes there are those of as many cells as are kept ready. */
+function poolIsFull(server) {
+  const inside = cellProcesses(instanceName(server.data)).filter((p) => p.state !== 'Z')
+  const pids = new Set(inside.map((p) => p.pid))
+  const firsts = inside.filter((p) => !pids.has(p.parent)).length
+  const running = list(server.file('sandboxes')).filter((id) => fs.existsSync(server.file(`sandboxes/${id}/running.json`))).length
+  return firsts >= running + poolSize
+}
+
+/** Two censuses in a row are alike, and the pool is full: nothing is being made or removed. */
 export async function settled(server, deadlineMs = 15_000) {
   let last = take(server)
   let since = performance.now()
@@ -182,7 +193,7 @@ export async function settled(server, deadlineMs = 15_000) {
         last = now
         since = performance.now()
       }
-      return performance.now() - since > 150 && now
+      return performance.now() - since > 150 && poolIsFull(server) && now
     },
     deadlineMs,
     50, // it takes that long anyway, and a census costs

@@ -122,7 +122,7 @@ test('deadlines hold across a kill of the parts', async () => {
   for (const roles of [['control'], ['engine'], ['edge', 'control', 'engine']])
     await withServer(async ({ server }) => {
       await leakless(server, async () => {
-        const { sandbox } = await counter({ timeoutMs: 4_000 })
+        const { sandbox } = await counter({ timeoutMs: 5_000 })
         const { endAt } = await sandbox.getInfo()
         await server.killRoles(...roles)
         await until('the deadline', async () => !(await sandbox.isRunning().catch(() => true)), 15_000)
@@ -135,9 +135,9 @@ test('deadlines hold across a kill of the parts', async () => {
 test('a deadline that passes while nothing runs is kept at the next start', async () => {
   await withServer(async (keep) => {
     const before = await settled(keep.server)
-    const { sandbox } = await counter({ timeoutMs: 2_000 })
-    const { endAt } = await sandbox.getInfo()
     const other = await counter()
+    const { sandbox } = await counter({ timeoutMs: 5_000 })
+    const { endAt } = await sandbox.getInfo()
     await keep.server.stop('SIGKILL')
     await until('the deadline to pass', () => Date.now() > endAt.getTime() + 200)
     await keep.again()

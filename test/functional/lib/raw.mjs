@@ -38,8 +38,10 @@ export function parse(text) {
   return { status: Number(first.split(' ')[1]) || 0, headers, body: rest.join('\r\n\r\n'), text }
 }
 
+const answerDeadlineMs = 150_000 // the server answers every request within two minutes
+
 /** One well-formed request to the API: {status, headers, body, json}. */
-export function api(server, method, path, { body, headers = {}, key = server.key, signal } = {}) {
+export function api(server, method, path, { body, headers = {}, key = server.key, signal = AbortSignal.timeout(answerDeadlineMs) } = {}) {
   return new Promise((done, fail) => {
     const payload = body === undefined || typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body)
     const all = { ...(key ? { 'X-API-Key': key } : {}), ...(payload !== undefined ? { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(payload) } : {}), ...headers }

@@ -13,3 +13,16 @@ export async function until(what, question, deadlineMs = 10_000, firstPauseMs = 
     await new Promise((done) => setTimeout(done, pause))
   }
 }
+
+/** What `promise` gives.  Throws Late with `what` when the promise takes longer. */
+export async function within(what, promise, deadlineMs = 60_000) {
+  let timer
+  const late = new Promise((_, fail) => {
+    timer = setTimeout(() => fail(new Late(`not within ${deadlineMs} ms: ${typeof what === 'function' ? what() : what}`)), deadlineMs)
+  })
+  try {
+    return await Promise.race([promise, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}

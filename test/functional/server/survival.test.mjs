@@ -7,7 +7,7 @@ import { isAlive } from '../lib/proc.mjs'
 import { api } from '../lib/raw.mjs'
 import { Server, sandglass } from '../lib/server.mjs'
 import { clientEnvironment } from '../lib/suite.mjs'
-import { until } from '../lib/wait.mjs'
+import { until, within } from '../lib/wait.mjs'
 
 const { Sandbox } = await import('e2b')
 const counting = 'i=0; while :; do i=$((i+1)); echo $i > /tmp/count; echo $i; sleep 0.05; done'
@@ -64,7 +64,7 @@ for (const roles of [['edge'], ['control'], ['engine'], ['edge', 'control', 'eng
         if (!roles.includes('edge')) { // whoever carries no bytes can die without anyone's stream noticing
           const length = one.seen.length
           await until('the open stream to go on', () => one.seen.length > length + 2)
-        } else assert.ok(await one.broken, 'the open stream ended with an error')
+        } else assert.ok(await within('the end of the open stream', one.broken), 'the open stream ended with an error')
         const another = await Sandbox.create()
         assert.equal((await another.commands.run('echo new')).stdout, 'new\n')
         assert.equal(await another.kill(), true)
@@ -106,7 +106,7 @@ test('kill -9 of everything at once, then a new start', async () => {
     const all = await Promise.all([counter(), counter(), counter()])
     const counts = await Promise.all(all.map((c) => countOf(c.sandbox)))
     for (const pid of [keep.server.supervisor, ...keep.server.rolePids()]) process.kill(pid, 'SIGKILL')
-    await keep.server.ended
+    await within('the end of every process that has the output of the server', keep.server.ended)
     await keep.again()
     for (const [i, one] of all.entries()) {
       const same = await until('connect', () => Sandbox.connect(one.sandbox.sandboxId).catch(() => null))

@@ -19,6 +19,7 @@
 #include "engine/namespace/namespaces.h"
 #include "engine/lost.h"
 #include "engine/host/kernel_limits.h"
+#include "engine/host/mount_stage.h"
 #include "engine/peers.h"
 #include "engine/saved_items.h"
 #include "engine/guest/resume.h"
@@ -206,6 +207,7 @@ static int start_job_queue(struct engine *e, struct err *err)
                 .envd_binary = e->envd_binary,
                 .used_checkpoints = e->used_checkpoints,
                 .has_link = e->namespaces->firewall != NULL,
+                .has_uuid = e->namespaces->ways.has_overlay_uuid,
         };
 
         if (find_criu(e, &criu, &why) < 0)
@@ -235,7 +237,8 @@ static int start_disk(struct engine *e, struct err *err)
                                        .checkpoints = e->checkpoints_dir,
                                        .trash = e->trash_dir,
                                        .lost = e->lost_dir,
-                                       .ahead = e->ahead_dir};
+                                       .ahead = e->ahead_dir,
+                                       .has_uuid = e->namespaces->ways.has_overlay_uuid};
 
         return disk_open(&e->disk, e->loop, &dirs, close_mounts_later, &e->namespaces->pool.slots, err);
 }
@@ -315,8 +318,8 @@ static int engine_start(struct engine *e, struct err *err)
                 return err_sys(err, r, "make loop");
         e->default_limits =
                 (struct plan_limits){(uint64_t)c->default_memory_mb << 20, c->default_cpus, c->default_pids};
-        if ((r = open_dirs(e, err)) < 0 || (r = open_envd(e, err)) < 0 || (r = open_kinds(e, err)) < 0 ||
-            (r = drop_privileges(err)) < 0)
+        if ((r = mount_stage_enter(err)) < 0 || (r = open_dirs(e, err)) < 0 || (r = open_envd(e, err)) < 0 ||
+            (r = open_kinds(e, err)) < 0 || (r = drop_privileges(err)) < 0)
                 return r;
         kernel_limits_raise(e->proc_dir);
         if ((r = adopt_all(e, err)) < 0 || (r = begin_kinds(e, err)) < 0 || (r = start_helpers(e, err)) < 0)

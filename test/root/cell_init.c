@@ -52,12 +52,12 @@ static int read_all(int fd, char *p, size_t n)
         return 0;
 }
 
-/* The init message: the root's fd rides on its first byte. */
-static char *receive_init(int *ret_root)
+/* The init message: the root's fd rides on its first byte, and that of the boot id, if there is one. */
+static char *receive_init(int fds[ENVD_INIT_FDS_MAX])
 {
         union {
                 struct cmsghdr align;
-                char bytes[CMSG_SPACE(sizeof(int))];
+                char bytes[CMSG_SPACE(ENVD_INIT_FDS_MAX * sizeof(int))];
         } c;
         uint8_t head[4];
         struct iovec iov = {head, sizeof(head)};
@@ -72,7 +72,7 @@ static char *receive_init(int *ret_root)
                 _exit(1);
         if (!CMSG_FIRSTHDR(&m))
                 refuse("no root came");
-        memcpy(ret_root, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(int));
+        memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&m)), CMSG_FIRSTHDR(&m)->cmsg_len - CMSG_LEN(0));
         len = (size_t)head[0] << 24 | (size_t)head[1] << 16 | (size_t)head[2] << 8 | head[3];
         text = calloc(1, len + 1);
         if (!text || read_all(ENVD_CELL_FD, text, len) < 0)
@@ -80,13 +80,30 @@ static char *receive_init(int *ret_root)
         return text;
 }
 
-static void enter_root(int root)
+static void hang_up(int mount, const char *at)
 {
-        if (move_mount(root, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0)
+        if (move_mount(mount, "", AT_FDCWD, at, MOVE_MOUNT_F_EMPTY_PATH) < 0 &&
+            (mkdir(at, 0755) < 0 || move_mount(mount, "", AT_FDCWD, at, MOVE_MOUNT_F_EMPTY_PATH) < 0))
+                refuse(at);
+        (void)close(mount);
+}
+
+static void enter_root(const int fds[ENVD_INIT_FDS_MAX])
+{
+        static const char *const places[] = {"/proc", "/sys", "/dev"};
+        int mounts[3];
+
+        for (int i = 0; i < 3; i++)
+                mounts[i] = open(places[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (move_mount(fds[0], "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0)
                 refuse("move root");
-        if (fchdir(root) < 0 || chroot(".") < 0)
+        if (fchdir(fds[0]) < 0 || chroot(".") < 0)
                 refuse("enter root");
-        (void)close(root);
+        for (int i = 0; i < 3; i++)
+                hang_up(mounts[i], places[i]);
+        if (fds[1] >= 0)
+                hang_up(fds[1], ENVD_BOOT_ID);
+        (void)close(fds[0]);
 }
 
 static int listen_on(uint16_t port)
@@ -671,7 +688,7 @@ static void on_hide_asked(int signo)
 
 int main(void)
 {
-        int ln = listen_on(ENVD_PORT), root = -1;
+        int ln = listen_on(ENVD_PORT), mounts[ENVD_INIT_FDS_MAX] = {-1, -1};
         char *init;
 
         (void)signal(SIGCHLD, SIG_IGN);
@@ -680,14 +697,14 @@ int main(void)
         (void)signal(SIGALRM, on_hide_asked);
         if (write(ENVD_CELL_FD, (const char[]){ENVD_CELL_WAITING}, 1) != 1)
                 _exit(1);
-        init = receive_init(&root);
+        init = receive_init(mounts);
         if (strstr(init, "test-die"))
                 _exit(3);
         if (strstr(init, "test-fail")) {
                 errno = EPROTO;
                 refuse("asked to fail");
         }
-        enter_root(root);
+        enter_root(mounts);
         if (sethostname("cell", 4) < 0)
                 refuse("host name");
         if (strstr(init, "test-hang"))

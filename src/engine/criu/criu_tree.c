@@ -20,6 +20,7 @@
 #include "sys/fs.h"
 #include "sys/mnt.h"
 #include "sys/proc.h"
+#include "sys/scm.h"
 
 #define PROGRAM "init"
 #define PROOF "what was written before is read after"
@@ -125,28 +126,42 @@ int criu_tree_furnish(struct criu_tree *t, const char *scratch, struct err *err)
 
 /* ------------------------------------------------------------- the processes */
 
-/* The tree with /dev on it, on its way from one mount namespace to another: a path would not do, since directories above
- * scratch may be closed to other uids. */
-static int clone_root(const struct criu_tree *t, int *ret)
-{
-        AUTO_CLOSE int root = sys_clone_tree(AT_FDCWD, t->root), dev = sys_clone_tree(AT_FDCWD, t->dev);
-        int r = root < 0 ? root : dev < 0 ? dev : sys_move_mount(dev, root, "dev");
+/* Mounts on their way from one mount namespace to another: a path would not do, since directories above scratch may be
+ * closed to other uids. */
+struct tree_mounts {
+        int root, dev, proc;
+};
 
-        if (r == 0)
-                *ret = TAKE_FD(root);
-        return r;
+static int tree_mounts_clone(const struct criu_tree *t, struct tree_mounts *ret)
+{
+        ret->root = sys_clone_tree(AT_FDCWD, t->root);
+        ret->dev = sys_clone_tree(AT_FDCWD, t->dev);
+        return ret->root < 0 ? ret->root : ret->dev < 0 ? ret->dev : 0;
 }
 
-/* Any directory will do to hang it up: it becomes "/", and the old tree goes. */
-static int enter_root(int root)
+static void tree_mounts_close(struct tree_mounts *m)
 {
-        int r = sys_move_mount(root, AT_FDCWD, "/proc");
+        close_fd(&m->root);
+        close_fd(&m->dev);
+        close_fd(&m->proc);
+}
 
-        return r < 0 ? r : sys_pivot_into("/proc");
+/* Any directory will do to hang up the root: it becomes "/", and the old tree goes. */
+static int enter_root(const struct tree_mounts *m)
+{
+        int r = sys_move_mount(m->root, AT_FDCWD, "/proc");
+
+        if (r == 0)
+                r = sys_pivot_into("/proc");
+        if (r == 0)
+                r = sys_move_mount(m->dev, AT_FDCWD, "/dev");
+        return r < 0 ? r : sys_move_mount(m->proc, AT_FDCWD, "/proc");
 }
 
 struct child_fds {
-        int go, root, extra;
+        int sock; /* word that its ids are mapped comes here, with /proc */
+        int extra;
+        struct tree_mounts mounts;
 };
 
 /* 0 and 1: a pipe with the proof in it; 2: a listening socket; 3: what the caller gave. */
@@ -170,10 +185,12 @@ static _Noreturn void be_init(struct child_fds fds)
 {
         static char name[] = "/" PROGRAM;
         char *const argv[] = {name, NULL}, *const envp[] = {NULL};
+        size_t nfds = 0;
         char go;
 
-        if (read(fds.go, &go, 1) != 1 || sys_become_root() < 0 || sys_keep_caps(false) < 0 ||
-            enter_root(fds.root) < 0 || setsid() < 0 || open_state(fds.extra) < 0 || sys_signals_default() < 0)
+        if (scm_recv(fds.sock, &go, 1, &fds.mounts.proc, 1, &nfds) != 1 || nfds != 1 || sys_become_root() < 0 ||
+            sys_keep_caps(false) < 0 || enter_root(&fds.mounts) < 0 || setsid() < 0 || open_state(fds.extra) < 0 ||
+            sys_signals_default() < 0)
                 _exit(1);
         (void)execve(argv[0], argv, envp);
         _exit(1);
@@ -215,21 +232,29 @@ static int map_ids(pid_t pid)
 }
 
 /* Made by us, since the kernel refuses it to who cannot see all of the host's, and CRIU wants one. */
-static int add_proc(pid_t pid, int root)
+static int mount_proc(pid_t pid)
 {
-        AUTO_CLOSE int fs = sys_fsopen("proc"), host = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC), ns = -1,
-                       at = -1;
-        int r = fs < 0 ? fs : host < 0 ? -errno : 0;
+        AUTO_CLOSE int host = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC), ns = -1, own = -1;
+        int r;
+
+        if (host < 0)
+                return -errno;
+        ns = sys_ns_open(host, pid, "pid");
+        own = sys_ns_open(host, 0, "pid");
+        if (ns < 0 || own < 0)
+                return ns < 0 ? ns : own;
+        r = sys_mount_proc_by_option(ns);
+        return r < 0 ? sys_mount_proc_by_child(ns, own) : r;
+}
+
+static int let_init_go(pid_t pid, int sock)
+{
+        AUTO_CLOSE int proc = -1;
+        int r = map_ids(pid);
 
         if (r == 0)
-                r = ns = sys_ns_open(host, pid, "pid");
-        if (r >= 0)
-                r = sys_fs_fd(fs, "pidns", ns);
-        if (r == 0)
-                r = sys_fs_create(fs);
-        if (r == 0)
-                r = at = sys_fsmount(fs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
-        return r < 0 ? r : sys_move_mount(at, root, "proc");
+                r = proc = mount_proc(pid);
+        return r < 0 ? r : (int)scm_send(sock, "g", 1, &proc, 1);
 }
 
 /* Until it runs its program and has its child: the pipe in which exec shows is closed by it. */
@@ -253,26 +278,24 @@ static int await_child(pid_t pid)
 
 int criu_tree_start(struct criu_tree *t, int extra, struct err *err)
 {
-        AUTO_CLOSE int theirs = -1, ours = -1, root = -1;
-        int go[2], r;
+        struct tree_mounts mounts = {-1, -1, -1};
+        AUTO_CLOSE int theirs = -1, ours = -1;
+        int pair[2], r;
 
-        if (pipe2(go, O_CLOEXEC) < 0)
-                return err_sys(err, -errno, "make a pipe");
-        theirs = go[0];
-        ours = go[1];
-        r = clone_root(t, &root);
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+                return err_sys(err, -errno, "make a socket pair");
+        theirs = pair[0];
+        ours = pair[1];
+        r = tree_mounts_clone(t, &mounts);
         if (r == 0)
-                r = clone_init((struct child_fds){theirs, root, extra});
+                r = clone_init((struct child_fds){theirs, extra, mounts});
+        tree_mounts_close(&mounts);
         if (r < 0)
                 return err_sys(err, r, "start processes to try CRIU with");
         t->pid = r;
-        r = map_ids(t->pid);
-        if (r == 0)
-                r = add_proc(t->pid, root);
-        if (r == 0 && write(ours, "g", 1) != 1)
-                r = -errno;
+        r = let_init_go(t->pid, ours);
         close_fd(&ours);
-        if (r == 0)
+        if (r >= 0)
                 r = await_child(t->pid);
         if (r < 0) {
                 criu_tree_end(t->pid);

@@ -11,8 +11,8 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "engine/host/devices.h"
+#include "engine/host/mount_stage.h"
 #include "sys/fs.h"
-#include "sys/mnt.h"
 #include "wire/sha256.h"
 
 #define BINARY_BYTES_MAX (64 << 20)
@@ -101,19 +101,21 @@ int envd_copies_keep(const struct job_conf *c, const char *hash, pid_t pid, stru
         return r < 0 ? err_sys(err, r, "keep a copy of envd") : 0;
 }
 
-int envd_copies_dev(const struct job_conf *c, const char *hash, int *ret_mount, struct err *err)
+int envd_copies_dev(const struct job_conf *c, const char *hash, uint32_t uid_base, int *ret_mount, struct err *err)
 {
         AUTO_CLOSE int binary = -1;
+        struct devices kept;
         int r;
 
-        if (strcmp(hash, c->envd) == 0 && c->dev >= 0) {
-                r = sys_clone_tree(c->dev, "");
-                if (r >= 0)
-                        *ret_mount = r;
-                return r < 0 ? err_sys(err, r, "clone /dev") : 0;
-        }
+        if (strcmp(hash, c->envd) == 0 && c->devices.files >= 0)
+                return devices_mount(&c->devices, uid_base, ret_mount, err);
         binary = sys_open_beneath(c->envd_dir, hash, O_RDONLY, 0);
         if (binary < 0)
                 return err_set(err, ERR_INVALID, "checkpoint damaged: its envd (%.12s) is not kept any more", hash);
-        return devices_make(binary, ret_mount, err);
+        r = devices_open(&kept, binary, STAGE_DEVICES_KEPT, err);
+        if (r < 0)
+                return r;
+        r = devices_mount(&kept, uid_base, ret_mount, err);
+        devices_close(&kept);
+        return r;
 }

@@ -10,5 +10,6 @@ int envd_copies_hash(int proc_dir, pid_t pid, char out[RECORD_HASH_MAX], struct 
 int envd_copies_hash_fd(int fd, char out[RECORD_HASH_MAX]);
 /* A copy of the envd that runs as `pid` is kept.  Durably. */
 int envd_copies_keep(const struct job_conf *c, const char *hash, pid_t pid, struct err *err);
-/* /dev with it, as devices_make(); ERR_INVALID: there is no such copy any more. */
-int envd_copies_dev(const struct job_conf *c, const char *hash, int *ret_mount, struct err *err);
+/* /dev with it, as devices_mount(); ERR_INVALID: there is no such copy any more.  For a process that has left the engine's
+ * mount namespace: mount_stage_leave(). */
+int envd_copies_dev(const struct job_conf *c, const char *hash, uint32_t uid_base, int *ret_mount, struct err *err);

@@ -14,7 +14,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "engine/host/devices.h"
+#include "engine/host/mount_stage.h"
 #include "engine/records/job_note.h"
 #include "sys/scm.h"
 #include "wire/crc32c.h"
@@ -208,8 +208,9 @@ _Noreturn void job_process_serve(struct job_conf *c, int sock)
         static const uint8_t zeros[1u << 16];
         struct err err;
 
-        if (devices_make(c->envd_binary, &c->dev, &err) < 0)
-                c->dev = -1;                    /* then each job process makes one */
+        mount_stage_clear(STAGE_DEVICES); /* of a job queue that died */
+        if (devices_open(&c->devices, c->envd_binary, STAGE_DEVICES, &err) < 0)
+                c->devices.files = -1;          /* then each job process makes them */
         (void)crc32c(0, zeros, sizeof(zeros));  /* makes its tables: once, not in each job process */
         (void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* of what job processes leave: restored sandboxes */
         while (keep_spare(c, sock) == 1)

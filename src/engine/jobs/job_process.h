@@ -6,6 +6,7 @@
 
 #include "engine/host/cgroups.h"
 #include "engine/criu/criu.h"
+#include "engine/host/devices.h"
 #include "engine/host/instance.h"
 #include "engine/jobs/job_answer.h"
 #include "engine/records/record.h"
@@ -25,8 +26,9 @@ struct job_conf { /* all borrowed from the engine */
         int engine_sock;            /* in a job process: to the engine, which waits for the answer */
         char envd[RECORD_HASH_MAX]; /* its hash */
         char boot_id[SYS_BOOT_ID_MAX];
-        int dev; /* devices.h with our own envd; made by the job queue itself */
+        struct devices devices; /* with our own envd; made by the job queue itself */
         bool has_link;
+        bool has_uuid; /* of overlays: mount_ways.h */
         struct criu_tool tool;
 };
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "engine/host/mount_stage.h"
 #include "engine/jobs/envd_copies.h"
 #include "engine/storage/trash.h"
 #include "sys/fs.h"
@@ -100,13 +101,27 @@ static int mount_at_cover(struct restore_place *p, const struct job_conf *c, int
 
         if (!cover)
                 return err_set(err, ERR_UNAVAILABLE, "no directory of this host can be covered to restore in");
-        if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-            mount("place", cover, "tmpfs", MS_NOSUID | MS_NODEV, "size=64k,mode=755") < 0)
-                return err_sys(err, -errno, "make mount namespace");
+        if (mount("place", cover, "tmpfs", MS_NOSUID | MS_NODEV, "size=64k,mode=755") < 0)
+                return err_sys(err, -errno, "cover %s", cover);
         r = move_to_cover(p->rootfs.mount, cover, "root", p->root);
         if (r == 0)
                 r = move_to_cover(dev, cover, "dev", p->dev);
         return r < 0 ? err_sys(err, r, "hang up its root") : 0;
+}
+
+/* In a mount namespace of our own, with what hangs on its stage: all of it goes with this process. */
+static int mount_root(struct restore_place *p, const struct job_conf *c, const struct rootfs_parts *parts,
+                      const struct rootfs_dirs *dirs, uint32_t uid_base, struct err *err)
+{
+        const struct rootfs_owner owner = {.uid_base = uid_base, .userns = p->userns, .has_uuid = c->has_uuid};
+        struct mount_stage stage;
+        int r = mount_stage_open(&stage, STAGE_JOB, err);
+
+        if (r < 0)
+                return r;
+        r = rootfs_mount(&p->rootfs, parts, &stage, dirs, &owner, err);
+        close_fd(&stage.dir);
+        return r;
 }
 
 /* ------------------------------------------------------------- images */
@@ -150,22 +165,36 @@ static int prepare_images(struct restore_place *p, const struct job_conf *c, int
         return images < 0 ? err_sys(err, images, "open images") : checkpoint_rebase(cp, images, uid_base, err);
 }
 
+static int mount_all(struct restore_place *p, const struct job_conf *c, const struct rootfs_parts *parts,
+                     const struct rootfs_dirs *dirs, const struct checkpoint *cp, uint32_t uid_base, struct err *err)
+{
+        AUTO_CLOSE int dev = -1;
+        int r;
+
+        if ((r = mount_stage_leave(err)) < 0 || (r = mount_root(p, c, parts, dirs, uid_base, err)) < 0 ||
+            (r = envd_copies_dev(c, checkpoint_facts(cp)->envd, uid_base, &dev, err)) < 0)
+                return r;
+        return mount_at_cover(p, c, dev, err);
+}
+
 int restore_place_make(struct restore_place *p, const struct job_conf *c, int dir, const struct plan_create *plan,
                        const struct checkpoint *cp, uint32_t uid_base, struct err *err)
 {
         const struct rootfs_dirs dirs = {.layers = c->layers_dir, .writable = job_writable(c, dir)};
-        AUTO_CLOSE int dev = -1;
+        struct rootfs_owner owner = {.uid_base = uid_base};
+        struct rootfs_parts parts;
         int r;
 
         if ((r = prepare_images(p, c, dir, plan, cp, uid_base, err)) < 0 ||
-            (r = make_userns(c, uid_base, &p->userns, err)) < 0 ||
-            (r = envd_copies_dev(c, checkpoint_facts(cp)->envd, &dev, err)) < 0)
+            (r = make_userns(c, uid_base, &p->userns, err)) < 0)
                 return r;
-        r = sys_mount_idmap(dev, p->userns);
+        owner.userns = p->userns;
+        r = rootfs_open_parts(&parts, &dirs, plan, &owner, err); /* where the directories are attached */
         if (r < 0)
-                return err_sys(err, r, "map owners of /dev");
-        r = rootfs_overlay(&p->rootfs, &dirs, plan, p->userns, uid_base, err);
-        return r < 0 ? r : mount_at_cover(p, c, dev, err);
+                return r;
+        r = mount_all(p, c, &parts, &dirs, cp, uid_base, err);
+        rootfs_parts_done(&parts);
+        return r;
 }
 
 void restore_place_clear(struct restore_place *p, const struct job_conf *c, int dir)

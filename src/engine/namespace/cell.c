@@ -13,7 +13,6 @@
 
 #include "base/err.h"
 #include "engine/namespace/cell_child.h"
-#include "engine/host/devices.h"
 #include "engine/net/slot_network.h"
 #include "sys/fs.h"
 #include "sys/mnt.h"
@@ -30,12 +29,21 @@ void cell_init(struct cell *c)
         *c = (struct cell){0};
         for (int i = 0; i < CELL_FDS; i++)
                 c->fd[i] = -1;
+        for (int i = 0; i < CELL_MOUNTS; i++)
+                c->mount[i] = -1;
+}
+
+static void cell_close_mounts(struct cell *c)
+{
+        for (int i = 0; i < CELL_MOUNTS; i++)
+                close_fd(&c->mount[i]);
 }
 
 void cell_close(struct cell *c)
 {
         for (int i = 0; i < CELL_FDS; i++)
                 close_fd(&c->fd[i]);
+        cell_close_mounts(c);
 }
 
 /* ------------------------------------------------------------- mounts */
@@ -64,77 +72,68 @@ static int make_fs(const char *type, const struct fs_option *options, size_t n, 
 
 static int make_proc(const struct cell_tools *m, struct cell *c, struct err *err)
 {
-        AUTO_CLOSE int fs = sys_fsopen("proc"), pidns = sys_ns_open(m->proc_dir, c->pid, "pid");
-        int r = fs < 0 ? fs : pidns < 0 ? pidns : sys_fs_fd(fs, "pidns", pidns);
+        int r = mount_ways_proc(&m->ways, m->proc_dir, c->pid);
 
-        if (r == 0)
-                r = sys_fs_create(fs);
-        if (r == 0)
-                r = sys_fsmount(fs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
         if (r < 0)
                 return err_sys(err, r, "mount proc");
-        c->fd[CELL_PROC] = r;
+        c->mount[CELL_PROC] = r;
         return 0;
 }
 
-static int hang(int mount, int dir, const char *name, struct err *err)
+static int make_sys(const struct cell_tools *m, struct cell *c, struct err *err)
 {
-        int r = sys_move_mount(mount, dir, name);
+        int r = sys_clone_tree(m->sys, "");
 
-        return r < 0 ? err_sys(err, r, "hang %s into /dev", name) : 0;
+        if (r < 0)
+                return err_sys(err, r, "clone /sys");
+        c->mount[CELL_SYS] = r;
+        return 0;
 }
 
-static int add_pts(struct cell *c, struct err *err)
+static int make_pts(struct cell *c, struct err *err)
 {
-        AUTO_CLOSE int pts = -1;
         char gid[16];
         const struct fs_option options[] = {{"gid", gid}, {"mode", "620"}, {"ptmxmode", "666"}, {"max", PTYS_MAX}};
-        int r;
 
         (void)snprintf(gid, sizeof(gid), "%u", c->uid_base + TTY_GROUP);
-        r = make_fs("devpts", options, ARRAY_LEN(options), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, &pts, err);
-        return r < 0 ? r : hang(pts, c->fd[CELL_DEV], "pts", err);
+        return make_fs("devpts", options, ARRAY_LEN(options), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC,
+                       &c->mount[CELL_PTS], err);
 }
 
-static int add_shm(struct cell *c, struct err *err)
+static int make_shm(struct cell *c, struct err *err)
 {
-        AUTO_CLOSE int shm = -1;
         char id[16];
         const struct fs_option options[] = {{"mode", "1777"}, {"uid", id}, {"gid", id}};
-        int r;
 
         (void)snprintf(id, sizeof(id), "%u", c->uid_base);
-        r = make_fs("tmpfs", options, ARRAY_LEN(options), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &shm, err);
-        return r < 0 ? r : hang(shm, c->fd[CELL_DEV], "shm", err);
+        return make_fs("tmpfs", options, ARRAY_LEN(options), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &c->mount[CELL_SHM],
+                       err);
 }
 
 /* The file system of message queues is that of the IPC namespace one is in. */
-static int add_mqueue(const struct cell_tools *m, struct cell *c, struct err *err)
+static int make_mqueue(const struct cell_tools *m, struct cell *c, struct err *err)
 {
-        AUTO_CLOSE int mq = -1, ipc = sys_ns_open(m->proc_dir, c->pid, "ipc");
+        AUTO_CLOSE int ipc = sys_ns_open(m->proc_dir, c->pid, "ipc");
         int r;
 
         if (ipc < 0 || setns(ipc, CLONE_NEWIPC) < 0)
                 return err_sys(err, ipc < 0 ? ipc : -errno, "enter IPC namespace");
-        r = make_fs("mqueue", NULL, 0, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, &mq, err);
+        r = make_fs("mqueue", NULL, 0, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, &c->mount[CELL_MQUEUE],
+                    err);
         if (setns(m->host_ipcns, CLONE_NEWIPC) < 0)
                 return err_sys(err, -errno, "leave IPC namespace");
-        return r < 0 ? r : hang(mq, c->fd[CELL_DEV], "mqueue", err);
+        return r;
 }
 
-static int make_dev(const struct cell_tools *m, struct cell *c, struct err *err)
+static int make_mounts(const struct cell_tools *m, struct cell *c, struct err *err)
 {
-        int r = sys_clone_tree(m->dev, "");
+        int r;
 
-        if (r < 0)
-                return err_sys(err, r, "clone /dev");
-        c->fd[CELL_DEV] = r;
-        r = sys_mount_idmap(c->fd[CELL_DEV], c->fd[CELL_USERNS]);
-        if (r < 0)
-                return err_sys(err, r, "map owners of /dev");
-        if ((r = add_pts(c, err)) < 0 || (r = add_shm(c, err)) < 0)
+        if ((r = make_sys(m, c, err)) < 0 ||
+            (r = devices_mount(&m->devices, c->uid_base, &c->mount[CELL_DEV], err)) < 0 || (r = make_pts(c, err)) < 0 ||
+            (r = make_shm(c, err)) < 0)
                 return r;
-        return add_mqueue(m, c, err);
+        return make_mqueue(m, c, err);
 }
 
 /* ------------------------------------------------------------- the process */
@@ -196,18 +195,22 @@ static int set_up_process(const struct cell_tools *m, struct cell *c, struct err
         return 0;
 }
 
-/* What the child needs to go on: its program and a null device, both on its own /dev. */
+/* What the child needs to go on: its program and a null device, both on its own /dev, and its mounts. */
 static int let_go(struct cell *c, struct err *err)
 {
-        AUTO_CLOSE int program = openat(c->fd[CELL_DEV], DEVICES_ENVD, O_RDONLY | O_CLOEXEC);
-        AUTO_CLOSE int null = openat(c->fd[CELL_DEV], "null", O_RDWR | O_CLOEXEC);
-        int fds[2] = {program, null};
+        AUTO_CLOSE int program = openat(c->mount[CELL_DEV], DEVICES_ENVD, O_RDONLY | O_CLOEXEC);
+        AUTO_CLOSE int null = openat(c->mount[CELL_DEV], "null", O_RDWR | O_CLOEXEC);
+        int fds[CELL_CHILD_FDS] = {[CELL_CHILD_PROGRAM] = program, [CELL_CHILD_NULL] = null};
         ssize_t n;
 
         if (program < 0 || null < 0)
                 return err_sys(err, -errno, "open envd");
-        n = scm_send(c->fd[CELL_SOCK], "g", 1, fds, 2);
-        return n < 0 ? err_sys(err, (int)n, "start cell") : 0;
+        memcpy(fds + CELL_CHILD_MOUNTS, c->mount, sizeof(c->mount));
+        n = scm_send(c->fd[CELL_SOCK], "g", 1, fds, CELL_CHILD_FDS);
+        if (n < 0)
+                return err_sys(err, (int)n, "start cell");
+        cell_close_mounts(c); /* the child has them */
+        return 0;
 }
 
 /* In the slot's network namespace: what must be born in it. */
@@ -241,7 +244,7 @@ static int make_in_network(const struct cell_tools *m, struct cell *c, int netns
         if (r == 0)
                 r = make_proc(m, c, err);
         if (r == 0 && netns < 0)
-                r = slot_network_set_up(c->fd[CELL_PROC], err);
+                r = slot_network_set_up(c->mount[CELL_PROC], err);
         if (setns(m->host_netns, CLONE_NEWNET) < 0)
                 return err_sys(err, -errno, "return to the host's network namespace");
         return r;
@@ -256,13 +259,9 @@ int cell_finish(const struct cell_tools *m, struct cell *c, struct err *err)
 {
         int r;
 
-        if ((r = set_up_process(m, c, err)) < 0 || (r = make_dev(m, c, err)) < 0 || (r = let_go(c, err)) < 0)
+        if ((r = set_up_process(m, c, err)) < 0 || (r = make_mounts(m, c, err)) < 0)
                 return r;
-        r = sys_clone_tree(m->sys, ""); /* while envd starts */
-        if (r < 0)
-                return err_sys(err, r, "clone /sys");
-        c->fd[CELL_SYS] = r;
-        return 0;
+        return let_go(c, err);
 }
 
 void cell_undo(const struct cell_tools *m, struct cell *c)

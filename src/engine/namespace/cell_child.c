@@ -13,6 +13,7 @@
 
 #include "engine/host/syscall_filter.h"
 #include "model/envd_init.h"
+#include "sys/mnt.h"
 #include "sys/proc.h"
 #include "sys/scm.h"
 
@@ -84,25 +85,42 @@ static int arrange_fds(int *sock, int program, int null)
         return sys_close_from(PROGRAM_FD + 1);
 }
 
+/* In the empty root, from which envd moves /proc, /sys and /dev to the sandbox's. */
+static int hang_mounts(const int mounts[CELL_MOUNTS])
+{
+        static const char *const places[CELL_MOUNTS] = {
+                [CELL_PROC] = "/proc",   [CELL_SYS] = "/sys",     [CELL_DEV] = "/dev",
+                [CELL_PTS] = "/dev/pts", [CELL_SHM] = "/dev/shm", [CELL_MQUEUE] = "/dev/mqueue",
+        };
+        int r = 0;
+
+        for (int i = 0; i < CELL_MOUNTS && r == 0; i++)
+                r = sys_move_mount(mounts[i], AT_FDCWD, places[i]);
+        return r;
+}
+
 _Noreturn void cell_child(int sock, const struct sock_fprog *filter)
 {
         static char name[] = "envd", option[] = "--cell";
         char *const argv[] = {name, option, NULL}, *const envp[] = {NULL};
-        int fds[2] = {-1, -1}, r;
+        int fds[CELL_CHILD_FDS], r;
         size_t nfds = 0;
         char go;
 
-        if (scm_recv(sock, &go, 1, fds, 2, &nfds) != 1 || nfds != 2)
+        if (scm_recv(sock, &go, 1, fds, CELL_CHILD_FDS, &nfds) != 1 || nfds != CELL_CHILD_FDS)
                 _exit(1); /* the cell maker is gone */
         r = take_identity();
         if (r < 0)
                 fail(sock, "take identity", r);
+        r = hang_mounts(fds + CELL_CHILD_MOUNTS);
+        if (r < 0)
+                fail(sock, "hang up mounts", r);
         r = set_limits();
         if (r < 0)
                 fail(sock, "set limits", r);
         (void)setsid(); /* fails for a leader only, and then it is what we want already */
         (void)umask(022);
-        r = arrange_fds(&sock, fds[0], fds[1]);
+        r = arrange_fds(&sock, fds[CELL_CHILD_PROGRAM], fds[CELL_CHILD_NULL]);
         if (r < 0)
                 fail(sock, "arrange fds", r);
         r = sys_signals_default();

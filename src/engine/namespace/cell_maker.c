@@ -6,10 +6,10 @@
 #include <poll.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
-#include "engine/host/devices.h"
 #include "engine/host/helper.h"
 #include "engine/host/syscall_filter.h"
 #include "sys/mnt.h"
@@ -18,17 +18,32 @@
 #include "sys/scm.h"
 
 #define TINY_AT "/run/sandglass" /* any directory that is there */
+#define TINY_DEVICES "/devices"
+#define TINY_SYSFS "/sysfs"
 
-/* Live in a mount namespace with nothing but one empty read-only tmpfs: cloning copies one mount instead of the host's,
- * and what a cell moves over its root covers nothing worth seeing. */
+/* Mount points for a cell, and for what we mount from. */
+static int make_mount_points(void)
+{
+        static const char *const dirs[] = {"/proc", "/sys", "/dev", TINY_DEVICES, TINY_SYSFS};
+
+        for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
+                if (mkdir(dirs[i], 0555) < 0)
+                        return -errno;
+        return 0;
+}
+
+/* Live in a mount namespace with nothing but one small read-only tmpfs, and what all cells share: cloning copies three mounts
+ * instead of the host's, and what a cell moves over its root covers nothing worth seeing. */
 static int enter_tiny_root(void)
 {
         int r;
 
         if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-            mount("tiny", TINY_AT, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k,nr_inodes=2,mode=555") < 0)
+            mount("tiny", TINY_AT, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k,nr_inodes=8,mode=555") < 0)
                 return -errno;
         r = sys_pivot_into(TINY_AT);
+        if (r == 0)
+                r = make_mount_points();
         if (r < 0)
                 return r;
         return mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0
@@ -54,7 +69,8 @@ static int make_sysfs(const struct cell_tools *m, int *ret, struct err *err)
         if (r < 0)
                 return err_sys(err, r, "mount sysfs");
         *ret = r;
-        return 0;
+        r = sys_move_mount(*ret, AT_FDCWD, TINY_SYSFS); /* only what is attached can be cloned */
+        return r < 0 ? err_sys(err, r, "attach sysfs") : 0;
 }
 
 static int set_up(const struct cell_maker_conf *c, struct cell_tools *m, struct err *err)
@@ -65,6 +81,7 @@ static int set_up(const struct cell_maker_conf *c, struct cell_tools *m, struct 
         m->cgroups = c->cgroups;
         m->limits = c->limits;
         m->has_link = c->has_link;
+        m->ways = c->ways;
         m->host_netlink = -1;
         m->proc_dir = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (m->proc_dir < 0)
@@ -78,15 +95,18 @@ static int set_up(const struct cell_maker_conf *c, struct cell_tools *m, struct 
                 if (m->host_netlink < 0)
                         return err_sys(err, m->host_netlink, "open netlink");
         }
-        if ((r = syscall_filter_compile(&m->filter, err)) < 0 || (r = devices_make(c->envd_binary, &m->dev, err)) < 0 ||
-            (r = make_sysfs(m, &m->sys, err)) < 0)
+        r = syscall_filter_compile(&m->filter, err);
+        if (r < 0)
                 return r;
         r = enter_tiny_root();
         if (r == 0)
                 r = sys_keep_caps(true);
         if (r == 0)
                 r = sys_use_cap(CAP_SYS_RESOURCE, true);
-        return r < 0 ? err_sys(err, r, "enter empty root") : 0;
+        if (r < 0)
+                return err_sys(err, r, "enter empty root");
+        r = devices_open(&m->devices, c->envd_binary, TINY_DEVICES, err);
+        return r < 0 ? r : make_sysfs(m, &m->sys, err);
 }
 
 static int cell_maker_send(int sock, struct cell_maker_answer *a, const struct err *err, const int *fds, size_t nfds)

@@ -26,6 +26,7 @@ struct cell_maker_conf {
         const struct cgroups *cgroups;
         struct plan_limits limits;
         bool has_link;
+        struct mount_ways ways;
         int envd_binary;
 };
 

@@ -51,6 +51,14 @@ struct namespaces *namespaces_free(struct namespaces *n)
         return NULL;
 }
 
+static void namespaces_log_ways(const struct mount_ways *w)
+{
+        char text[120];
+
+        mount_ways_describe(w, text, sizeof(text));
+        log_info("mounts.tried", "works=\"%s\"", text);
+}
+
 static int namespaces_open(struct engine *e, struct err *err)
 {
         struct namespaces *n = e->namespaces;
@@ -59,6 +67,10 @@ static int namespaces_open(struct engine *e, struct err *err)
         n->host_netns = sys_ns_open(e->proc_dir, 0, "net");
         if (n->host_netns < 0)
                 return err_sys(err, n->host_netns, "open own network namespace");
+        r = mount_ways_find(&n->ways, err);
+        if (r < 0)
+                return r;
+        namespaces_log_ways(&n->ways);
         if ((r = instance_take(e->data_dir, &n->instance, err)) < 0 ||
             (r = cgroups_open(n->instance.name, &n->cgroups, err)) < 0)
                 return r;
@@ -73,6 +85,7 @@ static int namespaces_begin(struct engine *e, struct err *err)
                 .instance = &n->instance,
                 .cgroups = &n->cgroups,
                 .limits = e->default_limits,
+                .ways = n->ways,
                 .envd_binary = e->envd_binary,
         };
         int r;

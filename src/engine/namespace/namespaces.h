@@ -23,6 +23,7 @@ struct namespaces {
         struct instance instance;
         struct cgroups cgroups;
         int host_netns;
+        struct mount_ways ways;
         struct firewall *firewall; /* NULL: this host has none, sandboxes have loopback only */
         char firewall_why[200];    /* then: why */
         struct io table_events;    /* firewall_watch.h */

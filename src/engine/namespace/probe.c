@@ -16,6 +16,7 @@
 
 #include "base/err.h"
 #include "engine/host/cgroups.h"
+#include "engine/host/mount_ways.h"
 #include "engine/net/firewall.h"
 #include "engine/host/syscall_filter.h"
 #include "sys/fs.h"
@@ -23,7 +24,6 @@
 #include "sys/netlink.h"
 #include "sys/proc.h"
 
-#define PROBE_UID 0x3fff0000u /* below every range we hand out */
 #define BIT(cap) (1ull << (cap))
 
 static int say(char *out, const char *fmt, ...) PRINTF(2, 3);
@@ -65,60 +65,16 @@ static int probe_capabilities(char *out)
         return 0;
 }
 
-static int make_tmpfs(char *out)
+/* All that is mounted for a sandbox, but for the mapping of owners: that is a matter of the data directory's file system. */
+static int probe_mounts(char *out)
 {
-        AUTO_CLOSE int fs = sys_fsopen("tmpfs");
-        int r = fs < 0 ? fs : sys_fs_create(fs);
+        struct mount_ways ways;
+        struct err err = {0};
 
-        if (r == 0)
-                r = sys_fsmount(fs, 0);
-        return r < 0 ? say_errno(out, "mount tmpfs by file descriptor", r) : r;
-}
-
-static int probe_detached(char *out)
-{
-        AUTO_CLOSE int tmp = make_tmpfs(out), copy = -1;
-
-        if (tmp < 0)
-                return -1;
-        copy = sys_clone_tree(tmp, "");
-        if (copy < 0)
-                return say_errno(out, "copy a detached mount", copy);
-        if (mkdirat(tmp, "d", 0700) < 0 || sys_move_mount(copy, tmp, "d") < 0)
-                return say(out, "a detached mount cannot be attached to another one");
+        if (mount_ways_find(&ways, &err) < 0)
+                return say(out, "%s", err.msg);
+        mount_ways_describe(&ways, out, PROBE_DETAIL_MAX);
         return 0;
-}
-
-static int probe_proc(char *out)
-{
-        AUTO_CLOSE int proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC), fs = sys_fsopen("proc"), ns = -1;
-        int r;
-
-        ns = sys_ns_open(proc, 0, "pid");
-        r = fs < 0 ? fs : ns < 0 ? ns : sys_fs_fd(fs, "pidns", ns);
-        return r < 0 ? say_errno(out, "proc of another PID namespace (pidns=)", r) : 0;
-}
-
-static int probe_overlay(char *out)
-{
-        AUTO_CLOSE int tmp = make_tmpfs(out), fs = -1, l = -1, u = -1, w = -1;
-        int r;
-
-        if (tmp < 0)
-                return -1;
-        fs = sys_fsopen("overlay");
-        if (fs < 0)
-                return say_errno(out, "overlay", fs);
-        if (mkdirat(tmp, "l", 0755) < 0 || mkdirat(tmp, "u", 0755) < 0 || mkdirat(tmp, "w", 0755) < 0)
-                return say_errno(out, "mkdir", -errno);
-        l = openat(tmp, "l", O_PATH | O_DIRECTORY | O_CLOEXEC);
-        u = openat(tmp, "u", O_PATH | O_DIRECTORY | O_CLOEXEC);
-        w = openat(tmp, "w", O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if ((r = sys_fs_fd(fs, "lowerdir+", l)) < 0 || (r = sys_fs_fd(fs, "upperdir", u)) < 0 ||
-            (r = sys_fs_fd(fs, "workdir", w)) < 0)
-                return say_errno(out, "overlay with layers given by file descriptor", r);
-        r = sys_fs_create(fs);
-        return r < 0 ? say_errno(out, "mount overlay", r) : 0;
 }
 
 /* A process in all namespaces a cell has, waiting to be ended. */
@@ -154,42 +110,6 @@ static int probe_namespaces(char *out)
                 return say_errno(out, "clone into new namespaces", pid);
         end_cell(pid, pidfd);
         return 0;
-}
-
-static int map_and_try(pid_t pid, char *out)
-{
-        AUTO_CLOSE int proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC), userns = -1, tmp = make_tmpfs(out),
-                       copy = -1;
-        char path[32], map[32];
-        int r;
-
-        if (tmp < 0)
-                return -1;
-        (void)snprintf(map, sizeof(map), "0 %u 65536", PROBE_UID);
-        (void)snprintf(path, sizeof(path), "%d/uid_map", pid);
-        r = sys_write_at(proc, path, map);
-        (void)snprintf(path, sizeof(path), "%d/gid_map", pid);
-        if (r == 0)
-                r = sys_write_at(proc, path, map);
-        if (r < 0)
-                return say_errno(out, "map user ids", r);
-        userns = sys_ns_open(proc, pid, "user");
-        copy = sys_clone_tree(tmp, "");
-        r = userns < 0 ? userns : copy < 0 ? copy : sys_mount_idmap(copy, userns);
-        return r < 0 ? say_errno(out, "idmapped mount", r) : 0;
-}
-
-static int probe_idmap(char *out)
-{
-        AUTO_CLOSE int pidfd = -1;
-        pid_t pid = clone_cell(&pidfd);
-        int r;
-
-        if (pid < 0)
-                return say_errno(out, "clone into new namespaces", pid);
-        r = map_and_try(pid, out);
-        end_cell(pid, pidfd);
-        return r;
 }
 
 static int probe_cgroups(char *out)
@@ -262,10 +182,7 @@ static const struct {
         {"root", probe_capabilities, true, "run as root, in a container with --privileged"},
         {"namespaces", probe_namespaces, true,
          "allow user namespaces: sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone"},
-        {"detached mounts", probe_detached, true, "use Linux 6.15 or newer"},
-        {"proc of a PID namespace", probe_proc, true, "use Linux 6.17 or newer"},
-        {"overlay", probe_overlay, true, "modprobe overlay; use Linux 6.13 or newer"},
-        {"idmapped mounts", probe_idmap, true, "use Linux 6.3 or newer"},
+        {"mounts", probe_mounts, true, "modprobe overlay; use Linux 6.1 or newer"},
         {"cgroups", probe_cgroups, true, "mount cgroup2 on /sys/fs/cgroup with the memory, pids and cpu controllers"},
         {"seccomp", probe_seccomp, true, "the kernel needs CONFIG_SECCOMP_FILTER"},
         {"network links", probe_link, false, "modprobe veth; without it sandboxes have loopback only"},

@@ -36,8 +36,7 @@ struct start *start_free(struct start *st)
         timer_clear(&st->disk_deadline);
         timer_clear(&st->envd_deadline);
         loop_del(&st->sock);
-        close_fd(&st->rootfs.mount);
-        slots_close_later(&p->slots, st->rootfs.later, st->rootfs.later_count);
+        rootfs_done(&st->rootfs);
         slots_close_later(&p->slots, st->cell.fd, CELL_FDS);
         buf_done(&st->out);
         plan_done(&st->plan);
@@ -108,7 +107,9 @@ static void on_envd(struct start *st)
 static int send_some(struct start *st)
 {
         while (st->out.len > 0) {
-                ssize_t n = scm_send(st->sock.fd, buf_at(&st->out), st->out.len, &st->rootfs.mount, !st->is_root_sent);
+                const int fds[] = {st->rootfs.mount, st->rootfs.boot_id};
+                size_t nfds = st->is_root_sent ? 0 : st->rootfs.boot_id < 0 ? 1 : 2;
+                ssize_t n = scm_send(st->sock.fd, buf_at(&st->out), st->out.len, fds, nfds);
 
                 if (n == -EAGAIN)
                         break;
@@ -241,11 +242,8 @@ static int step_files(struct start *st, struct err *err)
         struct guest *s = st->guest;
         struct disk_make m = {.id = st->plan.id,
                               .plan = &st->plan,
-                              .mounts = {.uid_base = st->cell.uid_base,
-                                         .userns = st->cell.fd[CELL_USERNS],
-                                         .proc = st->cell.fd[CELL_PROC],
-                                         .sys = st->cell.fd[CELL_SYS],
-                                         .dev = st->cell.fd[CELL_DEV]},
+                              .uid_base = st->cell.uid_base,
+                              .userns = st->cell.fd[CELL_USERNS],
                               .record = &s->record,
                               .is_paused = s->source == GUEST_WAS_PAUSED,
                               .paused = s->paused,

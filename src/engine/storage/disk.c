@@ -20,9 +20,9 @@ struct disk_request {
         int text;         /* a file with an origin, or with changes of one; -1: none */
         uint64_t number;
         enum disk_what what;
-        bool is_forgotten;           /* no request of the engine waits for it */
-        struct rootfs_mounts mounts; /* DISK_MAKE: borrowed, until it is over or forgotten */
-        struct rootfs tree;          /* what the helper has sent so far */
+        bool is_forgotten;  /* no request of the engine waits for it */
+        int userns;         /* DISK_MAKE: borrowed, until it is over or forgotten; -1: none */
+        struct rootfs tree; /* what the helper has sent */
         void (*on_tree)(void *arg, struct rootfs *tree);
         disk_on_done *on_done;
         void *arg;
@@ -33,8 +33,7 @@ struct disk_request {
 static void close_tree(struct disk *d, struct rootfs *t)
 {
         d->close_later(d->close_arg, &t->mount, 1);
-        d->close_later(d->close_arg, t->later, t->later_count);
-        t->later_count = 0;
+        d->close_later(d->close_arg, &t->boot_id, 1);
 }
 
 static void disk_request_free(struct disk_request *q)
@@ -78,15 +77,13 @@ static void take_fds(struct disk_request *q, bool has_tree, int *fds, size_t nfd
 {
         struct rootfs *t = &q->tree;
 
-        for (size_t i = 0; i < nfds; i++)
-                if (has_tree && i == 0)
-                        t->mount = TAKE_FD(fds[i]);
-                else if (t->later_count < sizeof(t->later) / sizeof(t->later[0]))
-                        t->later[t->later_count++] = TAKE_FD(fds[i]);
-        q->disk->close_later(q->disk->close_arg, fds, nfds); /* those that did not fit: there are none */
-        if (!has_tree || !q->on_tree)
-                return;
-        q->on_tree(q->arg, t);
+        if (has_tree && nfds > 0)
+                t->mount = TAKE_FD(fds[0]);
+        if (has_tree && nfds > 1)
+                t->boot_id = TAKE_FD(fds[1]);
+        q->disk->close_later(q->disk->close_arg, fds, nfds); /* others: there are none */
+        if (has_tree && q->on_tree)
+                q->on_tree(q->arg, t);
 }
 
 static void disk_answered(struct helper *h, const void *p, size_t n, int *fds, size_t nfds)
@@ -120,16 +117,11 @@ static int write_text(const json_t *what)
 
 static int send_order(struct disk *d, struct disk_request *q)
 {
-        int fds[DISK_FDS + 1];
+        int fds[DISK_FDS_MAX];
         size_t n = 0;
 
-        if (q->what == DISK_MAKE) {
-                fds[DISK_USERNS] = q->mounts.userns;
-                fds[DISK_PROC] = q->mounts.proc;
-                fds[DISK_SYS] = q->mounts.sys;
-                fds[DISK_DEV] = q->mounts.dev;
-                n = DISK_FDS;
-        }
+        if (q->what == DISK_MAKE)
+                fds[n++] = q->userns;
         if (q->text >= 0)
                 fds[n++] = q->text;
         return helper_send(&d->helper, buf_at(&q->bytes), q->bytes.len, fds, n);
@@ -146,7 +138,7 @@ static struct disk_request *disk_request_create(struct disk *d, struct disk_orde
                 o->number = q->number = ++d->last;
                 q->disk = d;
                 q->what = o->what;
-                q->text = -1;
+                q->text = q->userns = -1;
                 rootfs_init(&q->tree);
                 buf_init(&q->bytes, sizeof(*o) + DISK_TEXT_MAX);
                 r = buf_add(&q->bytes, o, sizeof(*o));
@@ -200,7 +192,7 @@ static struct disk_request *ask_helper(struct disk *d, enum disk_what what, cons
 struct disk_request *disk_make(struct disk *d, const struct disk_make *m, disk_on_done *on_done, void *arg)
 {
         struct disk_order o = {.what = DISK_MAKE,
-                               .uid_base = m->mounts.uid_base,
+                               .uid_base = m->uid_base,
                                .is_paused = m->is_paused,
                                .is_upper_kept = m->plan->is_upper_kept,
                                .paused = m->paused,
@@ -214,7 +206,7 @@ struct disk_request *disk_make(struct disk *d, const struct disk_make *m, disk_o
         memcpy(o.id, m->id, strlen(m->id) + 1);
         q = disk_request_create(d, &o, m->plan, text);
         if (q) {
-                q->mounts = m->mounts;
+                q->userns = m->userns;
                 q->on_tree = m->on_tree;
                 q->on_done = on_done;
                 q->arg = arg;
@@ -296,7 +288,7 @@ struct disk_request *disk_sync(struct disk *d, disk_on_done *on_done, void *arg)
 
 /* ------------------------------------------------------------- the process */
 
-/* How far it came is not known, and mounts that were moved cannot be moved again. */
+/* How far it came is not known. */
 static void disk_helper_gone(struct helper *h)
 {
         struct disk *d = CONTAINER_OF(h, struct disk, helper);
@@ -312,7 +304,7 @@ static void disk_helper_gone(struct helper *h)
         disk_request_finish(first, &err);
 }
 
-/* The mounts of a forgotten disk_make() may be closed.  What it began is removed by the request that follows it. */
+/* The user namespace of a forgotten disk_make() may be closed.  What it began is removed by the request that follows it. */
 static bool is_request_needed(const struct disk_request *q)
 {
         return q->what != DISK_MAKE || !q->is_forgotten;

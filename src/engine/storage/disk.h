@@ -27,7 +27,8 @@ typedef void disk_on_done(void *arg, const struct err *err);
 
 struct disk_dirs { /* borrowed */
         int sandboxes, layers, sealed, checkpoints, trash, lost;
-        int ahead; /* writable_ahead.h */
+        int ahead;     /* writable_ahead.h */
+        bool has_uuid; /* of overlays: mount_ways.h */
 };
 
 /* Close fds where the wait for it does not hurt (a mount's is an RCU wait), and set them to -1. */
@@ -55,7 +56,8 @@ void disk_close(struct disk *d); /* waits a moment for requests that are under w
 struct disk_make {
         const char *id;
         const struct plan_create *plan; /* its layers and origin */
-        struct rootfs_mounts mounts;    /* open until on_done, or until disk_forget() */
+        uint32_t uid_base;              /* of its uid range */
+        int userns;                     /* maps that range; open until on_done, or until disk_forget() */
         const struct record *record;    /* written last */
         bool is_paused;                 /* the sandbox is paused, and has a directory */
         struct paused paused;           /* then: what paused.json says; its memory is given up */
@@ -112,16 +114,16 @@ struct disk_order { /* engine -> helper; after it layer_count names, each with i
         uint32_t layer_count;
         struct lost_note note;
         unsigned days;
-        bool has_text; /* the last fd is a file with an origin, or with changes of one */
+        bool has_text; /* the last fd is a file with an origin, or with changes of one; with DISK_MAKE the first is userns */
 };
 _Static_assert(SEALED_ID_MAX >= SANDBOX_ID_MAX && SEALED_ID_MAX >= CHECKPOINT_ID_MAX, "an id fits");
 
-enum disk_fd { DISK_USERNS, DISK_PROC, DISK_SYS, DISK_DEV, DISK_FDS }; /* with DISK_MAKE, before the fd of the text */
+#define DISK_FDS_MAX 2
 
 struct disk_word { /* helper -> engine */
         uint64_t number;
         bool is_over;
-        bool has_tree; /* the first fd is the tree's mount; the others are mounts to be closed later */
+        bool has_tree; /* the first fd is the tree's mount, the second (if there is one) that of the boot id */
         struct err err;
 };
 _Static_assert(sizeof(struct disk_word) <= HELPER_MESSAGE_MAX, "fits into one message");

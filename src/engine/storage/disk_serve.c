@@ -11,6 +11,7 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "engine/host/mount_stage.h"
 #include "engine/storage/disk.h"
 #include "engine/storage/lost_files.h"
 #include "engine/records/origin.h"
@@ -29,9 +30,10 @@ struct disk_service {
         const char *names; /* of layers, one after the other */
         const char *text;  /* the record's */
         size_t text_len;
-        int fds[DISK_FDS];
+        int userns; /* of the sandbox to be started; -1: none */
         int origin; /* a file with an origin, or changes of one; -1: none */
         struct rootfs tree;
+        struct mount_stage stage; /* open while an order is carried out that needs it */
 };
 
 static void tell_engine(const struct disk_service *s, const struct disk_word *w, const int *fds, size_t nfds)
@@ -62,19 +64,22 @@ static int build_tree(struct disk_service *s, int dir, bool is_ahead, struct err
                                    .writable = {.dir = dir, .sealed = s->dirs->sealed, .trash = s->dirs->trash},
                                    .is_ahead = is_ahead};
         struct plan_create plan = {.is_upper_kept = s->order.is_upper_kept};
-        const struct rootfs_mounts mounts = {.uid_base = s->order.uid_base,
-                                             .userns = s->fds[DISK_USERNS],
-                                             .proc = s->fds[DISK_PROC],
-                                             .sys = s->fds[DISK_SYS],
-                                             .dev = s->fds[DISK_DEV]};
+        const struct rootfs_owner owner = {
+                .uid_base = s->order.uid_base, .userns = s->userns, .has_uuid = s->dirs->has_uuid};
+        struct rootfs_parts parts;
         const char *at = s->names;
         int r;
 
         for (; plan.layer_count < s->order.layer_count; at += strlen(at) + 1)
                 plan.layers[plan.layer_count++] = (char *)(uintptr_t)at; /* only read */
-        r = rootfs_build(&s->tree, &dirs, &plan, &mounts, err);
+        if ((r = rootfs_open_parts(&parts, &dirs, &plan, &owner, err)) < 0)
+                return r;
+        r = mount_stage_open(&s->stage, STAGE_DISK, err);
+        if (r == 0)
+                r = rootfs_mount(&s->tree, &parts, &s->stage, &dirs, &owner, err);
+        rootfs_parts_done(&parts);
         if (r == 0 && s->order.is_upper_kept)
-                rootfs_renew_boot_id(&s->tree, s->order.uid_base);
+                r = rootfs_renew_boot_id(&s->tree, &s->stage, s->order.uid_base, err);
         return r;
 }
 
@@ -88,26 +93,13 @@ static int forget_memory(struct disk_service *s, int dir, struct err *err)
         return paused_write(dir, s->order.id, &s->order.paused, true, err);
 }
 
-/* The engine closes mounts that are not needed any more where that hurts nobody: to close one is an RCU wait. */
 static void hand_over_tree(struct disk_service *s)
 {
-        struct disk_word w = {.number = s->order.number};
-        struct rootfs *t = &s->tree;
-        int fds[HELPER_FDS_MAX];
+        const struct disk_word w = {.number = s->order.number, .has_tree = true};
+        const int fds[] = {s->tree.mount, s->tree.boot_id};
 
-        while (t->later_count >= HELPER_FDS_MAX) { /* more than fit into the message with the tree */
-                t->later_count -= HELPER_FDS_MAX;
-                tell_engine(s, &w, t->later + t->later_count, HELPER_FDS_MAX);
-                for (size_t i = 0; i < HELPER_FDS_MAX; i++)
-                        close_fd(&t->later[t->later_count + i]);
-        }
-        fds[0] = t->mount;
-        memcpy(fds + 1, t->later, t->later_count * sizeof(int));
-        w.has_tree = true;
-        tell_engine(s, &w, fds, 1 + t->later_count);
-        close_fd(&t->mount);
-        while (t->later_count > 0)
-                close_fd(&t->later[--t->later_count]);
+        tell_engine(s, &w, fds, s->tree.boot_id < 0 ? 1 : 2);
+        rootfs_done(&s->tree); /* no RCU wait: the engine has them */
 }
 
 static char *read_origin(const struct disk_service *s, size_t *ret_len)
@@ -253,17 +245,16 @@ static int carry_out_order(struct disk_service *s, struct err *err)
 static bool receive_order(struct disk_service *s)
 {
         static char bytes[sizeof(struct disk_order) + DISK_TEXT_MAX];
-        int fds[DISK_FDS + 1];
+        int fds[DISK_FDS_MAX];
         size_t nfds = 0, used = 0;
         ssize_t n;
 
-        n = scm_recv(s->sock, bytes, sizeof(bytes), fds, DISK_FDS + 1, &nfds);
+        n = scm_recv(s->sock, bytes, sizeof(bytes), fds, DISK_FDS_MAX, &nfds);
         if (n < (ssize_t)sizeof(s->order))
                 return false;
         memcpy(&s->order, bytes, sizeof(s->order));
         s->origin = s->order.has_text && nfds > 0 ? fds[--nfds] : -1;
-        for (size_t i = 0; i < DISK_FDS; i++)
-                s->fds[i] = i < nfds ? fds[i] : -1;
+        s->userns = nfds > 0 ? fds[0] : -1;
         s->names = bytes + sizeof(s->order);
         for (uint32_t i = 0; i < s->order.layer_count; i++)
                 used += strlen(s->names + used) + 1;
@@ -284,6 +275,8 @@ _Noreturn void disk_serve(const struct disk_dirs *dirs, int sock)
 {
         struct disk_service s = {.dirs = dirs, .sock = sock};
 
+        mount_stage_clear(STAGE_DISK); /* of a helper that died */
+        mount_stage_init(&s.stage);
         writable_ahead_init(&s.ahead, dirs->ahead);
         for (use_idle_time(&s); receive_order(&s); use_idle_time(&s)) {
                 struct disk_word over = {.number = s.order.number, .is_over = true};
@@ -295,8 +288,8 @@ _Noreturn void disk_serve(const struct disk_dirs *dirs, int sock)
                         writable_ahead_give_up(&s.ahead);
                 tell_engine(&s, &over, NULL, 0);
                 close_fd(&s.origin);
-                for (size_t i = 0; i < DISK_FDS; i++)
-                        close_fd(&s.fds[i]); /* no RCU wait: the engine has them open, too */
+                close_fd(&s.userns);
+                mount_stage_close(&s.stage); /* waits, and nobody for it */
         }
         _exit(0);
 }

@@ -10,113 +10,93 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "engine/host/mount_stage.h"
+#include "engine/host/overlay.h"
 #include "sys/fs.h"
 #include "sys/mnt.h"
 #include "sys/proc.h"
 
 #define BOOT_ID ".boot_id"
+#define BOOT_ID_AT "0" /* a name on the stage; the layers are not needed any more by then */
 
-/* volatile: nothing is synced when the sandbox ends; its files are thrown away, or synced by the job that keeps them.
- * redirect_dir: a directory of a lower layer can be renamed, as on any file system.  uuid: overlayfs notes nothing in the upper
- * directory. */
-static const struct {
-        const char *key, *value;
-} overlay_options[] = {
-        {"redirect_dir", "on"}, {"metacopy", "off"}, {"index", "off"}, {"nfs_export", "off"}, {"uuid", "null"},
-};
+_Static_assert(PLAN_LAYERS_MAX < STAGE_NAMES_MAX, "each layer has a name on the stage");
 
 void rootfs_init(struct rootfs *r)
 {
-        r->mount = -1;
-        r->later_count = 0;
+        *r = (struct rootfs){.mount = -1, .boot_id = -1};
 }
 
 void rootfs_done(struct rootfs *r)
 {
         close_fd(&r->mount);
-        while (r->later_count > 0)
-                close_fd(&r->later[--r->later_count]);
+        close_fd(&r->boot_id);
 }
 
-/* A detached idmapped clone, which is kept in r. */
-static int clone_idmapped(struct rootfs *r, int dir, int userns)
-{
-        int tree = sys_clone_tree(dir, ""), e;
+/* ------------------------------------------------------------- the parts */
 
-        if (tree < 0)
-                return tree;
-        r->later[r->later_count++] = tree;
-        e = sys_mount_idmap(tree, userns);
-        return e < 0 ? e : tree;
+void rootfs_parts_init(struct rootfs_parts *p)
+{
+        p->layer_count = 0;
+        p->files = -1;
 }
 
-static int add_layers(struct rootfs *r, int fs, const struct rootfs_dirs *d, const struct plan_create *p, int userns,
-                      struct err *err)
+void rootfs_parts_done(struct rootfs_parts *p)
 {
-        for (size_t i = p->layer_count; i-- > 0;) { /* the kernel wants the topmost first */
-                int at = layer_id_is_sealed(p->layers[i]) ? d->writable.sealed : d->layers, tree;
-                AUTO_CLOSE int dir = sys_open_beneath(at, p->layers[i], O_PATH | O_DIRECTORY, 0);
+        while (p->layer_count > 0)
+                close_fd(&p->layers[--p->layer_count]);
+        close_fd(&p->files);
+}
 
-                if (dir < 0)
-                        return err_sys(err, dir, "layer '%s'", p->layers[i]);
-                tree = clone_idmapped(r, dir, userns);
-                if (tree >= 0)
-                        tree = sys_fs_fd(fs, "lowerdir+", tree);
-                if (tree < 0)
-                        return err_sys(err, tree, "add layer '%s'", p->layers[i]);
+static int open_layer(const struct rootfs_dirs *d, const char *name, int userns, int *ret, struct err *err)
+{
+        int at = layer_id_is_sealed(name) ? d->writable.sealed : d->layers, r;
+        AUTO_CLOSE int dir = sys_open_beneath(at, name, O_PATH | O_DIRECTORY, 0), tree = -1;
+
+        if (dir < 0)
+                return err_sys(err, dir, "layer '%s'", name);
+        tree = sys_clone_tree(dir, "");
+        r = tree < 0 ? tree : sys_mount_idmap(tree, userns);
+        if (r < 0)
+                return err_sys(err, r, "map owners of layer '%s'", name);
+        *ret = TAKE_FD(tree);
+        return 0;
+}
+
+static enum writable_use find_use(const struct rootfs_dirs *d, const struct plan_create *plan)
+{
+        return d->is_ahead ? WRITABLE_AHEAD : plan->is_upper_kept ? WRITABLE_KEPT : WRITABLE_NEW;
+}
+
+int rootfs_open_parts(struct rootfs_parts *p, const struct rootfs_dirs *d, const struct plan_create *plan,
+                      const struct rootfs_owner *o, struct err *err)
+{
+        int e = 0;
+
+        rootfs_parts_init(p);
+        for (; p->layer_count < plan->layer_count && e == 0; p->layer_count += e == 0)
+                e = open_layer(d, plan->layers[p->layer_count], o->userns, &p->layers[p->layer_count], err);
+        if (e < 0 || (e = writable_prepare(&d->writable, find_use(d, plan), err)) < 0 ||
+            (e = writable_open(&d->writable, o->userns, &p->files, err)) < 0)
+                rootfs_parts_done(p);
+        return e;
+}
+
+/* ------------------------------------------------------------- the overlay */
+
+/* The kernel wants the topmost first. */
+static int hang_parts(const struct rootfs_parts *p, const struct mount_stage *s, char lower[OVERLAY_NAMES_MAX])
+{
+        size_t len = 0;
+        int e = mount_stage_hang(s, p->files, STAGE_FILES);
+
+        for (size_t i = p->layer_count; i-- > 0 && e == 0;) {
+                char name[24];
+
+                (void)snprintf(name, sizeof(name), "%zu", i);
+                e = mount_stage_hang(s, p->layers[i], name);
+                len += (size_t)snprintf(lower + len, OVERLAY_NAMES_MAX - len, "%s%s", len > 0 ? ":" : "", name);
         }
-        return 0;
-}
-
-static enum writable_use find_use(const struct rootfs_dirs *d, const struct plan_create *p)
-{
-        return d->is_ahead ? WRITABLE_AHEAD : p->is_upper_kept ? WRITABLE_KEPT : WRITABLE_NEW;
-}
-
-static int add_upper(struct rootfs *r, int fs, const struct rootfs_dirs *d, const struct plan_create *p, int userns,
-                     struct err *err)
-{
-        struct writable_dirs w;
-        int e;
-
-        if ((e = writable_prepare(&d->writable, find_use(d, p), err)) < 0 ||
-            (e = writable_open(&d->writable, userns, &w, err)) < 0)
-                return e;
-        r->later[r->later_count++] = w.mount;
-        e = sys_fs_fd(fs, "upperdir", w.upper);
-        if (e >= 0)
-                e = sys_fs_fd(fs, "workdir", w.work);
-        close_fd(&w.upper);
-        close_fd(&w.work);
-        return e < 0 ? err_sys(err, e, "add upper directory") : 0;
-}
-
-static int set_options(int fs, struct err *err)
-{
-        int r = sys_fs_flag(fs, "volatile");
-
-        for (size_t i = 0; i < ARRAY_LEN(overlay_options) && r == 0; i++)
-                r = sys_fs_string(fs, overlay_options[i].key, overlay_options[i].value);
-        return r < 0 ? err_sys(err, r, "set overlay options") : 0;
-}
-
-/* Overlayfs works on the upper directory with the credentials of the process that made the mount.  The host's uid 0 has no place
- * in an idmapped upper directory: with it the mount would silently be read-only. */
-static int create_overlay(struct rootfs *r, int fs, uint32_t uid_base, struct err *err)
-{
-        char why[160];
-        int e;
-
-        sys_set_fsids(uid_base, uid_base);
-        e = sys_fs_create(fs);
-        sys_set_fsids(0, 0);
-        if (e < 0)
-                return err_sys(err, e, "make overlay (%s)", sys_fs_why(fs, why, sizeof(why)));
-        e = sys_fsmount(fs, MOUNT_ATTR_NODEV);
-        if (e < 0)
-                return err_sys(err, e, "mount overlay");
-        r->mount = e;
-        return 0;
+        return e;
 }
 
 /* When the kernel cannot make a directory in the work directory, the mount is silently read-only.  Most likely the disk is full:
@@ -132,55 +112,28 @@ static int check_writable(const struct rootfs *r, const struct rootfs_dirs *d, s
         return err_sys(err, e < 0 ? e : -EROFS, "make upper directory");
 }
 
-static int hang_mounts(struct rootfs *r, const struct rootfs_mounts *m, struct err *err)
+int rootfs_mount(struct rootfs *r, const struct rootfs_parts *p, const struct mount_stage *s,
+                 const struct rootfs_dirs *d, const struct rootfs_owner *o, struct err *err)
 {
-        const struct {
-                const char *name;
-                int mount;
-        } mounts[] = {{"proc", m->proc}, {"sys", m->sys}, {"dev", m->dev}};
-
-        for (size_t i = 0; i < ARRAY_LEN(mounts); i++) {
-                const char *name = mounts[i].name;
-                int mount = mounts[i].mount, e = sys_move_mount(mount, r->mount, name);
-
-                if (e == -ENOENT) { /* the layers have no such directory */
-                        sys_set_fsids(m->uid_base, m->uid_base);
-                        e = mkdirat(r->mount, name, 0755) < 0 ? -errno : 0;
-                        sys_set_fsids(0, 0);
-                        if (e == 0)
-                                e = sys_move_mount(mount, r->mount, name);
-                }
-                if (e < 0)
-                        return err_sys(err, e, "hang up /%s", name);
-        }
-        return 0;
-}
-
-int rootfs_overlay(struct rootfs *r, const struct rootfs_dirs *d, const struct plan_create *p, int userns,
-                   uint32_t uid_base, struct err *err)
-{
-        AUTO_CLOSE int fs = sys_fsopen("overlay");
-        int e;
+        char lower[OVERLAY_NAMES_MAX];
+        const struct overlay overlay = {.dir = s->dir,
+                                        .lower = lower,
+                                        .upper = STAGE_FILES "/" WRITABLE_UPPER,
+                                        .work = STAGE_FILES "/" WRITABLE_WORK,
+                                        .uid = o->uid_base,
+                                        .has_uuid = o->has_uuid,
+                                        .attrs = MOUNT_ATTR_NODEV};
+        int e = hang_parts(p, s, lower);
 
         rootfs_init(r);
-        if (fs < 0)
-                return err_sys(err, fs, "open overlay");
-        if ((e = add_layers(r, fs, d, p, userns, err)) < 0 || (e = add_upper(r, fs, d, p, userns, err)) < 0 ||
-            (e = set_options(fs, err)) < 0 || (e = create_overlay(r, fs, uid_base, err)) < 0 ||
-            (e = check_writable(r, d, err)) < 0)
+        if (e < 0)
+                return err_sys(err, e, "hang up layers");
+        if ((e = overlay_mount(&overlay, &r->mount, err)) < 0 || (e = check_writable(r, d, err)) < 0)
                 rootfs_done(r);
         return e;
 }
 
-int rootfs_build(struct rootfs *r, const struct rootfs_dirs *d, const struct plan_create *p,
-                 const struct rootfs_mounts *m, struct err *err)
-{
-        int e = rootfs_overlay(r, d, p, m->userns, m->uid_base, err);
-
-        if (e == 0 && (e = hang_mounts(r, m, err)) < 0)
-                rootfs_done(r);
-        return e;
-}
+/* ------------------------------------------------------------- the boot id */
 
 static int write_boot_id(int run)
 {
@@ -195,9 +148,23 @@ static int write_boot_id(int run)
         return fd < 0 || write(fd, text, UUID_MAX) != UUID_MAX ? -EIO : 0;
 }
 
-void rootfs_renew_boot_id(struct rootfs *r, uint32_t uid_base)
+/* A copy of the file's mount, and one of the whole, since what hangs on the stage goes with it. */
+static int copy_with_boot_id(struct rootfs *r, const struct mount_stage *s, struct err *err)
 {
-        AUTO_CLOSE int run = -1, file = -1;
+        int e = mount_stage_hang(s, r->mount, BOOT_ID_AT), whole = e < 0 ? e : sys_clone_tree(r->mount, "");
+
+        if (whole >= 0)
+                r->boot_id = sys_clone_tree(r->mount, "run/" BOOT_ID);
+        close_fd(&r->mount);
+        if (whole < 0)
+                return err_sys(err, whole, "copy the root");
+        r->mount = whole;
+        return r->boot_id;
+}
+
+int rootfs_renew_boot_id(struct rootfs *r, const struct mount_stage *s, uint32_t uid_base, struct err *err)
+{
+        AUTO_CLOSE int run = -1;
         int e;
 
         sys_set_fsids(uid_base, uid_base);
@@ -205,10 +172,12 @@ void rootfs_renew_boot_id(struct rootfs *r, uint32_t uid_base)
         e = run < 0 ? run : write_boot_id(run);
         sys_set_fsids(0, 0);
         if (e == 0)
-                e = file = sys_clone_tree(r->mount, "run/" BOOT_ID);
-        if (e >= 0)
-                e = sys_move_mount(file, r->mount, "proc/sys/kernel/random/boot_id");
-        if (e < 0)
-                log_warn("boot_id.kept", "error=\"%s\"",
-                         strerror(-e)); /* the host's boot id is no secret, and nothing depends on it */
+                e = copy_with_boot_id(r, s, err);
+        if (r->mount < 0)
+                return e;
+        if (e < 0) {
+                r->boot_id = -1;
+                log_warn("boot_id.kept", "error=\"%s\"", strerror(-e));
+        }
+        return 0;
 }

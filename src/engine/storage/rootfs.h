@@ -1,4 +1,4 @@
-/* rootfs.h - a sandbox's file tree: its layers, its own upper directory, and the mounts made ahead for it, all detached.
+/* rootfs.h - a sandbox's file tree: an overlay of its layers and its own upper directory.
  *
  * Layers and upper are idmapped with the sandbox's user namespace: on disk, owners are 0..65535 whatever range the sandbox
  * runs under. */
@@ -11,16 +11,15 @@
 #include "model/plan.h"
 
 struct err;
+struct mount_stage;
 
 struct rootfs {
-        int mount; /* the whole tree; -1: there is none */
-        int later[PLAN_LAYERS_MAX +
-                  1]; /* mounts of layers and storage; to close one is an RCU wait, so they are closed later */
-        size_t later_count;
+        int mount;   /* the overlay, detached; -1: there is none */
+        int boot_id; /* a file to be mounted over the host's boot id, detached; -1: none */
 };
 
 void rootfs_init(struct rootfs *r);
-void rootfs_done(struct rootfs *r); /* closes all of them: waits */
+void rootfs_done(struct rootfs *r); /* waits for RCU, as each close of a detached mount does */
 
 struct rootfs_dirs {
         int layers;               /* where layers are that were no sandbox's */
@@ -28,19 +27,29 @@ struct rootfs_dirs {
         bool is_ahead;            /* they were made ahead: there are none yet */
 };
 
-struct rootfs_mounts {      /* what a sandbox needs besides its files; borrowed */
-        uint32_t uid_base;  /* its uid range */
-        int userns;         /* for idmapped mounts */
-        int proc, sys, dev; /* detached mounts, hung up in its tree */
+struct rootfs_owner {
+        uint32_t uid_base; /* of the sandbox's uid range */
+        int userns;        /* borrowed: maps that range */
+        bool has_uuid;     /* mount_ways.h */
 };
 
-/* The overlay alone, mapped with userns. */
-int rootfs_overlay(struct rootfs *r, const struct rootfs_dirs *d, const struct plan_create *p, int userns,
-                   uint32_t uid_base, struct err *err);
-/* All of it, with /proc, /sys and /dev.  ERR_NOT_FOUND names a missing layer; ERR_NO_SPACE: disk full.
- * On failure *r holds nothing; what was made in the storage stays. */
-int rootfs_build(struct rootfs *r, const struct rootfs_dirs *d, const struct plan_create *p,
-                 const struct rootfs_mounts *m, struct err *err);
-/* After rootfs_build(): a boot id of the sandbox's own over the host's.  A sandbox that is started on files of an earlier
- * start sees by it that it was booted again. */
-void rootfs_renew_boot_id(struct rootfs *r, uint32_t uid_base);
+/* The directories of an overlay, each as a detached idmapped mount.  Made where the directories are attached, used in any
+ * mount namespace. */
+struct rootfs_parts {
+        int layers[PLAN_LAYERS_MAX]; /* lowest first */
+        size_t layer_count;
+        int files; /* with the upper directory */
+};
+
+void rootfs_parts_init(struct rootfs_parts *p);
+void rootfs_parts_done(struct rootfs_parts *p); /* free once they hang on a stage */
+/* ERR_NOT_FOUND names a missing layer; ERR_NO_SPACE: disk full.  What was made in the storage stays on failure. */
+int rootfs_open_parts(struct rootfs_parts *p, const struct rootfs_dirs *d, const struct plan_create *plan,
+                      const struct rootfs_owner *o, struct err *err);
+/* Hang them on the stage, and make the overlay.  The stage may be closed after that.  On failure *r holds nothing. */
+int rootfs_mount(struct rootfs *r, const struct rootfs_parts *p, const struct mount_stage *s,
+                 const struct rootfs_dirs *d, const struct rootfs_owner *o, struct err *err);
+/* A boot id of the sandbox's own, over the host's.  A sandbox that is started on files of an earlier start sees by it that
+ * it was booted again.  Needs the stage of before.  Without it the sandbox sees the host's, which is no secret.
+ * Negative: *r holds nothing any more. */
+int rootfs_renew_boot_id(struct rootfs *r, const struct mount_stage *s, uint32_t uid_base, struct err *err);

@@ -15,8 +15,8 @@
 #include "sys/fs.h"
 #include "sys/mnt.h"
 
-#define UPPER "upper"
-#define WORK "work"
+#define UPPER WRITABLE_UPPER
+#define WORK WRITABLE_WORK
 #define COPY "copy"
 #define NAMES "names"
 #define PROBE "probe" /* made for a moment */
@@ -70,25 +70,14 @@ int writable_prepare(const struct writable *w, enum writable_use use, struct err
         return r < 0 ? err_sys(err, r, "make upper directory") : 0;
 }
 
-static int mount_mapped(int dir, int userns)
+int writable_open(const struct writable *w, int userns, int *ret_mount, struct err *err)
 {
-        AUTO_CLOSE int tree = sys_clone_tree(dir, "");
+        AUTO_CLOSE int tree = sys_clone_tree(w->dir, "");
         int r = tree < 0 ? tree : sys_mount_idmap(tree, userns);
 
-        return r < 0 ? r : TAKE_FD(tree);
-}
-
-int writable_open(const struct writable *w, int userns, struct writable_dirs *ret, struct err *err)
-{
-        AUTO_CLOSE int tree = mount_mapped(w->dir, userns), upper = -1, work = -1;
-
-        if (tree < 0)
-                return err_sys(err, tree, "map owners of upper directory");
-        upper = openat(tree, UPPER, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        work = upper < 0 ? -1 : openat(tree, WORK, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (work < 0)
-                return err_sys(err, -errno, "open upper directory");
-        *ret = (struct writable_dirs){.mount = TAKE_FD(tree), .upper = TAKE_FD(upper), .work = TAKE_FD(work)};
+        if (r < 0)
+                return err_sys(err, r, "map owners of upper directory");
+        *ret_mount = TAKE_FD(tree);
         return 0;
 }
 

@@ -44,12 +44,11 @@ int writable_make(int dir); /* an empty storage in this directory; fine when it 
 /* Make the storage ready for an overlay.  WRITABLE_KEPT without files: -ENOENT.  ERR_NO_SPACE: disk full. */
 int writable_prepare(const struct writable *w, enum writable_use use, struct err *err);
 
-struct writable_dirs {   /* the caller's */
-        int mount;       /* a detached mount that the others are in; to close it is an RCU wait */
-        int upper, work; /* O_PATH */
-};
-/* The directories for an overlay, with owners mapped by userns.  Prepared before. */
-int writable_open(const struct writable *w, int userns, struct writable_dirs *ret, struct err *err);
+/* The directories for an overlay, below a detached mount with owners mapped by userns; the mount is the caller's.  Prepared
+ * before. */
+#define WRITABLE_UPPER "upper"
+#define WRITABLE_WORK "work"
+int writable_open(const struct writable *w, int userns, int *ret_mount, struct err *err);
 /* Why an overlay could not make anything in its work directory: -ENOSPC and the like; 0: not for want of room. */
 int writable_try_room(const struct writable *w);
 

@@ -7,14 +7,15 @@
 #include <linux/mount.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 
 #include "base/err.h"
 #include "envd/rpc/settings.h"
 #include "envd/sandbox/identity_files.h"
 #include "model/envd_init.h"
 #include "sys/proc.h"
+#include "sys/scm.h"
 
 int cell_start_hold_stdio(void)
 {
@@ -28,35 +29,35 @@ int cell_start_hold_stdio(void)
         return fd < 0 ? -errno : 0;
 }
 
-/* One recvmsg of at most n bytes; an fd that comes with them goes to *fd (if there is none yet). */
-static ssize_t cell_receive(void *p, size_t n, int *fd)
+struct init_mounts { /* detached; they come with the first byte */
+        int root;
+        int boot_id; /* -1: none */
+};
+
+/* One recvmsg of at most n bytes; fds that come with them are kept. */
+static ssize_t cell_receive(void *p, size_t n, struct init_mounts *m)
 {
-        union {
-                struct cmsghdr head;
-                char room[CMSG_SPACE(sizeof(int))];
-        } control;
-        struct iovec iov = {p, n};
-        struct msghdr msg = {
-                .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
-        struct cmsghdr *c;
+        int fds[ENVD_INIT_FDS_MAX];
+        size_t nfds = 0;
         ssize_t got;
 
         do {
-                got = recvmsg(ENVD_CELL_FD, &msg, MSG_CMSG_CLOEXEC);
-        } while (got < 0 && errno == EINTR);
-        if (got < 0)
-                return -errno;
-        for (c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c))
-                if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && *fd < 0)
-                        memcpy(fd, CMSG_DATA(c), sizeof(*fd));
+                got = scm_recv(ENVD_CELL_FD, p, n, fds, ENVD_INIT_FDS_MAX, &nfds);
+        } while (got == -EINTR);
+        if (nfds > 0 && m->root < 0)
+                m->root = TAKE_FD(fds[0]);
+        if (nfds > 1 && m->boot_id < 0)
+                m->boot_id = TAKE_FD(fds[1]);
+        while (nfds > 0)
+                close_fd(&fds[--nfds]); /* those that were not expected */
         return got;
 }
 
 /* All n bytes: 1; 0 end of file before; negative errno. */
-static int cell_receive_all(void *p, size_t n, int *fd)
+static int cell_receive_all(void *p, size_t n, struct init_mounts *m)
 {
         for (size_t have = 0; have < n;) {
-                ssize_t got = cell_receive((char *)p + have, n - have, fd);
+                ssize_t got = cell_receive((char *)p + have, n - have, m);
 
                 if (got <= 0)
                         return (int)got;
@@ -65,16 +66,15 @@ static int cell_receive_all(void *p, size_t n, int *fd)
         return 1;
 }
 
-/* The message: 1 with the object and the root's fd; 0 the engine is gone. */
-static int cell_receive_init(json_t **ret, int *ret_root, struct err *err)
+/* The message: 1 with the object and the mounts; 0 the engine is gone. */
+static int cell_receive_init(json_t **ret, struct init_mounts *m, struct err *err)
 {
         AUTO_FREE char *text = NULL;
-        AUTO_CLOSE int root = -1;
         json_error_t why;
         uint32_t len;
         int r;
 
-        r = cell_receive_all(&len, sizeof(len), &root);
+        r = cell_receive_all(&len, sizeof(len), m);
         if (r <= 0)
                 return r < 0 ? err_sys(err, r, "receive the init message") : 0;
         len = ntohl(len);
@@ -83,25 +83,60 @@ static int cell_receive_init(json_t **ret, int *ret_root, struct err *err)
         text = malloc(len + 1u);
         if (!text)
                 return err_sys(err, -ENOMEM, "init message");
-        r = cell_receive_all(text, len, &root);
+        r = cell_receive_all(text, len, m);
         if (r <= 0)
                 return r < 0 ? err_sys(err, r, "receive the init message") : 0;
-        if (root < 0)
+        if (m->root < 0)
                 return err_set(err, ERR_INVALID, "init message without a root");
         *ret = json_loadb(text, len, JSON_REJECT_DUPLICATES, &why);
-        if (!*ret)
-                return err_set(err, ERR_INVALID, "init message: %s", why.text);
-        *ret_root = TAKE_FD(root);
-        return 1;
+        return *ret ? 1 : err_set(err, ERR_INVALID, "init message: %s", why.text);
+}
+
+/* ------------------------------------------------------------- the root */
+
+static int cell_hang(int mount, const char *at)
+{
+        return syscall(SYS_move_mount, mount, "", AT_FDCWD, at, MOVE_MOUNT_F_EMPTY_PATH) < 0 ? -errno : 0;
 }
 
 static int enter_root(int root, struct err *err)
 {
-        if (syscall(SYS_move_mount, root, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0)
-                return err_sys(err, -errno, "move the root in place");
+        int r = cell_hang(root, "/");
+
+        if (r < 0)
+                return err_sys(err, r, "move the root in place");
         if (fchdir(root) < 0 || chroot(".") < 0 || chdir("/") < 0)
                 return err_sys(err, -errno, "enter the root");
         return 0;
+}
+
+/* The layers may have no such directory. */
+static int cell_hang_dir(int mount, const char *at)
+{
+        int r = cell_hang(mount, at);
+
+        if (r == -ENOENT && mkdir(at, 0755) == 0)
+                r = cell_hang(mount, at);
+        return r;
+}
+
+/* What hangs in the cell's root goes along to the sandbox's. */
+static int enter_root_with_mounts(const struct init_mounts *m, struct err *err)
+{
+        static const char *const places[] = {"/proc", "/sys", "/dev"};
+        int fds[ARRAY_LEN(places)], r = 0;
+
+        for (size_t i = 0; i < ARRAY_LEN(places); i++)
+                fds[i] = open(places[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
+        r = enter_root(m->root, err);
+        for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+                if (r == 0 && (r = fds[i] < 0 ? -ENOENT : cell_hang_dir(fds[i], places[i])) < 0)
+                        (void)err_sys(err, r, "hang up %s", places[i]);
+                close_fd(&fds[i]);
+        }
+        if (r == 0 && m->boot_id >= 0)
+                (void)cell_hang(m->boot_id, ENVD_BOOT_ID); /* without it: the host's, which is no secret */
+        return r;
 }
 
 static int set_hostname(const json_t *init, const struct settings *s, struct err *err)
@@ -138,7 +173,7 @@ static int drop_admin(struct err *err)
         return r < 0 ? err_sys(err, r, "drop capabilities") : 0;
 }
 
-static int cell_become_sandbox(struct settings *s, const json_t *init, int root, struct err *err)
+static int cell_become_sandbox(struct settings *s, const json_t *init, const struct init_mounts *m, struct err *err)
 {
         AUTO_FAULT struct fault f = {0};
 
@@ -146,7 +181,7 @@ static int cell_become_sandbox(struct settings *s, const json_t *init, int root,
                 return err_set(err, ERR_INVALID, "init message: %s", fault_text(&f));
         if (!s->sandbox_id)
                 return err_set(err, ERR_INVALID, "init message: field sandboxID is missing");
-        if (enter_root(root, err) < 0 || open_stdio(err) < 0 || set_hostname(init, s, err) < 0)
+        if (enter_root_with_mounts(m, err) < 0 || open_stdio(err) < 0 || set_hostname(init, s, err) < 0)
                 return -1;
         return drop_admin(err);
 }
@@ -167,16 +202,18 @@ void cell_start_tell_failed(const struct err *err)
 int cell_start_enter_sandbox(struct settings *s, struct err *err)
 {
         static const char waiting = ENVD_CELL_WAITING;
-        AUTO_CLOSE int root = -1;
+        struct init_mounts m = {-1, -1};
         json_t *init = NULL;
         int r;
 
         cell_tell_engine(&waiting, 1);
-        r = cell_receive_init(&init, &root, err);
-        if (r == 0)
-                return 0;
+        r = cell_receive_init(&init, &m, err);
         if (r > 0)
-                r = cell_become_sandbox(s, init, root, err);
+                r = cell_become_sandbox(s, init, &m, err);
+        close_fd(&m.root);
+        close_fd(&m.boot_id);
+        if (r == 0 && !init)
+                return 0;
         json_decref(init);
         return r < 0 ? r : 1;
 }

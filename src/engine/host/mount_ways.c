@@ -1,0 +1,175 @@
+#include "engine/host/mount_ways.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "engine/host/mount_stage.h"
+#include "engine/host/overlay.h"
+#include "sys/mnt.h"
+#include "sys/proc.h"
+
+int mount_ways_proc(const struct mount_ways *w, int proc_dir, pid_t pid)
+{
+        AUTO_CLOSE int pidns = sys_ns_open(proc_dir, pid, "pid"), own = -1;
+
+        if (pidns < 0)
+                return pidns;
+        if (w->proc_by_option)
+                return sys_mount_proc_by_option(pidns);
+        own = sys_ns_open(proc_dir, 0, "pid");
+        return own < 0 ? own : sys_mount_proc_by_child(pidns, own);
+}
+
+void mount_ways_describe(const struct mount_ways *w, char *out, size_t size)
+{
+        (void)snprintf(out, size, "proc %s, overlay %s",
+                       w->proc_by_option ? "by pidns=" : "by a process in its namespace",
+                       w->has_overlay_uuid ? "with uuid=null" : "without uuid=");
+}
+
+/* ------------------------------------------------------------- trying, in a child */
+
+struct mount_trial { /* shared with the child */
+        struct mount_ways ways;
+        struct err err;
+        bool is_over;
+};
+
+/* A process in a PID namespace of its own, waiting to be ended. */
+static pid_t clone_waiting(int *ret_pidfd)
+{
+        const struct sys_clone how = {.flags = CLONE_NEWUSER | CLONE_NEWPID, .cgroup = -1, .ret_pidfd = ret_pidfd};
+        pid_t pid = sys_clone(&how);
+
+        while (pid == 0)
+                (void)pause();
+        return pid;
+}
+
+static int try_proc_once(struct mount_ways *w, int proc_dir, pid_t pid, bool by_option)
+{
+        AUTO_CLOSE int mount = -1;
+
+        w->proc_by_option = by_option;
+        mount = mount_ways_proc(w, proc_dir, pid);
+        return mount < 0 ? mount : faccessat(mount, "1/stat", F_OK, 0) < 0 ? -errno : 0;
+}
+
+static int try_proc(struct mount_ways *w, struct err *err)
+{
+        AUTO_CLOSE int proc_dir = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC), pidfd = -1;
+        pid_t pid = clone_waiting(&pidfd);
+        int r = pid < 0 ? pid : try_proc_once(w, proc_dir, pid, true);
+
+        if (pid > 0 && r < 0)
+                r = try_proc_once(w, proc_dir, pid, false);
+        if (pid > 0) {
+                (void)sys_pidfd_kill(pidfd, SIGKILL);
+                (void)sys_pidfd_wait(pidfd, -1);
+        }
+        return r < 0 ? err_set(err, ERR_UNAVAILABLE, "mount proc of another PID namespace: %s", strerror(-r)) : 0;
+}
+
+/* Once for each try: a volatile overlay leaves a mark in its work directory. */
+static int make_upper(int dir, const char *name)
+{
+        char path[32];
+
+        for (const char *c = "uw"; *c; c++) {
+                (void)snprintf(path, sizeof(path), "%s%c", name, *c);
+                if (mkdirat(dir, path, 0755) < 0)
+                        return -errno;
+        }
+        return 0;
+}
+
+static int try_overlay_once(struct mount_ways *w, const struct mount_stage *s, int files, bool has_uuid,
+                            struct err *err)
+{
+        struct overlay o = {.dir = s->dir, .lower = "1:0", .has_uuid = has_uuid};
+        AUTO_CLOSE int mount = -1, file = -1;
+        int r = make_upper(files, has_uuid ? "uuid-" : "");
+
+        w->has_overlay_uuid = has_uuid;
+        o.upper = has_uuid ? STAGE_FILES "/uuid-u" : STAGE_FILES "/u";
+        o.work = has_uuid ? STAGE_FILES "/uuid-w" : STAGE_FILES "/w";
+        if (r < 0)
+                return err_sys(err, r, "make directories");
+        r = overlay_mount(&o, &mount, err);
+        if (r < 0)
+                return r;
+        file = openat(mount, "file", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        return file < 0 ? err_sys(err, -errno, "write to an overlay") : 0;
+}
+
+static int mount_tmpfs(void)
+{
+        AUTO_CLOSE int fs = sys_fsopen("tmpfs");
+        int r = fs < 0 ? fs : sys_fs_create(fs);
+
+        return r < 0 ? r : sys_fsmount(fs, 0);
+}
+
+static int try_overlay(struct mount_ways *w, struct err *err)
+{
+        AUTO_CLOSE int files = mount_tmpfs();
+        struct mount_stage s;
+        struct err first = {0};
+        int r;
+
+        mount_stage_init(&s);
+        if (files < 0)
+                return err_sys(err, files, "mount tmpfs");
+        r = mount_stage_open(&s, STAGE_DISK, err);
+        if (r == 0 && (r = mount_stage_hang(&s, files, STAGE_FILES)) < 0)
+                (void)err_sys(err, r, "hang up tmpfs");
+        if (r == 0 && try_overlay_once(w, &s, files, true, &first) < 0)
+                r = try_overlay_once(w, &s, files, false, err);
+        mount_stage_close(&s);
+        return r < 0 ? err_wrap(err, "overlay") : 0;
+}
+
+static _Noreturn void try_all(struct mount_trial *t)
+{
+        if (sys_keep_caps(true) < 0)
+                (void)err_sys(&t->err, -errno, "keep capabilities");
+        else if (mount_stage_enter(&t->err) == 0 && try_overlay(&t->ways, &t->err) == 0)
+                (void)try_proc(&t->ways, &t->err);
+        t->is_over = true;
+        _exit(0);
+}
+
+int mount_ways_find(struct mount_ways *ret, struct err *err)
+{
+        struct mount_trial *t = mmap(NULL, sizeof(*t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        pid_t pid;
+        int r = 0;
+
+        if (t == MAP_FAILED)
+                return err_sys(err, -errno, "try mounts");
+        pid = fork();
+        if (pid == 0)
+                try_all(t);
+        while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+                continue;
+        if (pid < 0)
+                r = err_sys(err, -errno, "fork");
+        else if (!t->is_over)
+                r = err_set(err, ERR_INTERNAL, "the process that tries mounts died");
+        else if (t->err.kind != ERR_NONE)
+                r = err_set(err, ERR_UNAVAILABLE, "%s", t->err.msg);
+        else
+                *ret = t->ways;
+        (void)munmap(t, sizeof(*t));
+        return r;
+}

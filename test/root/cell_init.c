@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -520,6 +521,20 @@ static void do_hold(const char *mib) /* a process that stays, with that much mem
                 (void)pause();
 }
 
+static void do_lock(const char *path) /* a process that stays, with a lock on the file */
+{
+        int fd = open(path, O_RDONLY | O_CLOEXEC), r = fd < 0 ? -1 : flock(fd, LOCK_EX | LOCK_NB);
+
+        say_result(r);
+        if (r < 0)
+                _exit(1);
+        (void)dup3(fd, 0, 0);
+        (void)close_range(3, ~0u, 0);
+        (void)close(1);
+        for (;;)
+                (void)pause();
+}
+
 static void do_zeros(const char *mib) /* a process that stays, with that much memory written to, and nothing in it */
 {
         size_t n = (size_t)strtoul(mib, NULL, 10) << 20;
@@ -614,6 +629,8 @@ static void run_command(char *line)
                 do_datagrams(rest);
         else if (strcmp(name, "listen6") == 0)
                 do_listen6(rest);
+        else if (strcmp(name, "lock") == 0)
+                do_lock(rest);
         else if (strcmp(name, "zeros") == 0)
                 do_zeros(rest);
         else if (strcmp(name, "thrash") == 0)

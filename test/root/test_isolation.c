@@ -115,6 +115,18 @@ static void has_harmless_devices(void)
         CHECK_STR(rig_run(&g, A, "try mknod"), "EPERM");
 }
 
+/* A lock is seen by processes of the same sandbox, and by nobody else: it says nothing to another sandbox. */
+static void locks_on_devices_stay_inside(void)
+{
+        static const char *const commands[] = {"lock /dev/null", "lock /dev/.envd", "lock /dev/pts"};
+
+        for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+                CHECK_STR(rig_run(&g, A, commands[i]), "ok");
+                CHECK_STR(rig_run(&g, A, commands[i]), "EAGAIN");
+                CHECK_STR(rig_run(&g, B, commands[i]), "ok");
+        }
+}
+
 static void is_refused_dangerous_calls(void)
 {
         static const struct {
@@ -262,6 +274,7 @@ int main(void)
         RUN(socket_buffers_are_limited);
         RUN(crashes_are_no_matter_of_the_host);
         RUN(knows_its_own_cgroup_as_root);
+        RUN(locks_on_devices_stay_inside); /* the last one: the processes stay */
         rig_close(&g);
         return tap_done();
 }

@@ -1,6 +1,7 @@
 /* Sandboxes come, go, and outlive the engine; nothing stays behind. */
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <tap.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "engine/destroy.h"
+#include "model/plan.h"
 #include "rig.h"
 
 #define A "iaaaaaaaaaaaaaaaaaaaa"
@@ -236,6 +238,37 @@ static void replaces_dead_helpers(void)
         }
 }
 
+/* Each has a file of its own, and all have one file: that of the topmost is seen. */
+static void has_as_many_layers_as_a_plan_may_name(void)
+{
+        json_t *plan = rig_plan(A), *layers = json_object_get(plan, "layers");
+        char path[128], name[16], command[64];
+
+        for (unsigned i = 1; i < PLAN_LAYERS_MAX; i++) {
+                FILE *f;
+
+                (void)snprintf(name, sizeof(name), "many-%u", i);
+                (void)json_array_append_new(layers, json_string(name));
+                (void)snprintf(path, sizeof(path), "%s/images/layers/%s", g.dir, name);
+                CHECK_INT(mkdir(path, 0755), ==, 0);
+                for (int k = 0; k < 2; k++) {
+                        (void)snprintf(path, sizeof(path), "%s/images/layers/%s/%s", g.dir, name, k ? "all" : name);
+                        f = fopen(path, "we");
+                        CHECK(f && fputs(name, f) >= 0 && fclose(f) == 0);
+                }
+        }
+        CHECK_NONE(rig_create(&g, plan));
+        for (unsigned i = 1; i < PLAN_LAYERS_MAX; i++) {
+                (void)snprintf(name, sizeof(name), "many-%u", i);
+                (void)snprintf(command, sizeof(command), "read /%s", name);
+                CHECK_STR(rig_run(&g, A, command), name);
+        }
+        CHECK_STR(rig_run(&g, A, "read /all"), name);
+        CHECK_STR(rig_run(&g, A, "write /all changed-now"), "ok");
+        CHECK_STR(rig_run(&g, A, "read /all"), "changed-now");
+        CHECK_NONE(rig_kill(&g, A));
+}
+
 static void a_ready_cell_that_dies_is_replaced(void)
 {
         pid_t pid;
@@ -336,6 +369,7 @@ int main(void)
         RUN(crashing_often_leaves_nothing);
         RUN(does_not_adopt_a_stranger);
         RUN(replaces_dead_helpers);
+        RUN(has_as_many_layers_as_a_plan_may_name);
         RUN(a_ready_cell_that_dies_is_replaced);
         RUN(two_hundred_at_once);
         RUN(two_instances_share_the_machine);

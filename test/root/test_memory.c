@@ -9,6 +9,7 @@
 
 #include "base/auto.h"
 #include "rig.h"
+#include "sys/fs.h"
 
 #define A "iaaaaaaaaaaaaaaaaaaaa"
 #define B "ibbbbbbbbbbbbbbbbbbbb"
@@ -17,6 +18,8 @@
 #define IMAGE2 "cbbbbbbbbbbbbbbbbbbbb"
 #define IMAGE3 "ccccccccccccccccccccc"
 #define LAYER "u-aaaaaaaaaaaaaaaaaaaa"
+
+#define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
 static struct rig g;
 
@@ -85,6 +88,45 @@ static void again_and_again(void)
         }
         CHECK_STR(heard(A, 4000), "still here");
         CHECK_NONE(rig_kill(&g, A));
+}
+
+/* Its boot id is a mount of its own, which the dump has to know. */
+static void one_that_was_booted_again_comes_back(void)
+{
+        char host[64] = "", before[64], own[64];
+        json_t *plan = rig_plan(A);
+
+        (void)json_object_set_new(plan, "upper", json_string("kept"));
+        CHECK_NONE(rig_create(&g, rig_plan(A)));
+        CHECK(sys_read_at(AT_FDCWD, BOOT_ID, host, sizeof(host)) > 0);
+        (void)snprintf(before, sizeof(before), "%s", rig_run(&g, A, "read " BOOT_ID));
+        CHECK_STR(before, host);
+        CHECK_NONE(rig_pause(&g, A, NULL));
+        CHECK_NONE(rig_create(&g, plan));
+        (void)snprintf(own, sizeof(own), "%s", rig_run(&g, A, "read " BOOT_ID));
+        CHECK_INT(strlen(own), ==, strlen(host));
+        CHECK(strcmp(own, host) != 0);
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        CHECK_NONE(rig_create(&g, used_checkpoints(A, IMAGE)));
+        CHECK_STR(rig_run(&g, A, "read " BOOT_ID), own);
+        CHECK_NONE(rig_kill(&g, A));
+        CHECK_NONE(rig_drop(&g, IMAGE, NULL));
+}
+
+static void locks_on_devices_come_back(void)
+{
+        CHECK_NONE(rig_create(&g, rig_plan(A)));
+        CHECK_STR(rig_run(&g, A, "lock /dev/null"), "ok");
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        CHECK_NONE(rig_create(&g, used_checkpoints(A, IMAGE)));
+        CHECK_STR(rig_run(&g, A, "lock /dev/null"), "EAGAIN");
+        CHECK_STR(rig_run(&g, A, "lock /dev/zero"), "ok");
+        CHECK_STR(rig_run(&g, A, "stat /dev/null"), "666 0 0");
+        CHECK_NONE(rig_create(&g, rig_plan(B)));
+        CHECK_STR(rig_run(&g, B, "lock /dev/null"), "ok");
+        CHECK_NONE(rig_kill(&g, A));
+        CHECK_NONE(rig_kill(&g, B));
+        CHECK_NONE(rig_drop(&g, IMAGE, NULL));
 }
 
 static void one_image_serves_many(void)
@@ -320,6 +362,8 @@ int main(void)
                 return 1;
         RUN(memory_files_and_listeners_come_back);
         RUN(again_and_again);
+        RUN(one_that_was_booted_again_comes_back);
+        RUN(locks_on_devices_come_back);
         RUN(one_image_serves_many);
         RUN(a_warm_one_is_thawed);
         RUN(warmth_ends_with_the_engine);

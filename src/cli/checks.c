@@ -303,22 +303,30 @@ static void check_trust(const struct check_env *env, struct check_result *ret)
                           "this system does not trust %s", ca);
 }
 
+static int prove_criu(const struct criu_place *p, const char *scratch, struct err *err)
+{
+        const struct criu_tool tool = criu_place_tool(p);
+
+        return criu_prove(&tool, scratch, err);
+}
+
 /* The private copy before the host's, by doing it: dump and restore of two processes, in a directory of its own. */
 static int try_criu(const char *criu_dir, struct criu_place *ret, struct err *err)
 {
         char scratch[] = "/tmp/sandglass-doctor-XXXXXX";
         AUTO_CLOSE int tmp = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        struct criu_tool tool;
+        struct err host = {0};
         int r;
 
         if (!mkdtemp(scratch) || chmod(scratch, 0711) < 0)
                 return err_sys(err, -errno, "make a directory in /tmp");
         r = criu_find_private(criu_dir, ret, err);
-        if (r < 0)
-                r = criu_find_host(scratch, ret, err);
-        if (r == 0) {
-                tool = criu_place_tool(ret);
-                r = criu_prove(&tool, scratch, err);
+        if (r == 0)
+                r = prove_criu(ret, scratch, err);
+        if (r < 0) { /* as `serve` does */
+                criu_place_done(ret);
+                if (criu_find_host(scratch, ret, &host) == 0)
+                        r = prove_criu(ret, scratch, &host);
         }
         (void)sys_remove_tree(tmp, scratch + strlen("/tmp/"));
         return r;

@@ -193,7 +193,8 @@ static int op_pause(struct engine *e, const json_t *msg, struct ask *a, struct e
         if (!s)
                 return -ENOENT;
         if (checkpoint && e->checkpoints_why[0])
-                return err_set(err, ERR_UNAVAILABLE, "%s", e->checkpoints_why);
+                return err_set(err, ERR_UNAVAILABLE, "%.190s; pause with memory:false keeps the files",
+                               e->checkpoints_why);
         pause_begin(s, checkpoint ? checkpoint : "", !durable || json_is_true(durable), origin, a);
         return 0;
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "engine/criu/criu_proof.h"
 
 #define SHIM "sandglass-criu-shim.so"
 
@@ -107,13 +108,27 @@ int criu_find_host(const char *criu_dir, struct criu_place *ret, struct err *err
         return complete(criu_dir, NULL, ret, err);
 }
 
+typedef int criu_finder(const char *criu_dir, struct criu_place *ret, struct err *err);
+
+/* 0: this one; or why not. */
+static int find_usable(criu_finder *find, const char *criu_dir, struct criu_place *ret, struct err *err)
+{
+        int r = find(criu_dir, ret, err);
+
+        if (r < 0 || criu_proof_read(criu_dir, ret, err) != CRIU_FAILS)
+                return r;
+        criu_place_done(ret);
+        return -ENOEXEC;
+}
+
 int criu_find(const char *criu_dir, struct criu_place *ret, struct err *err)
 {
-        struct err why = {0};
+        struct err private = {0}, host = {0};
 
-        if (criu_find_private(criu_dir, ret, &why) == 0 || criu_find_host(criu_dir, ret, err) == 0)
+        if (find_usable(criu_find_private, criu_dir, ret, &private) == 0 ||
+            find_usable(criu_find_host, criu_dir, ret, &host) == 0)
                 return 0;
         return err_set(err, ERR_UNAVAILABLE,
-                       "%s: `sandglass serve` fetches one when it starts and reaches a Debian mirror (--mirror)",
-                       why.msg);
+                       "%.90s; %.60s: `sandglass criu` fetches one from a Debian mirror (--mirror)", private.msg,
+                       host.msg);
 }

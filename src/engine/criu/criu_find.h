@@ -10,7 +10,8 @@ struct criu_place {
         char *dir, *shim, *run_dir; /* owned; dir NULL: the host's own */
 };
 
-/* The private copy if there is one, else the host's; run/ is made.  ERR_UNAVAILABLE: neither is there, with what to do. */
+/* The private copy, else the host's, unless it is known to fail in this boot (criu_proof.h); run/ is made.  ERR_UNAVAILABLE:
+ * there is none left, with what to do. */
 int criu_find(const char *criu_dir, struct criu_place *ret, struct err *err);
 int criu_find_private(const char *criu_dir, struct criu_place *ret,
                       struct err *err);                                            /* ERR_UNAVAILABLE: there is none */

@@ -12,73 +12,48 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "engine/criu/criu_find.h"
+#include "engine/criu/criu_proof.h"
 #include "serve/setup/criu_fetch.h"
-#include "sys/fs.h"
 #include "sys/proc.h"
 
-#define PROVEN "proven" /* holds what was proven in which boot: another kernel may come with the next */
-#define FAILED "failed" /* likewise; it is not fetched again for that */
-#define PROOF_MAX 128
-
-struct proof {
-        char text[PROOF_MAX];
-};
-
-/* Which CRIU, by its program's identity, in which boot. */
-static void criu_tool_describe(const struct criu_place *p, struct proof *ret)
-{
-        AUTO_FREE char *path = NULL;
-        char boot[SYS_BOOT_ID_MAX] = "";
-        struct stat st = {0};
-
-        (void)sys_boot_id(boot);
-        if (p->dir ? asprintf(&path, "%s/criu", p->dir) < 0 : !(path = strdup(criu_host_program())))
-                path = NULL;
-        if (path)
-                (void)stat(path, &st);
-        (void)snprintf(ret->text, sizeof(ret->text), "%s %s %lld %lld\n", boot, p->dir ? "private" : "host",
-                       (long long)st.st_mtim.tv_sec, (long long)st.st_size);
-}
-
-static bool is_noted(int dir, const char *name, const struct proof *want)
-{
-        char text[PROOF_MAX];
-
-        return sys_read_at(dir, name, text, sizeof(text)) > 0 && strcmp(text, want->text) == 0;
-}
-
-static int prove(int dir, const char *criu_dir, const struct criu_place *p, struct err *err)
+/* Takes p. */
+static int prove(const char *criu_dir, struct criu_place *p, struct err *err)
 {
         struct criu_tool tool = criu_place_tool(p);
-        struct proof proof;
-        int r;
+        enum criu_verdict known = criu_proof_read(criu_dir, p, err);
+        int r = known == CRIU_FAILS ? -ENOEXEC : 0;
 
-        criu_tool_describe(p, &proof);
-        if (is_noted(dir, PROVEN, &proof))
-                return 0;
-        r = criu_prove(&tool, criu_dir, err);
-        if (r < 0 && err->kind == ERR_NO_SPACE)
-                return r; /* that says nothing about CRIU */
-        /* Without the note it is tried again, that is all. */
-        (void)sys_replace_at(dir, r == 0 ? PROVEN : FAILED, proof.text, strlen(proof.text), 0600);
+        if (known == CRIU_UNTRIED) {
+                r = criu_prove(&tool, criu_dir, err);
+                if (r == 0 || err->kind != ERR_NO_SPACE) /* a full disk says nothing about CRIU */
+                        criu_proof_write(criu_dir, p, r < 0 ? err : NULL);
+        }
+        if (r == 0)
+                log_info("criu.works", "place=%s", p->dir ? p->dir : criu_host_program());
+        criu_place_done(p);
         return r;
 }
 
 /* The private one before the host's, as criu_find() has it.  *ret_is_hopeless: what would be fetched was, and failed. */
-static int look(int dir, const char *criu_dir, bool *ret_is_hopeless, struct err *err)
+static int look(const char *criu_dir, bool *ret_is_hopeless, struct err *err)
 {
+        struct err other = {0};
         struct criu_place p;
-        struct proof proof;
         int r = criu_find_private(criu_dir, &p, err);
+        bool has_private = r == 0;
 
-        if (r < 0)
-                r = criu_find_host(criu_dir, &p, err);
-        if (r < 0)
+        if (has_private) {
+                *ret_is_hopeless = criu_proof_read(criu_dir, &p, NULL) == CRIU_FAILS;
+                r = prove(criu_dir, &p, err);
+        }
+        if (r == 0 || criu_find_host(criu_dir, &p, &other) < 0)
                 return r;
-        criu_tool_describe(&p, &proof);
-        *ret_is_hopeless = p.dir && is_noted(dir, FAILED, &proof);
-        r = prove(dir, criu_dir, &p, err);
-        criu_place_done(&p);
+        if (prove(criu_dir, &p, &other) == 0) {
+                *err = (struct err){0};
+                return 0;
+        }
+        if (!has_private)
+                *err = other;
         return r;
 }
 
@@ -106,13 +81,13 @@ int criu_tool_get(const char *criu_dir, const char *mirror, struct err *err)
 {
         AUTO_CLOSE int dir = criu_tool_lock(criu_dir, err);
         bool is_hopeless = false;
-        int r = dir < 0 ? dir : look(dir, criu_dir, &is_hopeless, err);
+        int r = dir < 0 ? dir : look(criu_dir, &is_hopeless, err);
 
         if (dir < 0 || r == 0 || is_hopeless || err->kind == ERR_NO_SPACE)
                 return r;
         (void)printf("criu: no CRIU here works (%s): fetching one, only this time\n", err->msg);
         r = criu_fetch(criu_dir, mirror, err);
-        return r < 0 ? r : look(dir, criu_dir, &is_hopeless, err);
+        return r < 0 ? r : look(criu_dir, &is_hopeless, err);
 }
 
 static bool is_interrupted(void)

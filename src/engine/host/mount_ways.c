@@ -15,8 +15,11 @@
 #include "base/err.h"
 #include "engine/host/mount_stage.h"
 #include "engine/host/overlay.h"
+#include "sys/fs.h"
 #include "sys/mnt.h"
 #include "sys/proc.h"
+
+#define TRIAL_UID 0x3fff0000u /* below every range that a sandbox gets */
 
 int mount_ways_proc(const struct mount_ways *w, int proc_dir, pid_t pid)
 {
@@ -78,6 +81,46 @@ static int try_proc(struct mount_ways *w, struct err *err)
                 (void)sys_pidfd_wait(pidfd, -1);
         }
         return r < 0 ? err_set(err, ERR_UNAVAILABLE, "mount proc of another PID namespace: %s", strerror(-r)) : 0;
+}
+
+static int map_some_ids(int proc_dir, pid_t pid)
+{
+        static const char *const files[] = {"uid_map", "gid_map"};
+        char path[32], map[32];
+        int r = 0;
+
+        (void)snprintf(map, sizeof(map), "0 %u 65536", TRIAL_UID);
+        for (size_t i = 0; i < ARRAY_LEN(files) && r == 0; i++) {
+                (void)snprintf(path, sizeof(path), "%d/%s", pid, files[i]);
+                r = sys_write_at(proc_dir, path, map);
+        }
+        return r;
+}
+
+int mount_ways_check_owners(int proc_dir, int dir, const char *name, struct err *err)
+{
+        AUTO_CLOSE int pidfd = -1, userns = -1, tree = sys_clone_tree(dir, "");
+        pid_t pid = clone_waiting(&pidfd);
+        int r = pid < 0 ? pid : map_some_ids(proc_dir, pid), mapped = 0;
+
+        if (r == 0)
+                r = userns = sys_ns_open(proc_dir, pid, "user");
+        if (r >= 0)
+                r = tree;
+        if (r >= 0)
+                mapped = sys_mount_idmap(tree, userns);
+        if (pid > 0) {
+                (void)sys_pidfd_kill(pidfd, SIGKILL);
+                (void)sys_pidfd_wait(pidfd, -1);
+                (void)waitpid(pid, NULL, WNOHANG);
+        }
+        if (r < 0)
+                return err_sys(err, r, "map owners of %s", name);
+        if (mapped < 0)
+                return err_set(err, ERR_UNAVAILABLE,
+                               "%s: its file system cannot be idmapped (%s); put it on ext4, XFS or btrfs", name,
+                               strerror(-mapped));
+        return 0;
 }
 
 /* Once for each try: a volatile overlay leaves a mark in its work directory. */

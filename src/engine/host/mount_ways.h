@@ -17,5 +17,9 @@ struct mount_ways {
 int mount_ways_find(struct mount_ways *ret, struct err *err);
 void mount_ways_describe(const struct mount_ways *w, char *out, size_t size);
 
+/* Can owners of files below this directory be mapped to a sandbox's?  The directory is attached in our mount namespace.
+ * ERR_UNAVAILABLE: no, with what to do. */
+int mount_ways_check_owners(int proc_dir, int dir, const char *name, struct err *err);
+
 /* A detached proc of the PID namespace that process is in.  For processes with one thread. */
 int mount_ways_proc(const struct mount_ways *w, int proc_dir, pid_t pid);

@@ -76,8 +76,9 @@ static int namespaces_open(struct engine *e, struct err *err)
         n->host_netns = sys_ns_open(e->proc_dir, 0, "net");
         if (n->host_netns < 0)
                 return err_sys(err, n->host_netns, "open own network namespace");
-        r = namespaces_find_ways(n, err);
-        if (r < 0)
+        if ((r = namespaces_find_ways(n, err)) < 0 ||
+            (r = mount_ways_check_owners(e->proc_dir, e->data_dir, e->conf->data_dir, err)) < 0 ||
+            (r = mount_ways_check_owners(e->proc_dir, e->layers_dir, e->conf->images_dir, err)) < 0)
                 return r;
         if ((r = instance_take(e->data_dir, &n->instance, err)) < 0 ||
             (r = cgroups_open(n->instance.name, &n->cgroups, err)) < 0)

@@ -118,7 +118,8 @@ static int take_answer(const struct cli_api *a, const struct http_answer *answer
 static int api_call(struct cli_api *a, const char *method, const char *target, json_t *body, json_t **ret,
                     char next[512], struct err *err)
 {
-        const struct http_header headers[] = {{"X-API-Key", a->env.api_key}, {NULL, NULL}};
+        const struct http_header headers[] = {
+                {"X-API-Key", a->env.api_key}, {a->team ? "X-Team-ID" : NULL, a->team}, {NULL, NULL}};
         AUTO_FREE char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
         AUTO(http_answer_done) struct http_answer answer = {0};
         const struct http_call_options call = {.method = method,
@@ -336,4 +337,40 @@ int api_lost_remove(struct cli_api *a, const char *id, struct err *err)
         int r = lost_target(id, "", target, err);
 
         return r < 0 ? r : api_call(a, "DELETE", target, NULL, NULL, NULL, err);
+}
+
+int api_keys(struct cli_api *a, json_t **ret_array, struct err *err)
+{
+        json_t *list = NULL;
+        int r = api_call(a, "GET", "/api-keys", NULL, &list, NULL, err);
+
+        if (r == 0 && !json_is_array(list)) {
+                json_decref(list);
+                return err_set(err, ERR_INTERNAL, "the server's answer is not a list");
+        }
+        if (r == 0)
+                *ret_array = list;
+        return r;
+}
+
+int api_key_create(struct cli_api *a, const char *name, json_t **ret, struct err *err)
+{
+        json_t *body = json_pack("{s:s}", "name", name);
+        int r = body ? api_call(a, "POST", "/api-keys", body, ret, NULL, err)
+                     : err_set(err, ERR_INVALID, "the name is not valid text");
+
+        json_decref(body);
+        return r;
+}
+
+int api_key_revoke(struct cli_api *a, const char *id, struct err *err)
+{
+        AUTO_BUF struct buf target = BUF_INIT(TARGET_MAX);
+        int r = buf_addc(&target, "/api-keys/");
+
+        if (r == 0)
+                r = url_encode(str_of(id), &target);
+        if (r < 0 || !buf_cstr(&target))
+                return err_set(err, ERR_INVALID, "'%.64s' is too long for a key's id", id);
+        return api_call(a, "DELETE", buf_cstr(&target), NULL, NULL, NULL, err);
 }

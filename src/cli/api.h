@@ -12,6 +12,7 @@ struct cli_api {
         struct envfile env;
         struct http_client *control; /* owned: the REST API */
         struct tls_context *tls;     /* owned: whom to trust; NULL: no https:// so far */
+        const char *team;            /* borrowed: the operator acts for this one; NULL: for the key's own */
 };
 
 /* data_dir as for cli_conf(). */
@@ -51,4 +52,8 @@ int api_snapshots(struct cli_api *a, const char *sandbox_id, json_t **ret_array,
 int api_lost(struct cli_api *a, json_t **ret_array, struct err *err);
 int api_lost_restore(struct cli_api *a, const char *id, json_t **ret, struct err *err); /* *ret: the sandbox */
 int api_lost_remove(struct cli_api *a, const char *id, struct err *err);
+/* API keys of a team, for the operator. */
+int api_keys(struct cli_api *a, json_t **ret_array, struct err *err);
+int api_key_create(struct cli_api *a, const char *name, json_t **ret, struct err *err); /* *ret has the key, too */
+int api_key_revoke(struct cli_api *a, const char *id, struct err *err);
 int api_snapshot_delete(struct cli_api *a, const char *snapshot, struct err *err);

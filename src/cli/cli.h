@@ -13,9 +13,11 @@ int snapshots_main(int argc, char **argv);
 int fork_main(int argc, char **argv);
 int rollback_main(int argc, char **argv);
 int lost_main(int argc, char **argv);
+int key_main(int argc, char **argv);
+int env_main(int argc, char **argv);
 int doctor_main(int argc, char **argv);
 int trust_main(int argc, char **argv);
 
 extern const char run_usage[], exec_usage[], ps_usage[], kill_usage[], doctor_usage[], trust_usage[];
-extern const char lost_usage[];
+extern const char lost_usage[], key_usage[], env_usage[];
 extern const char pause_usage[], resume_usage[], snapshot_usage[], snapshots_usage[], fork_usage[], rollback_usage[];

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "cli/member.h"
 
 static int from_file(const char *data_dir, struct envfile *ret, struct err *err)
 {
@@ -25,8 +26,7 @@ static int from_file(const char *data_dir, struct envfile *ret, struct err *err)
                                "with --data, or set E2B_API_URL and E2B_API_KEY",
                                data_dir);
         if (fd < 0 && errno == EACCES)
-                return err_set(err, ERR_DENIED,
-                               "'%s' is readable by root only: use sudo, or set E2B_API_URL and E2B_API_KEY", path);
+                return member_exports(data_dir, ret, err);
         if (fd < 0)
                 return err_sys(err, -errno, "open '%s'", path);
         do {
@@ -48,15 +48,30 @@ static const char *variable(const char *name)
         return text && text[0] ? text : NULL;
 }
 
+/* https://<part>.<domain>, the addresses that clients derive from a domain. */
+static char *url_of_domain(const char *part, const char *domain)
+{
+        char *url;
+
+        return domain && asprintf(&url, "https://%s.%s", part, domain) > 0 ? url : NULL;
+}
+
+/* As the clients do it: a URL that is not set follows from the domain. */
 static int from_environment(struct envfile *ret, struct err *err)
 {
-        const char *url = variable("E2B_API_URL"), *key = variable("E2B_API_KEY"),
+        const char *url = variable("E2B_API_URL"), *key = variable("E2B_API_KEY"), *domain = variable("E2B_DOMAIN"),
                    *sandbox = variable("E2B_SANDBOX_URL");
+        AUTO_FREE char *api_of_domain = url_of_domain("api", domain);
+        bool is_by_domain = api_of_domain && (!url || strcmp(url, api_of_domain) == 0);
 
         if (!key)
                 return err_set(err, ERR_INVALID, "E2B_API_URL is set, but E2B_API_KEY is not");
-        *ret = (struct envfile){
-                .api_url = strdup(url), .api_key = strdup(key), .sandbox_url = strdup(sandbox ? sandbox : url)};
+        *ret = (struct envfile){.api_url = url ? strdup(url) : TAKE_PTR(api_of_domain),
+                                .api_key = strdup(key),
+                                .sandbox_url = sandbox        ? strdup(sandbox)
+                                               : is_by_domain ? url_of_domain("sandbox", domain)
+                                               : url          ? strdup(url)
+                                                              : NULL};
         if (ret->api_url && ret->api_key && ret->sandbox_url)
                 return 0;
         envfile_done(ret);
@@ -65,7 +80,7 @@ static int from_environment(struct envfile *ret, struct err *err)
 
 int cli_conf(const char *data_dir, struct envfile *ret, struct err *err)
 {
-        if (!data_dir && variable("E2B_API_URL"))
+        if (!data_dir && (variable("E2B_API_URL") || (variable("E2B_DOMAIN") && variable("E2B_API_KEY"))))
                 return from_environment(ret, err);
         return from_file(data_dir ? data_dir : CLI_DEFAULT_DATA, ret, err);
 }
@@ -81,4 +96,24 @@ struct cli_user cli_user(void)
                 user.is_sudo = true;
         }
         return user;
+}
+
+char *cli_config_dir(void)
+{
+        const char *own = variable("XDG_CONFIG_HOME"), *home = variable("HOME");
+        char *dir;
+
+        if (own && own[0] == '/')
+                return strdup(own);
+        return home && home[0] == '/' && asprintf(&dir, "%s/.config", home) > 0 ? dir : NULL;
+}
+
+const char *cli_remote_domain(void)
+{
+        return variable("E2B_DOMAIN");
+}
+
+const char *cli_remote_key(void)
+{
+        return variable("E2B_API_KEY");
 }

@@ -31,6 +31,10 @@ static const struct {
         {"images", 'i', true, CLI_IMAGES},
         {"criu", 'C', true, CLI_CRIU},
         {"all", 'a', false, CLI_ALL},
+        {"team", 'g', true, CLI_TEAM},
+        {"save", 's', false, CLI_SAVE},
+        {"remote", 'r', false, CLI_REMOTE},
+        {"domain", 'o', true, CLI_DOMAIN},
         {"help", 'h', false, 0},
 };
 
@@ -66,6 +70,10 @@ static int option_take(struct cli_options *o, int letter, char **argv, struct er
         case 'i': o->images = optarg; return 0;
         case 'C': o->criu = optarg; return 0;
         case 'a': o->all = true; return 0;
+        case 'g': o->team = optarg; return 0;
+        case 's': o->save = true; return 0;
+        case 'r': o->remote = true; return 0;
+        case 'o': o->domain = optarg; return 0;
         case 'h': o->help = true; return 0;
         case 'c':
                 if (parse_u32(str_of(optarg), 1, COUNT_MAX, &o->count) < 0)

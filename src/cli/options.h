@@ -22,13 +22,19 @@ enum cli_option { /* which of them a command takes */
                   CLI_IMAGES = 4096,
                   CLI_CRIU = 8192,
                   CLI_ALL = 16384,
+                  CLI_TEAM = 32768,
+                  CLI_SAVE = 65536,
+                  CLI_REMOTE = 131072,
+                  CLI_DOMAIN = 262144,
 };
 
 struct cli_options {
-        const char *data, *template, *cwd, *user, *name, *images, *criu; /* borrowed from argv; NULL: not given */
-        uint32_t timeout_s, count;                                       /* 0: not given */
-        json_t *env;                                                     /* owned; {name: text}, NULL: none */
-        bool json, undo, files_only, deletes, all, help;
+        const char *data, *template, *cwd, *user, *name, *images, *criu, *team,
+                *domain;           /* borrowed from argv; NULL: not
+                                                                                             given */
+        uint32_t timeout_s, count; /* 0: not given */
+        json_t *env;               /* owned; {name: text}, NULL: none */
+        bool json, undo, files_only, deletes, all, save, remote, help;
         char **args; /* what follows the options (and "--"), NULL-terminated: argv's own */
         int arg_count;
 };

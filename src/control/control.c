@@ -182,7 +182,11 @@ int control_listen(struct control *c, struct err *err)
         r = route_feed_listen(&c->routes.feed, c->conf->fds.routes);
         if (r < 0)
                 return err_sys(err, r, "listen for edges");
-        return api_listen(&c->api, c->conf->fds.api, err);
+        c->user_door.conf = c->conf;
+        c->user_door.keys = &c->keys;
+        c->user_door.tokens = &c->tokens;
+        r = user_door_open(&c->user_door, c->loop, err);
+        return r < 0 ? r : api_listen(&c->api, c->conf->fds.api, err);
 }
 
 void control_done(struct control *c)
@@ -197,6 +201,7 @@ void control_done(struct control *c)
         durable_done(&c->durable);
         engine_link_stop(&c->engine);
         templates_done(&c->templates);
+        user_door_close(&c->user_door);
         tokens_done(&c->tokens);
         keys_done(&c->keys);
         c->store = store_close(c->store);

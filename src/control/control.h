@@ -4,6 +4,7 @@
 
 #include "control/access/keys.h"
 #include "control/access/tokens.h"
+#include "control/access/user_door.h"
 #include "control/api/api.h"
 #include "control/catalogue/durable.h"
 #include "control/catalogue/refs.h"
@@ -25,6 +26,7 @@ struct control {
         struct store *store;     /* owned, as all below */
         struct keys keys;
         struct tokens tokens;
+        struct user_door user_door;
         struct templates templates;
         struct engine_link engine;
         struct durable durable;

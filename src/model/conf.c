@@ -1,5 +1,6 @@
 #include "model/conf.h"
 
+#include <arpa/inet.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,13 +34,16 @@ static const struct conf_key {
         {"data_dir", CONF_TEXT, offsetof(struct conf, data_dir), .is_internal = true},
         {"envd", CONF_TEXT, offsetof(struct conf, envd), .is_internal = true},
         {"make_key", CONF_BOOL, offsetof(struct conf, make_key), .is_internal = true},
+        {"exports", CONF_TEXT, offsetof(struct conf, exports), .is_internal = true},
         TEXT(images_dir),
         TEXT(criu_dir),
         TEXT(listen),
         TEXT(tls_listen),
+        BOOL(insecure_listen),
         TEXT(domain),
         TEXT(tls_cert),
         TEXT(tls_key),
+        TEXT(group),
         TEXT(log_level),
         BOOL(stop_sandboxes),
         U32(edge_count, 0, CONF_EDGES_MAX),
@@ -69,7 +73,8 @@ static const struct {
         {                                                                                                              \
 #member, offsetof(struct conf_fds, member)                                                             \
         }
-        FD(http), FD(https), FD(api), FD(routes), FD(engine), FD(dial), FD(tls_cert), FD(tls_key),
+        FD(http), FD(https),    FD(api),     FD(routes),       FD(engine),
+        FD(dial), FD(tls_cert), FD(tls_key), FD(tls_renewals), FD(users),
 #undef FD
 };
 
@@ -229,6 +234,24 @@ int conf_split_address(struct str addr, struct str *ret_host, uint16_t *ret_port
         return 0;
 }
 
+bool conf_is_loopback(const char *addr)
+{
+        struct in_addr v4;
+        struct str host;
+        uint16_t port;
+        char text[INET_ADDRSTRLEN];
+
+        if (conf_split_address(str_of(addr), &host, &port) < 0)
+                return false;
+        if (str_is(host, "localhost") || str_is(host, "[::1]"))
+                return true;
+        if (host.n >= sizeof(text))
+                return false;
+        memcpy(text, host.p, host.n);
+        text[host.n] = 0;
+        return inet_pton(AF_INET, text, &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127;
+}
+
 /* A DNS name, optionally with a port that is not 0. */
 static bool is_domain(const char *text)
 {
@@ -292,6 +315,12 @@ int conf_check(const struct conf *c, struct err *err)
                 return r;
         if (!is_domain(c->domain))
                 return err_set(err, ERR_INVALID, "domain: '%s' is not NAME or NAME:PORT in lower case", c->domain);
+        if (!c->insecure_listen && !conf_is_loopback(c->listen))
+                return err_set(err, ERR_INVALID,
+                               "listen: '%s' is plain HTTP for other machines: keys can be read on the way. Use "
+                               "tls_listen for them, and listen on 127.0.0.1 (docs/remote.md); or insist with "
+                               "insecure_listen (--insecure-listen)",
+                               c->listen);
         if (!c->tls_cert != !c->tls_key)
                 return err_set(err, ERR_INVALID, "tls_cert and tls_key: both or neither");
         for (size_t i = 0; i < ARRAY_LEN(levels); i++)

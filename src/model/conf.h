@@ -17,16 +17,19 @@ struct err;
 #define CONF_EDGES_MAX 256
 
 struct conf {
-        char *data_dir;   /* absolute */
-        char *images_dir; /* absolute; default <data>/images: layers/<id>/, templates/<alias>.json */
-        char *criu_dir;   /* absolute; default <data>/criu: engine/criu_find.h */
-        char *listen;     /* "127.0.0.1:3000" */
-        char *tls_listen; /* "127.0.0.1:3443" */
+        char *data_dir;       /* absolute */
+        char *images_dir;     /* absolute; default <data>/images: layers/<id>/, templates/<alias>.json */
+        char *criu_dir;       /* absolute; default <data>/criu: engine/criu_find.h */
+        char *listen;         /* "127.0.0.1:3000" */
+        char *tls_listen;     /* "127.0.0.1:3443" */
+        bool insecure_listen; /* `listen` may be an address that other machines reach, although it is not encrypted */
         char *domain; /* "localhost:3443": what clients get as `domain`; the part before ':' is in the certificate */
         char *envd;   /* engine: path of the in-sandbox daemon; absolute */
         bool make_key; /* control: no key is known to the operator: make one, write it to <data>/store/first-key (0600) */
-        char *tls_cert, *tls_key;         /* operator's own; NULL: local CA in <data>/ca */
-        char *log_level;                  /* error, warn, info, debug */
+        char *tls_cert, *tls_key; /* operator's own; NULL: local CA in <data>/ca */
+        char *group;     /* of users who get a key of their own: name or number; NULL: "sandglass", if there is one */
+        char *exports;   /* control: what clients need to know, as <data>/env has it (envfile.h), without a key */
+        char *log_level; /* error, warn, info, debug */
         bool stop_sandboxes;              /* end them when serve ends */
         uint32_t edge_count;              /* processes; 0: one per core */
         uint32_t control_uid, edge_uid;   /* unprivileged; uid and gid alike */
@@ -47,6 +50,8 @@ struct conf {
                 int engine;            /* engine: listening Unix socket for control's channel */
                 int dial;              /* engine: listening Unix socket for the edges' channels */
                 int tls_cert, tls_key; /* edge: opened by root, so that the key needs no loose mode */
+                int tls_renewals;      /* edge: a socket on which the supervisor sends the next pair of these */
+                int users;             /* control: listening Unix socket for users of the machine (user_door.h) */
         } fds;
 };
 
@@ -64,3 +69,5 @@ char *conf_path(const struct conf *c, const char *below);
 
 /* "127.0.0.1:3000" into host (brackets of an IPv6 address kept, may be empty) and port; negative when it is neither. */
 int conf_split_address(struct str addr, struct str *ret_host, uint16_t *ret_port);
+/* "127.0.0.1:3000", "[::1]:3000", "localhost:3000": only programs on this machine reach it. */
+bool conf_is_loopback(const char *addr);

@@ -96,7 +96,7 @@ static bool is_version(struct str segment)
 
 bool route_is_api_path(struct str target)
 {
-        static const char *const families[] = {"sandboxes", "snapshots", "templates", "sandglass"};
+        static const char *const families[] = {"sandboxes", "snapshots", "templates", "sandglass", "api-keys"};
         struct str path, first, rest;
 
         (void)str_cut(&target, '?', &path);

@@ -38,7 +38,7 @@ struct route_target {
 };
 
 /* A path of the API, of those we serve or of the same families: /sandboxes, /snapshots, /templates, with or without a
- * version in front, and what is below them.  Neither /health, which the API and the daemon both have, nor any other path
+ * version in front, /sandglass, /api-keys, and what is below them.  Neither /health, which the API and the daemon both have, nor any other path
  * of the daemon is one. */
 bool route_is_api_path(struct str target);
 

@@ -75,6 +75,19 @@ int greeting_init(struct greeting *g, const struct conf *c, const struct sockets
         return 0;
 }
 
+int greeting_exports(const struct greeting *g, char **ret, struct err *err)
+{
+        AUTO_BUF struct buf text = BUF_INIT(ENVFILE_MAX);
+        struct envfile e = g->env; /* borrows the texts */
+
+        e.api_key = NULL;
+        if (envfile_format(&e, &text) < 0 || !buf_cstr(&text))
+                return err_set(err, ERR_LIMIT, "out of memory");
+        free(*ret);
+        *ret = strdup(buf_cstr(&text));
+        return *ret ? 0 : err_set(err, ERR_LIMIT, "out of memory");
+}
+
 /* "e2b_" and lower-case hex, as every client insists. */
 static bool is_key(struct str s)
 {

@@ -17,6 +17,8 @@ struct greeting {
 
 /* Addresses from the real ports; the key from an earlier <data>/env when there is one. */
 int greeting_init(struct greeting *g, const struct conf *c, const struct sockets *s, struct err *err);
+/* What clients other than the operator get, besides a key of their own; *ret is malloc'd. */
+int greeting_exports(const struct greeting *g, char **ret, struct err *err);
 /* The server answers: take over the first key, write <data>/env, say so. */
 int greeting_ready(struct greeting *g, const struct conf *c, struct err *err);
 /* Tell the service manager, in systemd's protocol: READY=1 to the datagram socket `path` ("@..." is abstract). */

@@ -7,7 +7,7 @@
 #include "base/auto.h"
 #include "base/err.h"
 
-enum { OPT_DATA = 256, OPT_CONFIG, OPT_CHECK, OPT_MIRROR, OPT_STOP, OPT_TEXT };
+enum { OPT_DATA = 256, OPT_CONFIG, OPT_CHECK, OPT_MIRROR, OPT_STOP, OPT_INSECURE, OPT_TEXT };
 
 /* Options from OPT_TEXT on are configuration keys under another name. */
 static const struct text_option {
@@ -25,6 +25,7 @@ static const struct option options[] = {
         {"check", no_argument, NULL, OPT_CHECK},
         {"mirror", required_argument, NULL, OPT_MIRROR},
         {"stop-sandboxes", no_argument, NULL, OPT_STOP},
+        {"insecure-listen", no_argument, NULL, OPT_INSECURE},
         {"help", no_argument, NULL, 'h'},
         {"listen", required_argument, NULL, OPT_TEXT + 0},
         {"tls-listen", required_argument, NULL, OPT_TEXT + 1},
@@ -103,6 +104,7 @@ static int take_option(int which, struct given *g, struct serve_options *o, char
         case OPT_MIRROR: return replace(&o->mirror, strdup(optarg), err);
         case OPT_CHECK: o->check = true; return 0;
         case OPT_STOP: (void)json_object_set_new(g->over, "stop_sandboxes", json_true()); return 0;
+        case OPT_INSECURE: (void)json_object_set_new(g->over, "insecure_listen", json_true()); return 0;
         case 'h': o->help = true; return 0;
         case ':': return err_set(err, ERR_INVALID, "%s: needs a value", argv[optind - 1]);
         case '?':

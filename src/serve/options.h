@@ -7,6 +7,7 @@
 struct err;
 
 #define SERVE_DEFAULT_DATA "/var/lib/sandglass"
+#define SERVE_DEFAULT_GROUP "sandglass"
 
 struct serve_options {
         struct conf conf;

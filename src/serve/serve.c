@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
@@ -40,6 +41,7 @@ const char serve_usage[] =
         "  --domain NAME[:PORT]    sandboxes are <port>-<id>.NAME:PORT (default localhost and the TLS port)\n"
         "  --tls-cert FILE         certificate chain for *.NAME (default: from a local CA made at first start)\n"
         "  --tls-key FILE          the key of that certificate\n"
+        "  --insecure-listen       allow --listen on an address that other machines reach, without encryption\n"
         "  --images DIR            layers and templates (default DIR/images)\n"
         "  --criu DIR              program for pausing with memory, fetched if there is none (default DIR/criu)\n"
         "  --config FILE           JSON object of settings; options override them\n"
@@ -69,6 +71,33 @@ static void find_users(struct serve_options *o)
         pw = getpwnam("sandglass-edge");
         if (pw && pw->pw_uid && pw->pw_uid == pw->pw_gid)
                 o->conf.edge_uid = pw->pw_uid;
+}
+
+/* The group whose members get keys.  *ret_found false: none is named, and the system has no group "sandglass". */
+static int find_group(const struct conf *c, uint32_t *ret_gid, bool *ret_found, struct err *err)
+{
+        const struct group *gr;
+
+        *ret_found = c->group && parse_u32(str_of(c->group), 1, UINT32_MAX - 1, ret_gid) == 0;
+        if (*ret_found)
+                return 0;
+        gr = getgrnam(c->group ? c->group : SERVE_DEFAULT_GROUP);
+        if (!gr && c->group)
+                return err_set(err, ERR_INVALID, "group: this system has no group '%s': `groupadd %s` makes it",
+                               c->group, c->group);
+        *ret_found = gr && gr->gr_gid != 0;
+        if (*ret_found)
+                *ret_gid = gr->gr_gid;
+        return 0;
+}
+
+static int open_unix_sockets(struct serve *s, struct err *err)
+{
+        uint32_t gid = 0;
+        bool has_group = false;
+        int r = find_group(&s->opt.conf, &gid, &has_group, err);
+
+        return r < 0 ? r : sockets_open_unix(&s->sockets, &s->opt.conf, has_group ? &gid : NULL, err);
 }
 
 /* The daemon lies beside us in the build tree, in libexec when installed. */
@@ -164,9 +193,11 @@ static int serve_prepare(struct serve *s, struct err *err)
         if (r == 0)
                 r = make_certificate(c, err);
         if (r == 0)
-                r = sockets_open_unix(&s->sockets, c, err);
+                r = open_unix_sockets(s, err);
         if (r == 0)
                 r = greeting_init(&s->greeting, c, &s->sockets, err);
+        if (r == 0)
+                r = greeting_exports(&s->greeting, &c->exports, err);
         if (r == 0)
                 c->make_key = !s->greeting.env.api_key;
         return r;

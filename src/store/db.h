@@ -20,6 +20,8 @@ enum db_statement {
         DB_TEAM_ALL,
         DB_KEY_ADD,
         DB_KEY_ALL,
+        DB_KEY_REMOVE,
+        DB_KEY_USED,
         DB_SANDBOX_ADD,
         DB_SANDBOX_STARTED,
         DB_SANDBOX_END,
@@ -75,6 +77,6 @@ int db_column_text(sqlite3_stmt *q, int at, char **ret);
 /* Text of a fixed form, "" for NULL; -EBADMSG when it is longer than `size` has room for. */
 int db_column_id(sqlite3_stmt *q, int at, char *out, size_t size);
 
-#define DB_SCHEMA_VERSION 4
+#define DB_SCHEMA_VERSION 5
 /* Bring the schema from whatever version the file has to `version` (at most DB_SCHEMA_VERSION), in one transaction. */
 int db_migrate(sqlite3 *db, int version, struct err *err);

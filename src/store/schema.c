@@ -42,6 +42,12 @@ static const char *const steps[DB_SCHEMA_VERSION] = {
 
         ("CREATE TABLE disposable (name TEXT PRIMARY KEY) WITHOUT ROWID;"
          "CREATE TABLE image_token (checkpoint TEXT PRIMARY KEY, token TEXT NOT NULL) WITHOUT ROWID;"),
+
+        /* kind: enum store_key_kind.  Every key of before was made for the operator. */
+        ("ALTER TABLE api_key ADD COLUMN kind INTEGER NOT NULL DEFAULT 1;"
+         "ALTER TABLE api_key ADD COLUMN uid INTEGER;"
+         "ALTER TABLE api_key ADD COLUMN last_used_ns INTEGER NOT NULL DEFAULT 0;"
+         "CREATE UNIQUE INDEX api_key_uid ON api_key (uid) WHERE uid IS NOT NULL;"),
 };
 
 static int schema_version_of(sqlite3 *db, int *ret, struct err *err)

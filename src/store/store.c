@@ -50,8 +50,12 @@ static const char *const texts[DB_STATEMENTS] = {
         [DB_SETTING_PUT] = "INSERT INTO setting (name, value) VALUES (?, ?)",
         [DB_TEAM_ADD] = "INSERT INTO team (id, slug, name, created_ns) VALUES (?, ?, ?, ?)",
         [DB_TEAM_ALL] = "SELECT no, id, slug, name FROM team ORDER BY no",
-        [DB_KEY_ADD] = "INSERT INTO api_key (id, team, name, mask, hash, created_ns) VALUES (?, ?, ?, ?, ?, ?)",
-        [DB_KEY_ALL] = "SELECT id, team, name, mask, hash FROM api_key",
+        [DB_KEY_ADD] = ("INSERT INTO api_key (id, team, name, mask, hash, created_ns, kind, uid, last_used_ns)"
+                        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+        [DB_KEY_ALL] = ("SELECT id, team, name, mask, hash, created_ns, kind, uid, last_used_ns FROM api_key"
+                        " ORDER BY created_ns, id"),
+        [DB_KEY_REMOVE] = "DELETE FROM api_key WHERE id = ?",
+        [DB_KEY_USED] = "UPDATE api_key SET last_used_ns = ? WHERE id = ?",
         [DB_SANDBOX_ADD] = ("INSERT INTO sandbox (" SANDBOX_COLUMNS ", env) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
                             " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
         [DB_SANDBOX_STARTED] = "UPDATE sandbox SET state = ?, started_ns = ?, end_ns = ? WHERE id = ?",

@@ -52,15 +52,27 @@ int store_team_add(struct store *s, const struct store_team *t, int64_t *ret_no,
 int store_team_each(struct store *s, int (*each)(const struct store_team *t, void *arg), void *arg, struct err *err);
 
 #define STORE_KEY_HASH_LEN 32
+enum store_key_kind {                     /* the numbers are in the database */
+                      STORE_KEY_GIVEN,    /* made for somebody by the operator */
+                      STORE_KEY_OPERATOR, /* the key of <data>/env: may manage keys, too */
+                      STORE_KEY_USER,     /* of a user of the machine, who is a member of the group: `uid` */
+};
 struct store_key {
         char id[UUID_MAX];
         int64_t team;
         const char *name; /* borrowed, as the next */
         const char *mask; /* what may be shown of the key */
         uint8_t hash[STORE_KEY_HASH_LEN];
+        enum store_key_kind kind;
+        uint32_t uid; /* STORE_KEY_USER only */
+        int64_t created_ns;
+        int64_t last_used_ns; /* 0: never */
 };
-/* ERR_CONFLICT: that key is there already. */
+/* ERR_CONFLICT: that key is there already, or the user has one. */
 int store_key_add(struct store *s, const struct store_key *k, struct err *err);
+int store_key_remove(struct store *s, const char *id, struct err *err); /* fine when it is not there */
+int store_key_used(struct store *s, const char *id, int64_t at_ns, struct err *err);
+/* Oldest first. */
 int store_key_each(struct store *s, int (*each)(const struct store_key *k, void *arg), void *arg, struct err *err);
 
 /* ERR_CONFLICT: that id is there already. */

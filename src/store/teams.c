@@ -104,8 +104,29 @@ int store_key_add(struct store *s, const struct store_key *k, struct err *err)
         team_bind_text(q, 3, k->name);
         team_bind_text(q, 4, k->mask);
         (void)sqlite3_bind_blob(q, 5, k->hash, STORE_KEY_HASH_LEN, SQLITE_STATIC);
-        (void)sqlite3_bind_int64(q, 6, clock_real_ns());
+        (void)sqlite3_bind_int64(q, 6, k->created_ns);
+        (void)sqlite3_bind_int(q, 7, (int)k->kind);
+        if (k->kind == STORE_KEY_USER)
+                (void)sqlite3_bind_int64(q, 8, k->uid);
+        else
+                (void)sqlite3_bind_null(q, 8);
+        (void)sqlite3_bind_int64(q, 9, k->last_used_ns);
         return db_run(s, DB_KEY_ADD, err, "add key");
+}
+
+int store_key_remove(struct store *s, const char *id, struct err *err)
+{
+        team_bind_text(s->statement[DB_KEY_REMOVE], 1, id);
+        return db_run(s, DB_KEY_REMOVE, err, "remove key");
+}
+
+int store_key_used(struct store *s, const char *id, int64_t at_ns, struct err *err)
+{
+        sqlite3_stmt *q = s->statement[DB_KEY_USED];
+
+        (void)sqlite3_bind_int64(q, 1, at_ns);
+        team_bind_text(q, 2, id);
+        return db_run(s, DB_KEY_USED, err, "note the use of a key");
 }
 
 int store_key_each(struct store *s, int (*each)(const struct store_key *k, void *arg), void *arg, struct err *err)
@@ -125,6 +146,10 @@ int store_key_each(struct store *s, int (*each)(const struct store_key *k, void 
                 k.mask = team_column(q, 3);
                 if (sqlite3_column_bytes(q, 4) == STORE_KEY_HASH_LEN) /* the schema holds it to that */
                         memcpy(k.hash, sqlite3_column_blob(q, 4), STORE_KEY_HASH_LEN);
+                k.created_ns = sqlite3_column_int64(q, 5);
+                k.kind = (enum store_key_kind)sqlite3_column_int(q, 6);
+                k.uid = (uint32_t)sqlite3_column_int64(q, 7);
+                k.last_used_ns = sqlite3_column_int64(q, 8);
                 r = each(&k, arg);
                 if (r < 0)
                         err_sys(err, r, "store: read keys");

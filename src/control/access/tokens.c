@@ -50,6 +50,14 @@ void token_traffic(const struct tokens *t, const char *sandbox_id, char out[TOKE
         token_derive(t, text, out);
 }
 
+void token_user_key(const struct tokens *t, const char *id, uint8_t out[SHA256_LEN])
+{
+        char text[64];
+
+        (void)snprintf(text, sizeof(text), "user-key-%.40s", id);
+        hmac_sha256((struct str){(const char *)t->seed, STORE_SEED_LEN}, text, strlen(text), out);
+}
+
 const char *token_of_checkpoint(const struct tokens *t, const char *checkpoint)
 {
         return json_string_value(json_object_get(t->of_checkpoints, checkpoint));

@@ -26,6 +26,9 @@ void tokens_done(struct tokens *t); /* also zeroed */
 void token_envd(const struct tokens *t, const char *sandbox_id, char out[TOKEN_MAX]);
 void token_traffic(const struct tokens *t, const char *sandbox_id, char out[TOKEN_MAX]);
 
+/* What the API key of a user is made of; `id` is of the key's row. */
+void token_user_key(const struct tokens *t, const char *id, uint8_t out[SHA256_LEN]);
+
 /* The token that the store has for a checkpoint; borrowed; NULL: it is the derived one. */
 const char *token_of_checkpoint(const struct tokens *t, const char *checkpoint);
 int token_of_checkpoint_add(struct tokens *t, const char *checkpoint, const char *token, struct err *err);

@@ -23,7 +23,8 @@ struct api_exchange {
         struct api *api;
         struct http_request *rq;
         const struct endpoint *endpoint;
-        struct team *team; /* of the API key; NULL on open routes */
+        struct team *team;     /* of the API key; NULL on open routes */
+        char key_id[UUID_MAX]; /* of the row of that key; the key may be revoked meanwhile */
         char id[API_ID_MAX]; /* the sandbox that the path names, without a client suffix; or the sandbox that is being made */
         struct str segment;        /* the path's segment for another name in braces; raw, borrowed from rq */
         json_t *body;              /* owned; NULL: none */

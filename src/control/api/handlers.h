@@ -31,6 +31,10 @@ void handle_rollback(struct api_exchange *x); /* handle_rollback.c */
 void handle_list_snapshots(struct api_exchange *x); /* handle_templates.c */
 void handle_delete_template(struct api_exchange *x);
 
+void handle_list_keys(struct api_exchange *x); /* handle_keys.c */
+void handle_make_key(struct api_exchange *x);
+void handle_revoke_key(struct api_exchange *x);
+
 struct list;
 void handle_list_lost(struct api_exchange *x); /* handle_lost.c */
 void handle_restore_lost(struct api_exchange *x);

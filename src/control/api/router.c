@@ -13,19 +13,19 @@
 
 #define GET(path, handler)                                                                                             \
         {                                                                                                              \
-                "GET", path, handler, BODY_NONE, 0, false                                                              \
+                "GET", path, handler, BODY_NONE, 0, ACCESS_KEY                                                         \
         }
 #define POST(path, handler, body, max)                                                                                 \
         {                                                                                                              \
-                "POST", path, handler, BODY_##body, max, false                                                         \
+                "POST", path, handler, BODY_##body, max, ACCESS_KEY                                                    \
         }
 #define DELETE(path, handler)                                                                                          \
         {                                                                                                              \
-                "DELETE", path, handler, BODY_NONE, 0, false                                                           \
+                "DELETE", path, handler, BODY_NONE, 0, ACCESS_KEY                                                      \
         }
 
 static const struct endpoint table[] = {
-        {"GET", "/health", handle_health, BODY_NONE, 0, true},
+        {"GET", "/health", handle_health, BODY_NONE, 0, ACCESS_OPEN},
 
         POST("/sandboxes", handle_create_v1, REQUIRED, CREATE_MAX),
         POST("/v2/sandboxes", handle_create_v2, REQUIRED, CREATE_MAX),
@@ -51,6 +51,10 @@ static const struct endpoint table[] = {
         GET("/sandglass/lost", handle_list_lost),
         POST("/sandglass/lost/{lostID}/restore", handle_restore_lost, OPTIONAL, SMALL_MAX),
         DELETE("/sandglass/lost/{lostID}", handle_remove_lost),
+
+        {"GET", "/api-keys", handle_list_keys, BODY_NONE, 0, ACCESS_OPERATOR},
+        {"POST", "/api-keys", handle_make_key, BODY_REQUIRED, SMALL_MAX, ACCESS_OPERATOR},
+        {"DELETE", "/api-keys/{apiKeyID}", handle_revoke_key, BODY_NONE, 0, ACCESS_OPERATOR},
 };
 
 const struct endpoint *router_table(size_t *ret_count)
@@ -159,18 +163,51 @@ static void request_closed(struct http_request *rq, bool is_complete)
         free(x);
 }
 
+/* The operator may act for another team.  false: the request is answered. */
+static bool request_choose_team(struct api_exchange *x, const struct api_key *key)
+{
+        const struct http1_header *h = http1_find(x->rq->head, "X-Team-ID");
+
+        if (key->kind != STORE_KEY_OPERATOR) {
+                answer_error(
+                        x, 403, NULL,
+                        "this API key cannot manage keys: only the operator's key can, which is in the file env of "
+                        "the server's data directory");
+                return false;
+        }
+        if (h && !(x->team = keys_team_named(x->api->keys, h->value))) {
+                answer_error(x, 404, NULL, "there is no team '%.*s'", (int)(h->value.n < 100 ? h->value.n : 100),
+                             h->value.p);
+                return false;
+        }
+        return true;
+}
+
 /* The team of the request's key.  false: the request is answered. */
 static bool request_authenticate(struct api_exchange *x)
 {
         const struct http1_header *h = http1_find(x->rq->head, "X-API-Key");
+        struct api_key *key;
 
-        if (!h)
+        if (!h && x->endpoint->access == ACCESS_OPERATOR)
+                h = http1_find(x->rq->head, "X-Admin-Token"); /* what the contract calls the operator's key */
+        if (!h) {
                 answer_error(x, 401, NULL, "authorization header is missing");
-        else if (!key_is_wellformed(h->value))
+                return false;
+        }
+        if (!key_is_wellformed(h->value)) {
                 answer_error(x, 401, NULL, "Invalid API key.\nInvalid API key format");
-        else if (!(x->team = keys_find(x->api->keys, h->value)))
+                return false;
+        }
+        key = keys_find(x->api->keys, h->value);
+        if (!key) {
                 answer_error(x, 401, NULL, "Invalid API key.\nCannot get the team for the given API key");
-        return x->team;
+                return false;
+        }
+        keys_note_use(x->api->keys, key, x->api->now_ns());
+        x->team = key->team;
+        memcpy(x->key_id, key->id, sizeof(x->key_id));
+        return x->endpoint->access != ACCESS_OPERATOR || request_choose_team(x, key);
 }
 
 static void request_dispatch(struct api_exchange *x)
@@ -186,7 +223,7 @@ static void request_dispatch(struct api_exchange *x)
         } else if (!x->endpoint) {
                 answer_error(x, 404, NULL, "Unknown route: %.*s %.*s", STR_ARG(method),
                              (int)(x->rq->url.path.n < 200 ? x->rq->url.path.n : 200), x->rq->url.path.p);
-        } else if (!x->endpoint->is_open && !request_authenticate(x)) {
+        } else if (x->endpoint->access != ACCESS_OPEN && !request_authenticate(x)) {
                 return;
         } else if (strstr(x->endpoint->pattern, ID_SEGMENT) && !take_sandbox_id(x, id)) {
                 answer_error(x, 400, NULL, "Invalid sandbox ID");

@@ -10,13 +10,19 @@ enum endpoint_body {
         BODY_REQUIRED,
 };
 
+enum endpoint_access {
+        ACCESS_OPEN,     /* needs no key */
+        ACCESS_KEY,      /* any key, for its team */
+        ACCESS_OPERATOR, /* the operator's key, for the team that X-Team-ID names, else its own */
+};
+
 struct endpoint {
         const char *method;
         const char *pattern; /* "/sandboxes/{sandboxID}/timeout": a segment in braces matches any one segment */
         api_handler handle;
         enum endpoint_body body;
         size_t body_max;
-        bool is_open; /* needs no key */
+        enum endpoint_access access;
 };
 
 const struct endpoint *router_table(size_t *ret_count);

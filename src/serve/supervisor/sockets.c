@@ -10,7 +10,7 @@
 
 void sockets_init(struct sockets *s)
 {
-        *s = (struct sockets){.api = -1, .routes = -1, .engine = -1, .dial = -1};
+        *s = (struct sockets){.api = -1, .routes = -1, .engine = -1, .dial = -1, .users = -1};
         for (size_t i = 0; i < CONF_EDGES_MAX; i++)
                 s->http[i] = s->https[i] = -1;
 }
@@ -81,7 +81,19 @@ static int open_unix(const struct conf *c, const char *below, unsigned mode, uin
         return r;
 }
 
-int sockets_open_unix(struct sockets *s, const struct conf *c, struct err *err)
+/* Root's, and of the group: nobody else gets in. */
+static int open_users(struct sockets *s, const struct conf *c, const uint32_t *gid, struct err *err)
+{
+        AUTO_FREE char *path = conf_path(c, "run/users.sock");
+
+        if (gid)
+                return open_unix(c, "run/users.sock", 0660, 0, *gid, &s->users, err);
+        if (path)
+                (void)unlink(path); /* of a start with other settings */
+        return 0;
+}
+
+int sockets_open_unix(struct sockets *s, const struct conf *c, const uint32_t *users_gid, struct err *err)
 {
         int r;
 
@@ -92,6 +104,8 @@ int sockets_open_unix(struct sockets *s, const struct conf *c, struct err *err)
                 r = open_unix(c, "run/engine.sock", 0600, c->control_uid, c->control_uid, &s->engine, err);
         if (r == 0)
                 r = open_unix(c, "run/dial.sock", 0600, c->edge_uid, c->edge_uid, &s->dial, err);
+        if (r == 0)
+                r = open_users(s, c, users_gid, err);
         return r;
 }
 
@@ -105,4 +119,5 @@ void sockets_done(struct sockets *s)
         close_fd(&s->routes);
         close_fd(&s->engine);
         close_fd(&s->dial);
+        close_fd(&s->users);
 }

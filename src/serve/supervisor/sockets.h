@@ -12,11 +12,13 @@ struct sockets {
         size_t edges;
         uint16_t http_port, https_port; /* the real ones, also when 0 was asked for */
         int api, routes, engine, dial;
+        int users; /* -1: there is no group whose members get keys */
 };
 
 /* Nothing open: fit for sockets_done(). */
 void sockets_init(struct sockets *s);
 /* ERR_CONFLICT "port already in use" when anybody else listens there. */
 int sockets_open_tcp(struct sockets *s, const struct conf *c, size_t edges, struct err *err);
-int sockets_open_unix(struct sockets *s, const struct conf *c, struct err *err);
+/* users_gid: who may connect to run/users.sock; NULL: nobody, and there is no such socket. */
+int sockets_open_unix(struct sockets *s, const struct conf *c, const uint32_t *users_gid, struct err *err);
 void sockets_done(struct sockets *s);

@@ -88,8 +88,10 @@ static int start_role(struct supervisor *s, struct supervised_role *role, struct
         const struct conf *c = s->opt->conf;
         const struct sockets *k = s->opt->sockets;
         AUTO_CLOSE int cert = -1, key = -1;
-        struct role_spec spec = {
-                .name = role_names[role->kind], .conf = c, .exe = s->exe, .fds = {-1, -1, -1, -1, -1, -1, -1, -1}};
+        struct role_spec spec = {.name = role_names[role->kind],
+                                 .conf = c,
+                                 .exe = s->exe,
+                                 .fds = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1}};
         int r = 0;
 
         switch (role->kind) {
@@ -106,6 +108,7 @@ static int start_role(struct supervisor *s, struct supervised_role *role, struct
         case ROLE_CONTROL:
                 spec.fds.api = k->api;
                 spec.fds.routes = k->routes;
+                spec.fds.users = k->users;
                 spec.uid = c->control_uid;
                 break;
         case ROLE_ENGINE:

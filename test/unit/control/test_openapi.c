@@ -32,7 +32,7 @@ static void every_endpoint_is_described(void)
                 printf("# %s %s\n", table[i].method, table[i].pattern);
                 CHECK(json_is_object(op));
                 CHECK(json_object_size(json_object_get(op, "responses")) > 0);
-                CHECK_INT(table[i].is_open, ==, security && json_array_size(security) == 0);
+                CHECK_INT(table[i].access == ACCESS_OPEN, ==, security && json_array_size(security) == 0);
                 CHECK_INT(table[i].body != BODY_NONE, ==, json_object_get(op, "requestBody") != NULL);
                 CHECK_INT(table[i].body == BODY_REQUIRED, ==,
                           json_is_true(json_object_get(json_object_get(op, "requestBody"), "required")));
@@ -47,7 +47,7 @@ static void every_endpoint_that_needs_a_key_is_the_apis_for_the_edge(void)
 
         for (size_t i = 0; i < n; i++) {
                 printf("# %s\n", table[i].pattern);
-                CHECK_INT(route_is_api_path(str_of(table[i].pattern)), ==, !table[i].is_open);
+                CHECK_INT(route_is_api_path(str_of(table[i].pattern)), ==, table[i].access != ACCESS_OPEN);
         }
 }
 

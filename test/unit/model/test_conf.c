@@ -118,6 +118,36 @@ static void the_whole_is_checked(void)
         }
 }
 
+static void plain_http_for_other_machines_must_be_insisted_on(void)
+{
+        static const struct {
+                const char *listen;
+                bool is_local;
+        } cases[] = {
+                {"127.0.0.1:3000", true}, {"127.1.2.3:0", true},     {"[::1]:80", true},   {"0.0.0.0:3000", false},
+                {":3000", false},         {"192.168.1.2:80", false}, {"[::]:3000", false}, {"[fe80::1]:80", false},
+                {"1270.0.0.1:1", false},  {"128.0.0.1:3000", false},
+        };
+
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                AUTO_CONF struct conf c = {0};
+                char json[120];
+                struct err e = {0};
+
+                CHECK_INT(conf_is_loopback(cases[i].listen), ==, cases[i].is_local);
+                CHECK_INT(conf_defaults(&c, "/d", &e), ==, 0);
+                (void)snprintf(json, sizeof(json), "{\"listen\":\"%s\",\"tls_listen\":\"%s\"}", cases[i].listen,
+                               cases[i].listen);
+                CHECK_INT(apply(&c, json, &e), ==, 0);
+                CHECK_INT(conf_check(&c, &e) == 0, ==, cases[i].is_local);
+                if (cases[i].is_local)
+                        continue;
+                CHECK(strstr(e.msg, "plain HTTP") && strstr(e.msg, "--insecure-listen)")); /* not cut */
+                CHECK_INT(apply(&c, "{\"insecure_listen\":true}", &e), ==, 0);
+                CHECK_INT(conf_check(&c, &e), ==, 0);
+        }
+}
+
 static void a_role_gets_what_was_encoded(void)
 {
         AUTO_CONF struct conf c = {0}, back = {0};
@@ -177,6 +207,7 @@ int main(void)
         RUN(a_file_overrides_defaults);
         RUN(bad_keys_and_values_are_named);
         RUN(the_whole_is_checked);
+        RUN(plain_http_for_other_machines_must_be_insisted_on);
         RUN(a_role_gets_what_was_encoded);
         RUN(a_role_refuses_what_it_does_not_know);
         RUN(addresses_are_split);

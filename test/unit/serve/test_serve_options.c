@@ -37,8 +37,8 @@ static void options_become_configuration(void)
         AUTO(serve_options_done) struct serve_options o = {0};
         struct err e = {0};
 
-        CHECK_INT(PARSE(&o, &e, "--data", "/d", "--listen", "0.0.0.0:0", "--tls-listen=[::1]:9", "--stop-sandboxes",
-                        "--check", "--mirror", "http://m/"),
+        CHECK_INT(PARSE(&o, &e, "--data", "/d", "--listen", "0.0.0.0:0", "--insecure-listen", "--tls-listen=[::1]:9",
+                        "--stop-sandboxes", "--check", "--mirror", "http://m/"),
                   ==, 0);
         CHECK_STR(o.conf.data_dir, "/d");
         CHECK_STR(o.conf.images_dir, "/d/images");
@@ -64,11 +64,11 @@ static void options_win_over_the_file(void)
 {
         AUTO(serve_options_done) struct serve_options o = {0};
         AUTO(file_done)
-        struct file f = file_with("{\"listen\":\"1.2.3.4:1\",\"domain\":\"a.example\",\"pool_size\":3}");
+        struct file f = file_with("{\"listen\":\"127.0.0.1:1\",\"domain\":\"a.example\",\"pool_size\":3}");
         struct err e = {0};
 
-        CHECK_INT(PARSE(&o, &e, "--listen", "1.2.3.4:2", "--config", f.path), ==, 0);
-        CHECK_STR(o.conf.listen, "1.2.3.4:2");
+        CHECK_INT(PARSE(&o, &e, "--listen", "127.0.0.1:2", "--config", f.path), ==, 0);
+        CHECK_STR(o.conf.listen, "127.0.0.1:2");
         CHECK_STR(o.conf.domain, "a.example");
         CHECK_INT(o.conf.pool_size, ==, 3);
         CHECK(o.domain_is_given);

@@ -45,6 +45,12 @@ static int count_keys(const struct store_key *k, void *arg)
         return 0;
 }
 
+static int take_key(const struct store_key *k, void *arg)
+{
+        *(struct store_key *)arg = *k; /* without the texts, which are borrowed */
+        return 0;
+}
+
 static struct sandbox sample(const char *id, int64_t team_no)
 {
         struct sandbox s = {
@@ -114,6 +120,48 @@ static void teams_and_keys_survive(void)
         s = store_close(s);
         CHECK_INT(teams, ==, 1);
         CHECK_INT(keys, ==, 1);
+}
+
+static void kind_user_and_times_of_a_key_survive(void)
+{
+        struct store_key key = {.id = "k-1",
+                                .name = "u",
+                                .mask = "m",
+                                .kind = STORE_KEY_USER,
+                                .uid = 4000000000u,
+                                .created_ns = 11},
+                         back = {0};
+        AUTO_STORE struct store *s = NULL;
+        struct err err = {0};
+        int keys = 0;
+
+        begin();
+        CHECK_INT(store_open(path, &s, NULL), ==, 0);
+        CHECK_INT(store_team_add(s, &team, &key.team, NULL), ==, 0);
+        CHECK_INT(store_key_add(s, &key, NULL), ==, 0);
+        CHECK_INT(store_key_used(s, "k-1", 22, NULL), ==, 0);
+        s = store_close(s);
+        CHECK_INT(store_open(path, &s, NULL), ==, 0);
+        CHECK_INT(store_key_each(s, take_key, &back, NULL), ==, 0);
+        CHECK(back.kind == STORE_KEY_USER && back.uid == 4000000000u && back.created_ns == 11 &&
+              back.last_used_ns == 22);
+        key.id[2] = '2';
+        key.hash[0] = 1;
+        CHECK_INT(store_key_add(s, &key, &err), <, 0); /* a user has one key */
+        CHECK_INT(err.kind, ==, ERR_CONFLICT);
+        CHECK_INT(store_key_remove(s, "k-1", NULL), ==, 0);
+        CHECK_INT(store_key_remove(s, "k-1", NULL), ==, 0);
+        CHECK_INT(store_key_add(s, &key, &err), ==, 0);
+        key.kind = STORE_KEY_GIVEN; /* of these there may be many */
+        for (int i = 3; i < 5; i++) {
+                key.id[2] = (char)('0' + i);
+                key.hash[0] = 7;
+                key.hash[1] = (uint8_t)i;
+                key.mask = "e2b_ab...cdef";
+                CHECK_INT(store_key_add(s, &key, &err), ==, 0);
+        }
+        CHECK_INT(store_key_each(s, count_keys, &keys, NULL), ==, 0);
+        CHECK_INT(keys, ==, 2);
 }
 
 static void a_rollback_leaves_nothing(void)
@@ -200,6 +248,7 @@ static void an_older_store_is_brought_up_to_date(void)
                                        "X'0700000000000000000000000000000000000000000000000000000000000000', 0);";
         AUTO_STORE struct store *s = NULL;
         struct sandbox in = sample("i00000000000000000000", 1);
+        struct store_key key = {0};
         sqlite3 *db = NULL;
         int keys = 0, r;
 
@@ -211,6 +260,8 @@ static void an_older_store_is_brought_up_to_date(void)
         CHECK_INT(store_open(path, &s, NULL), ==, 0);
         CHECK_INT(store_key_each(s, count_keys, &keys, NULL), ==, 0);
         CHECK_INT(keys, ==, 1);
+        CHECK_INT(store_key_each(s, take_key, &key, NULL), ==, 0);
+        CHECK(key.kind == STORE_KEY_OPERATOR && key.last_used_ns == 0); /* there were no others */
         CHECK_INT(store_sandbox_add(s, &in, NULL), ==, 0);
 }
 
@@ -346,7 +397,7 @@ static void a_newer_store_is_refused_and_left_alone(void)
         (void)sqlite3_exec(db, "PRAGMA user_version = 99", NULL, NULL, NULL);
         sqlite3_close(db);
         CHECK_INT(store_open(path, &s, &err), <, 0);
-        CHECK_STR(err.msg, "the store has schema version 99, this program knows up to 4");
+        CHECK_STR(err.msg, "the store has schema version 99, this program knows up to 5");
 }
 
 static void a_file_that_is_no_database_is_refused(void)
@@ -400,6 +451,7 @@ int main(void)
         (void)snprintf(path, sizeof(path), "%s/test.db", dir);
         RUN(a_new_store_is_private_and_has_a_seed_for_good);
         RUN(teams_and_keys_survive);
+        RUN(kind_user_and_times_of_a_key_survive);
         RUN(a_rollback_leaves_nothing);
         RUN(a_sandbox_lives_through_reopening);
         RUN(a_second_opener_is_refused);

@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "edge/certificate.h"
 #include "edge/http1/h1_conn.h"
 #include "edge/http2/h2_session.h"
 #include "edge/proxy/client_conn.h"
@@ -17,7 +18,6 @@
 #include "edge/route/dial.h"
 #include "edge/route/routes.h"
 #include "edge/route/upstream.h"
-#include "io/tls.h"
 
 #define OUT_MAX (56u << 10) /* a head to be written: the one that came in, and a few lines more */
 #define FDS_SPARE 256u      /* for everything but clients */
@@ -52,18 +52,6 @@ static void watch_peers(int fd)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
         (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof(every_s));
         (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
-}
-
-static int edge_load_certificate(struct edge *e, struct err *err)
-{
-        static const char *const alpn[] = {"h2", "http/1.1", NULL};
-        const struct conf_fds *fds = &e->conf->fds;
-        char cert[64], key[64];
-
-        (void)snprintf(cert, sizeof(cert), "/proc/self/fd/%d", fds->tls_cert);
-        (void)snprintf(key, sizeof(key), "/proc/self/fd/%d", fds->tls_key);
-        return tls_context_create(&(struct tls_options){.cert_pem_path = cert, .key_pem_path = key, .alpn = alpn},
-                                  &e->tls, err);
 }
 
 static int edge_listen(struct edge *e, struct listener *ln, int fd, void (*on_conn)(struct listener *, int),
@@ -150,7 +138,7 @@ static int edge_start(struct edge *e, struct err *err)
                                                                           .blocks = &e->blocks,
                                                                           .api_path = e->api_path});
         if (e->conf->fds.https >= 0) {
-                r = edge_load_certificate(e, err);
+                r = edge_certificate_start(e, err);
                 if (r < 0)
                         return r;
         }
@@ -193,7 +181,7 @@ static void edge_end(struct edge *e)
         buf_done(&e->out);
         free(e->api_path);
         e->h2 = h2_setup_free(e->h2);
-        e->tls = tls_context_free(e->tls);
+        edge_certificate_done(e);
         e->loop = loop_free(e->loop);
 }
 

@@ -9,12 +9,14 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "io/tls.h"
 #include "io/tls_impl.h"
 
 #define RECORD_BYTES (16u << 10) /* the most one TLS record holds */
 
 struct stream_tls {
         SSL *ssl;
+        struct tls_context *context;      /* shared: it may be replaced while the stream is open */
         uint32_t read_waits, write_waits; /* EPOLLIN or EPOLLOUT */
         bool is_dry;                      /* the last read found nothing complete: only the socket can help */
         bool is_dead;                     /* a fatal error: OpenSSL must not be asked again */
@@ -103,7 +105,8 @@ static int tls_start(struct stream *s, struct tls_context *tls, const char *peer
         s->tls = calloc(1, sizeof(*s->tls));
         if (!s->tls)
                 return -ENOMEM;
-        *s->tls = (struct stream_tls){.read_waits = EPOLLIN, .write_waits = EPOLLOUT};
+        *s->tls = (struct stream_tls){
+                .context = tls_context_ref(tls), .read_waits = EPOLLIN, .write_waits = EPOLLOUT};
         ERR_clear_error();
         s->tls->ssl = SSL_new(tls->ctx);
         if (!s->tls->ssl || SSL_set_fd(s->tls->ssl, s->io.fd) != 1)
@@ -149,6 +152,7 @@ void stream_done(struct stream *s)
         loop_del(&s->io);
         if (s->tls) {
                 SSL_free(s->tls->ssl);
+                (void)tls_context_free(s->tls->context);
                 free(s->tls);
                 s->tls = NULL;
         }

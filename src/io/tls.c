@@ -112,8 +112,10 @@ static int context_alloc(const SSL_METHOD *method, struct tls_context **ret, str
 
         ERR_clear_error();
         t = calloc(1, sizeof(*t));
-        if (t)
+        if (t) {
+                t->refs = 1;
                 t->ctx = SSL_CTX_new(method);
+        }
         if (!t || !t->ctx) {
                 t = tls_context_free(t);
                 return err_sys(err, -ENOMEM, "TLS context");
@@ -169,9 +171,15 @@ int tls_context_create(const struct tls_options *opt, struct tls_context **ret, 
         return 0;
 }
 
+struct tls_context *tls_context_ref(struct tls_context *t)
+{
+        t->refs++;
+        return t;
+}
+
 struct tls_context *tls_context_free(struct tls_context *t)
 {
-        if (!t)
+        if (!t || --t->refs > 0)
                 return NULL;
         SSL_CTX_free(t->ctx);
         free(t);

@@ -5,6 +5,7 @@
 #define TLS_ALPN_MAX 64
 
 struct tls_context {
+        unsigned refs; /* its owner's, and one for each stream: callbacks of a handshake come here */
         SSL_CTX *ctx;
         X509 *leaf;                       /* borrowed from ctx */
         X509 *issuer;                     /* borrowed from ctx; NULL: no single names can be signed */
@@ -12,3 +13,5 @@ struct tls_context {
         unsigned char alpn[TLS_ALPN_MAX]; /* length-prefixed names, in our order */
         unsigned alpn_len;
 };
+
+struct tls_context *tls_context_ref(struct tls_context *t);

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "model/conf.h"
 #include "serve/setup/datadir.h"
@@ -65,7 +66,7 @@ int greeting_init(struct greeting *g, const struct conf *c, const struct sockets
 {
         AUTO_FREE char *path = conf_path(c, "env");
 
-        *g = (struct greeting){.output = -1};
+        *g = (struct greeting){.output = -1, .http_port = s->http_port, .https_port = s->https_port};
         g->env.api_url = plain_url(c, s->http_port);
         g->env.sandbox_url = plain_url(c, s->http_port);
         g->env.domain = strdup(c->domain);
@@ -121,6 +122,34 @@ static int take_first_key(struct greeting *g, const char *path, struct err *err)
         return g->env.api_key ? 0 : err_set(err, ERR_LIMIT, "out of memory");
 }
 
+/* "127.0.0.1:0" as it became: with the real port. */
+static json_t *address_with_port(const char *addr, uint16_t port)
+{
+        struct str host = {0};
+        uint16_t asked;
+
+        (void)conf_split_address(str_of(addr), &host, &asked);
+        return json_sprintf("%.*s:%u", STR_ARG(host), port);
+}
+
+/* <data>/run/listening: nothing secret; for `sandglass doctor --remote`. */
+static void write_listening(const struct greeting *g, const struct conf *c)
+{
+        AUTO_FREE char *path = conf_path(c, "run/listening"), *text = NULL;
+        json_t *obj = json_pack("{s:o, s:o, s:s, s:s*, s:s*}", "listen", address_with_port(c->listen, g->http_port),
+                                "tls_listen", address_with_port(c->tls_listen, g->https_port), "domain", c->domain,
+                                "tls_cert", c->tls_cert, "tls_key", c->tls_key);
+        int r = -ENOMEM;
+
+        text = obj ? json_dumps(obj, JSON_INDENT(2)) : NULL;
+        json_decref(obj);
+        if (path && text)
+                r = file_replace_lines(path, 0644, text, strlen(text));
+        if (r < 0)
+                log_warn("serve.listening", "error=\"%s\" effect=\"doctor --remote does not know the settings\"",
+                         strerror(-r));
+}
+
 int greeting_ready(struct greeting *g, const struct conf *c, struct err *err)
 {
         AUTO_FREE char *first = conf_path(c, "store/first-key"), *path = conf_path(c, "env");
@@ -138,6 +167,7 @@ int greeting_ready(struct greeting *g, const struct conf *c, struct err *err)
         if (r < 0)
                 return err_sys(err, r, "write '%s'", path);
         (void)unlink(first);
+        write_listening(g, c);
         (void)printf("sandglass %s is ready: %s, and https://*.%s\nclients: source %s\n", SANDGLASS_VERSION,
                      g->env.api_url, g->env.domain, path);
         (void)fflush(stdout);

@@ -13,6 +13,7 @@ struct greeting {
         struct envfile env;
         int output; /* memfd: what the self-check printed */
         uint64_t check_ms;
+        uint16_t http_port, https_port; /* the real ones */
 };
 
 /* Addresses from the real ports; the key from an earlier <data>/env when there is one. */

@@ -32,7 +32,8 @@ struct edge {
         const struct conf *conf;          /* borrowed */
         const struct edge_limits *limits; /* borrowed */
         struct loop *loop;
-        struct tls_context *tls;
+        struct tls_context *tls; /* owned; for new connections */
+        struct io renewals;      /* certificate.h */
         struct h2_setup *h2; /* owned; http2/h2_session.h */
         struct listener http, https;
         bool is_stopping, is_logging; /* is_logging: a line per exchange */

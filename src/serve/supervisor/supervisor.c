@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -11,11 +12,13 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "serve/supervisor/certificate.h"
 #include "serve/supervisor/leftover.h"
 #include "serve/supervisor/probe.h"
 #include "serve/supervisor/role.h"
 #include "serve/supervisor/sockets.h"
 #include "sys/proc.h"
+#include "sys/scm.h"
 
 #define PROBE_S 30u
 #define PROBE_PAUSE_MS 200u   /* after an answer that was not "up" */
@@ -36,6 +39,7 @@ struct supervised_role {
         uint64_t started_ms;
         uint64_t due_ms; /* start it then; 0: nothing planned */
         unsigned deaths; /* in a row */
+        int renewals;    /* our end of an edge's socket for certificates; owned; -1: none */
 };
 
 struct supervisor {
@@ -43,6 +47,8 @@ struct supervisor {
         struct supervised_role roles[CONF_EDGES_MAX + 2];
         size_t count;
         int exe;
+        struct certificate certificate;
+        uint64_t look_due_ms; /* at the certificate's files */
         pid_t probe; /* asks whether the server is up; 0: not now */
         uint64_t probe_due_ms;
         pid_t child; /* of on_ready */
@@ -60,8 +66,10 @@ static void plan_roles(struct supervisor *s)
         s->roles[s->count++] = (struct supervised_role){.kind = ROLE_CONTROL};
         for (size_t i = 0; i < s->opt->sockets->edges; i++)
                 s->roles[s->count++] = (struct supervised_role){.kind = ROLE_EDGE, .index = i};
-        for (size_t i = 0; i < s->count; i++)
+        for (size_t i = 0; i < s->count; i++) {
                 s->roles[i].due_ms = 1;
+                s->roles[i].renewals = -1;
+        }
 }
 
 static void supervisor_remember(const struct supervisor *s)
@@ -76,18 +84,46 @@ static void supervisor_remember(const struct supervisor *s)
                 log_warn("serve.remember", "error=%s, going on", strerror(-r));
 }
 
-static int open_pem(const struct conf *c, const char *own, const char *below, int *ret_fd, struct err *err)
+/* An edge hears on this socket when there is another certificate. */
+static int open_renewals(struct supervised_role *role, int *ret_theirs, struct err *err)
 {
-        AUTO_FREE char *path = own ? strdup(own) : conf_path(c, below);
+        int ends[2];
 
-        return path ? file_to_memfd(path, ret_fd, err) : err_set(err, ERR_LIMIT, "out of memory");
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
+                return err_sys(err, -errno, "start an edge");
+        close_fd(&role->renewals);
+        role->renewals = ends[0];
+        *ret_theirs = ends[1];
+        return 0;
+}
+
+static void send_certificate(const struct supervisor *s)
+{
+        const int pair[] = {s->certificate.cert, s->certificate.key};
+        ssize_t r;
+
+        for (size_t i = 0; i < s->count; i++) {
+                if (!s->roles[i].pid || s->roles[i].renewals < 0)
+                        continue; /* an edge that starts later begins with the new one */
+                r = scm_send(s->roles[i].renewals, "c", 1, pair, ARRAY_LEN(pair));
+                if (r < 0)
+                        log_warn("certificate.send", "edge=%zu error=%s, it has the old one until it starts again",
+                                 s->roles[i].index, strerror((int)-r));
+        }
+}
+
+static void look_at_certificate(struct supervisor *s)
+{
+        s->look_due_ms = clock_mono_ms() + CERTIFICATE_LOOK_MS;
+        if (certificate_look(&s->certificate))
+                send_certificate(s);
 }
 
 static int start_role(struct supervisor *s, struct supervised_role *role, struct err *err)
 {
         const struct conf *c = s->opt->conf;
         const struct sockets *k = s->opt->sockets;
-        AUTO_CLOSE int cert = -1, key = -1;
+        AUTO_CLOSE int renewals = -1;
         struct role_spec spec = {.name = role_names[role->kind],
                                  .conf = c,
                                  .exe = s->exe,
@@ -96,13 +132,12 @@ static int start_role(struct supervisor *s, struct supervised_role *role, struct
 
         switch (role->kind) {
         case ROLE_EDGE:
-                r = open_pem(c, c->tls_cert, "ca/cert.pem", &cert, err);
-                if (r == 0)
-                        r = open_pem(c, c->tls_key, "ca/key.pem", &key, err);
+                r = open_renewals(role, &renewals, err);
                 spec.fds.http = k->http[role->index];
                 spec.fds.https = k->https[role->index];
-                spec.fds.tls_cert = cert;
-                spec.fds.tls_key = key;
+                spec.fds.tls_cert = s->certificate.cert;
+                spec.fds.tls_key = s->certificate.key;
+                spec.fds.tls_renewals = renewals;
                 spec.uid = c->edge_uid;
                 break;
         case ROLE_CONTROL:
@@ -261,11 +296,11 @@ static void reap(struct supervisor *s)
 
 static uint64_t next_due(const struct supervisor *s)
 {
-        uint64_t due = UINT64_MAX;
+        uint64_t due = s->look_due_ms;
 
         if (s->is_stopping)
                 return s->kill_due_ms;
-        if (!s->is_ready && !s->probe)
+        if (!s->is_ready && !s->probe && s->probe_due_ms < due)
                 due = s->probe_due_ms;
         for (size_t i = 0; i < s->count; i++)
                 if (s->roles[i].due_ms && s->roles[i].due_ms < due)
@@ -277,7 +312,7 @@ static uint64_t next_due(const struct supervisor *s)
 static int wait_signal(const struct supervisor *s)
 {
         uint64_t due = next_due(s), now = clock_mono_ms();
-        uint64_t ms = due == UINT64_MAX ? 3600000u : due > now ? due - now : 0;
+        uint64_t ms = due > now ? due - now : 0;
         const struct timespec limit = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
         sigset_t set = sys_signals_to_end();
         int signo;
@@ -298,6 +333,8 @@ static void supervisor_step(struct supervisor *s)
         if (s->result < 0 && !s->is_stopping)
                 begin_stop(s);
         if (!s->is_stopping) {
+                if (clock_mono_ms() >= s->look_due_ms)
+                        look_at_certificate(s);
                 start_due_roles(s);
                 start_due_probe(s);
                 return;
@@ -316,10 +353,17 @@ int supervisor_run(const struct supervisor_options *opt, struct err *err)
 
         if (exe < 0)
                 return err_sys(err, -errno, "open our own program");
-        plan_roles(&s);
-        start_due_roles(&s);
-        while (!s.is_stopping || s.stage < ROLE_KINDS)
-                supervisor_step(&s);
-        supervisor_remember(&s);
+        s.result = certificate_init(&s.certificate, opt->conf, err);
+        s.look_due_ms = clock_mono_ms() + CERTIFICATE_LOOK_MS;
+        if (s.result == 0) {
+                plan_roles(&s);
+                start_due_roles(&s);
+                while (!s.is_stopping || s.stage < ROLE_KINDS)
+                        supervisor_step(&s);
+                supervisor_remember(&s);
+        }
+        for (size_t i = 0; i < s.count; i++)
+                close_fd(&s.roles[i].renewals);
+        certificate_done(&s.certificate);
         return s.result;
 }

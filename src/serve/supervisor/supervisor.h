@@ -1,6 +1,7 @@
 /* supervisor.h - starts the roles, starts them again when they die, stops them in order.
  *
- * Waits for signals only (sigtimedwait); reads nothing from anyone.  Needs SIGCHLD, SIGTERM, SIGINT, SIGHUP blocked. */
+ * Waits for signals only (sigtimedwait), and looks at the certificate's files now and then; reads nothing from
+ * anyone.  Needs SIGCHLD, SIGTERM, SIGINT, SIGHUP blocked. */
 #pragma once
 #include <stdbool.h>
 #include <sys/types.h>

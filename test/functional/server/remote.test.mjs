@@ -1,0 +1,118 @@
+// A server for other machines: its own domain, a certificate from files that is renewed while the server runs, and `doctor --remote`.
+import assert from 'node:assert/strict'
+import { X509Certificate } from 'node:crypto'
+import fs from 'node:fs'
+import path from 'node:path'
+import { after, before, test } from 'node:test'
+import tls from 'node:tls'
+
+import { Authority } from '../lib/certificates.mjs'
+import { Server, temporaryDir } from '../lib/server.mjs'
+import { until } from '../lib/wait.mjs'
+
+const domain = 'box.sandglass.test'
+const names = [domain, `*.${domain}`]
+
+let dir, authority, server, pair
+before(async () => {
+  dir = temporaryDir('remote')
+  authority = new Authority(dir)
+  pair = authority.issue('first', names)
+  server = await Server.start({ args: ['--domain', domain, '--tls-cert', pair.cert, '--tls-key', pair.key], settings: { edge_count: 2 } })
+})
+after(async () => {
+  await server.cleanUp()
+  fs.rmSync(dir, { recursive: true })
+})
+
+const tlsPort = (s = server) => JSON.parse(fs.readFileSync(s.file('run/listening'), 'utf8')).tls_listen.split(':').at(-1)
+
+/** An open TLS connection to the server by the name of a sandbox, accepted as a client would accept it. */
+function connect(s = server) {
+  return new Promise((done, fail) => {
+    const socket = tls.connect({ host: '127.0.0.1', port: tlsPort(s), servername: `3000-i0123.${domain}`, ca: fs.readFileSync(authority.cert), ALPNProtocols: ['http/1.1'] })
+    socket.once('secureConnect', () => done(socket))
+    socket.once('error', fail)
+  })
+}
+
+const certificateSerial = (file) => new X509Certificate(fs.readFileSync(file)).serialNumber
+
+/** The serial numbers that some new connections see, without those of connections that are open. */
+async function served(s = server) {
+  const seen = new Set()
+  for (let i = 0; i < 8; i++) {
+    const socket = await connect(s)
+    seen.add(socket.getPeerCertificate().serialNumber)
+    socket.destroy()
+  }
+  return [...seen]
+}
+
+const ask = (socket) => new Promise((done, fail) => {
+  let text = ''
+  const more = (piece) => {
+    text += piece
+    if (!text.includes('\r\n\r\n')) return
+    socket.off('data', more)
+    done(text.split(' ')[1])
+  }
+  socket.on('data', more).once('error', fail).once('close', () => fail(new Error('closed')))
+  socket.write(`GET /health HTTP/1.1\r\nHost: api.${domain}\r\n\r\n`)
+})
+
+/** Put another pair where the server looks for its own, as certbot does: one file after the other. */
+function replace(next) {
+  for (const kind of ['cert', 'key']) {
+    fs.copyFileSync(next[kind], `${pair[kind]}.new`)
+    fs.renameSync(`${pair[kind]}.new`, pair[kind])
+  }
+}
+
+test('the certificate of the operator is served', async () => {
+  assert.deepEqual(await served(), [certificateSerial(pair.cert)])
+  assert.equal(server.env.NODE_EXTRA_CA_CERTS, undefined)
+})
+
+test('a renewed certificate is served by all edges without a restart, and open connections go on', async () => {
+  const open = await connect()
+  assert.equal(await ask(open), '204')
+  const roles = server.rolePids()
+  const next = authority.issue('second', names)
+  replace(next)
+  const wanted = certificateSerial(next.cert)
+  await until('the new certificate', async () => `${await served()}` === wanted)
+  assert.equal(await ask(open), '204')
+  open.destroy()
+  assert.deepEqual(server.rolePids(), roles)
+  assert.match(server.log, /certificate\.renewed file=\S+ ends=\d{4}-/)
+})
+
+test('a broken pair is logged, and the one before stays, also for an edge that starts again', async () => {
+  const [good] = await served()
+  fs.writeFileSync(pair.key, 'not a key\n')
+  await until('the error', () => /certificate\.refused error="the certificate '\S+' cannot be used with the key '\S+': .*the one before stays in use/.test(server.log))
+  assert.deepEqual(await served(), [good])
+  await server.killRoles('edge')
+  assert.deepEqual(await served(), [good])
+  const foreign = authority.issue('third', names)
+  fs.copyFileSync(foreign.key, pair.key) // of another certificate
+  await until('the second error', () => server.log.match(/certificate\.refused/g).length === 2)
+  assert.deepEqual(await served(), [good])
+  replace(foreign)
+  await until('the third certificate', async () => `${await served()}` === certificateSerial(foreign.cert))
+})
+
+test('a certificate for other names is served, with a warning; one that cannot be read ends the start with an explanation', async () => {
+  const other = authority.issue('other', ['elsewhere.test'])
+  const wrong = await Server.start({ args: ['--domain', domain, '--tls-cert', other.cert, '--tls-key', other.key] })
+  try {
+    assert.match(wrong.log, /warn\s+serve certificate\.names file=\S+: it is not for 3000-i\.box\.sandglass\.test/)
+  } finally {
+    await wrong.cleanUp()
+  }
+  await assert.rejects(Server.start({ args: ['--tls-cert', other.cert, '--tls-key', pair.key] }), /the certificate '\S+' cannot be used with the key '\S+': key values mismatch/)
+  const empty = path.join(dir, 'empty.pem')
+  fs.writeFileSync(empty, '')
+  await assert.rejects(Server.start({ args: ['--tls-cert', empty, '--tls-key', pair.key] }), /the certificate '\S+' cannot be used/)
+})

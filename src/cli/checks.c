@@ -29,9 +29,7 @@
 
 #define DISK_WANTED_GB 5u
 
-static void check_say(struct check_result *r, enum check_state state, const char *fix, const char *fmt, ...)
-        PRINTF(4, 5);
-static void check_say(struct check_result *r, enum check_state state, const char *fix, const char *fmt, ...)
+void check_say(struct check_result *r, enum check_state state, const char *fix, const char *fmt, ...)
 {
         va_list ap;
 

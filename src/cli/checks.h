@@ -3,6 +3,8 @@
 #pragma once
 #include <stdbool.h>
 
+#include "base/auto.h"
+
 #define CHECK_TEXT_MAX 200
 
 enum check_state {
@@ -16,6 +18,8 @@ struct check_result {
         char detail[CHECK_TEXT_MAX];
         const char *fix; /* static; NULL when there is nothing to fix */
 };
+
+void check_say(struct check_result *r, enum check_state state, const char *fix, const char *fmt, ...) PRINTF(4, 5);
 
 struct check_env { /* what the checks are about: directories as `serve` has them, which may not exist yet */
         const char *data_dir, *images_dir, *criu_dir;

@@ -87,8 +87,7 @@ static void judge_chain(X509 *leaf, STACK_OF(X509) * rest, const char *ca_pem_pa
 
         if (store && ctx && X509_STORE_CTX_init(ctx, store, leaf, rest) == 1 &&
             X509_STORE_CTX_set_default(ctx, "ssl_server") == 1)
-                why = X509_verify_cert(ctx) == 1 ? ""
-                                                 : X509_verify_cert_error_string(X509_STORE_CTX_get_error(ctx));
+                why = X509_verify_cert(ctx) == 1 ? "" : X509_verify_cert_error_string(X509_STORE_CTX_get_error(ctx));
         (void)snprintf(ret->distrusted, sizeof(ret->distrusted), "%s", why);
         X509_STORE_CTX_free(ctx);
         X509_STORE_free(store);

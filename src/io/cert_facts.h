@@ -8,9 +8,9 @@ struct err;
 #define CERT_WORDS_MAX 160
 
 struct cert_facts {
-        int64_t begins_s, ends_s;       /* since 1970 */
-        bool covers_name;               /* is it for the name that was asked for? */
-        char issuer[CERT_WORDS_MAX];    /* for people */
+        int64_t begins_s, ends_s;        /* since 1970 */
+        bool covers_name;                /* is it for the name that was asked for? */
+        char issuer[CERT_WORDS_MAX];     /* for people */
         char distrusted[CERT_WORDS_MAX]; /* why the chain is not trusted, at this moment; "": it is */
 };
 

@@ -105,8 +105,7 @@ static int tls_start(struct stream *s, struct tls_context *tls, const char *peer
         s->tls = calloc(1, sizeof(*s->tls));
         if (!s->tls)
                 return -ENOMEM;
-        *s->tls = (struct stream_tls){
-                .context = tls_context_ref(tls), .read_waits = EPOLLIN, .write_waits = EPOLLOUT};
+        *s->tls = (struct stream_tls){.context = tls_context_ref(tls), .read_waits = EPOLLIN, .write_waits = EPOLLOUT};
         ERR_clear_error();
         s->tls->ssl = SSL_new(tls->ctx);
         if (!s->tls->ssl || SSL_set_fd(s->tls->ssl, s->io.fd) != 1)

@@ -34,7 +34,7 @@ struct edge {
         struct loop *loop;
         struct tls_context *tls; /* owned; for new connections */
         struct io renewals;      /* certificate.h */
-        struct h2_setup *h2; /* owned; http2/h2_session.h */
+        struct h2_setup *h2;     /* owned; http2/h2_session.h */
         struct listener http, https;
         bool is_stopping, is_logging; /* is_logging: a line per exchange */
         struct timer stop_timer;

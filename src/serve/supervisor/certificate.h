@@ -10,7 +10,7 @@
 struct conf;
 struct err;
 
-#define CERTIFICATE_LOOK_MS 2000u
+#define CERTIFICATE_LOOK_MS 1000u
 
 struct file_stamp { /* all 0: no such file */
         dev_t device;

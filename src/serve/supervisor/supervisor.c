@@ -49,7 +49,7 @@ struct supervisor {
         int exe;
         struct certificate certificate;
         uint64_t look_due_ms; /* at the certificate's files */
-        pid_t probe; /* asks whether the server is up; 0: not now */
+        pid_t probe;          /* asks whether the server is up; 0: not now */
         uint64_t probe_due_ms;
         pid_t child; /* of on_ready */
         bool is_ready;

@@ -1,5 +1,6 @@
 // A server for other machines: its own domain, a certificate from files that is renewed while the server runs, and `doctor --remote`.
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
 import fs from 'node:fs'
 import path from 'node:path'
@@ -7,7 +8,7 @@ import { after, before, test } from 'node:test'
 import tls from 'node:tls'
 
 import { Authority } from '../lib/certificates.mjs'
-import { Server, temporaryDir } from '../lib/server.mjs'
+import { binary, Server, temporaryDir } from '../lib/server.mjs'
 import { until } from '../lib/wait.mjs'
 
 const domain = 'box.sandglass.test'
@@ -18,7 +19,7 @@ before(async () => {
   dir = temporaryDir('remote')
   authority = new Authority(dir)
   pair = authority.issue('first', names)
-  server = await Server.start({ args: ['--domain', domain, '--tls-cert', pair.cert, '--tls-key', pair.key], settings: { edge_count: 2 } })
+  server = await Server.start({ args: ['--domain', domain, '--tls-cert', pair.cert, '--tls-key', pair.key], settings: { edge_count: 2 }, tlsListen: '0.0.0.0:0' })
 })
 after(async () => {
   await server.cleanUp()
@@ -81,7 +82,7 @@ test('a renewed certificate is served by all edges without a restart, and open c
   const next = authority.issue('second', names)
   replace(next)
   const wanted = certificateSerial(next.cert)
-  await until('the new certificate', async () => `${await served()}` === wanted)
+  await until('the new certificate', async () => `${await served()}` === wanted, 30_000)
   assert.equal(await ask(open), '204')
   open.destroy()
   assert.deepEqual(server.rolePids(), roles)
@@ -91,16 +92,16 @@ test('a renewed certificate is served by all edges without a restart, and open c
 test('a broken pair is logged, and the one before stays, also for an edge that starts again', async () => {
   const [good] = await served()
   fs.writeFileSync(pair.key, 'not a key\n')
-  await until('the error', () => /certificate\.refused error="the certificate '\S+' cannot be used with the key '\S+': .*the one before stays in use/.test(server.log))
+  await until('the error', () => /certificate\.refused error="the certificate '\S+' cannot be used with the key '\S+': .*the one before stays in use/.test(server.log), 30_000)
   assert.deepEqual(await served(), [good])
   await server.killRoles('edge')
   assert.deepEqual(await served(), [good])
   const foreign = authority.issue('third', names)
   fs.copyFileSync(foreign.key, pair.key) // of another certificate
-  await until('the second error', () => server.log.match(/certificate\.refused/g).length === 2)
+  await until('the second error', () => server.log.match(/certificate\.refused/g).length === 2, 30_000)
   assert.deepEqual(await served(), [good])
   replace(foreign)
-  await until('the third certificate', async () => `${await served()}` === certificateSerial(foreign.cert))
+  await until('the third certificate', async () => `${await served()}` === certificateSerial(foreign.cert), 30_000)
 })
 
 test('a certificate for other names is served, with a warning; one that cannot be read ends the start with an explanation', async () => {
@@ -115,4 +116,61 @@ test('a certificate for other names is served, with a warning; one that cannot b
   const empty = path.join(dir, 'empty.pem')
   fs.writeFileSync(empty, '')
   await assert.rejects(Server.start({ args: ['--tls-cert', empty, '--tls-key', pair.key] }), /the certificate '\S+' cannot be used/)
+})
+
+/** `doctor --remote` where these names are this machine: {status, states: {name: state}, text}. */
+function doctor(args, { hosts = ['api', '3000-i0123456789', 'sandbox'], env = {} } = {}) {
+  const file = path.join(dir, 'hosts')
+  fs.writeFileSync(file, `127.0.0.1 localhost\n127.0.0.1 ${hosts.map((label) => `${label}.${domain}`).join(' ')}\n`)
+  const r = spawnSync('unshare', ['--mount', 'sh', '-c', 'mount --bind "$0" /etc/hosts && exec "$@"', file, binary, 'doctor', '--remote', '--json', ...args], {
+    encoding: 'utf8', timeout: 60_000, env: { PATH: process.env.PATH, SSL_CERT_FILE: authority.cert, ...env },
+  })
+  const { checks, exports } = JSON.parse(r.stdout || '{}')
+  return { status: r.status, exports, states: Object.fromEntries((checks ?? []).map((c) => [c.name, c.state])), text: r.stdout + r.stderr }
+}
+
+test('doctor --remote: a server that other machines can use, seen from its own machine and from theirs', () => {
+  const here = doctor(['--data', server.data, '--domain', `${domain}:${tlsPort()}`])
+  const fine = { domain: 'ok', names: 'ok', listening: 'ok', 'certificate file': 'ok', port: 'ok', 'certificate served': 'ok', API: 'ok', key: 'ok' }
+  assert.deepEqual(here.states, fine, here.text)
+  assert.equal(here.status, 0)
+  assert.deepEqual(here.exports, { E2B_DOMAIN: `${domain}:${tlsPort()}`, E2B_API_KEY: 'e2b_...' })
+  assert.ok(!here.text.includes(server.key))
+  const there = doctor([], { env: { E2B_DOMAIN: `${domain}:${tlsPort()}`, E2B_API_KEY: server.key } })
+  assert.deepEqual([there.status, there.states], [0, { ...fine, listening: 'note' }], there.text)
+})
+
+test('the command line and what clients export: a domain and a key are enough', () => {
+  const file = path.join(dir, 'hosts')
+  const env = { PATH: process.env.PATH, SSL_CERT_FILE: authority.cert, E2B_DOMAIN: `${domain}:${tlsPort()}`, E2B_API_KEY: server.key }
+  const r = spawnSync('unshare', ['--mount', 'sh', '-c', 'mount --bind "$0" /etc/hosts && exec "$@"', file, binary, 'run', '--', 'echo', 'from afar'], { encoding: 'utf8', input: '', timeout: 60_000, env })
+  assert.deepEqual([r.status, r.stdout, r.stderr], [0, 'from afar\n', ''])
+})
+
+test('doctor --remote says what is wrong: names, port, authority, key, listening', async () => {
+  const at = ['--domain', `${domain}:${tlsPort()}`]
+  const unnamed = doctor(at, { hosts: ['api'] })
+  assert.equal(unnamed.status, 1)
+  assert.equal(unnamed.states.names, 'missing')
+  assert.match(unnamed.text, /"3000-i0123456789\.box\.sandglass\.test: .*"[^}]*"fix": "add DNS entries/)
+  const distrusted = doctor(at, { env: { SSL_CERT_FILE: '/etc/ssl/certs/ca-certificates.crt' } })
+  assert.deepEqual([distrusted.states['certificate served'], distrusted.states.API], ['missing', 'missing'], distrusted.text)
+  assert.match(distrusted.text, /not trusted: unable to get local issuer certificate/)
+  const stranger = doctor(at, { env: { E2B_API_KEY: `e2b_${'0'.repeat(40)}` } })
+  assert.deepEqual([stranger.status, stranger.states.key, stranger.states.API], [1, 'missing', 'ok'])
+  const closed = doctor(['--domain', `${domain}:1`])
+  assert.deepEqual([closed.states.port, closed.states['certificate served']], ['missing', 'missing'])
+
+  const local = await Server.start() // with its own authority, for this machine only
+  try {
+    const found = doctor(['--data', local.data])
+    assert.equal(found.status, 1)
+    assert.deepEqual([found.states.domain, found.states.listening, found.states['certificate file']], ['missing', 'missing', 'ok'], found.text)
+    assert.match(found.text, /"TLS is only on 127\.0\.0\.1:\d+, which other machines cannot reach"/)
+  } finally {
+    await local.cleanUp()
+  }
+  const none = doctor(['--data', dir])
+  assert.equal(none.status, 1)
+  assert.match(none.text, /which server\? No server has been started in/)
 })

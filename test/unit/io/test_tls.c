@@ -8,10 +8,12 @@
 #include <openssl/x509v3.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "io/cert_facts.h"
 #include "io/stream.h"
 #include "io/tls.h"
 
@@ -456,6 +458,66 @@ static void another_domain_has_its_wildcard(void)
                 a_verified_client_is_served("localhost");
 }
 
+static void a_context_may_be_replaced_in_the_middle_of_a_handshake(void)
+{
+        AUTO_SERVER struct server v = {.s.io.fd = -1};
+        AUTO_CLIENT struct client c = {0};
+        AUTO_CLOSE int fd = -1;
+        struct err err = {0};
+        const unsigned char *p;
+        unsigned n;
+
+        CHECK_INT(server_start(&v, tls, &fd), ==, 0);
+        CHECK_INT(client_start(&c, fd, "49983-iabc.box.example.test", "\x08http/1.1"), ==, 0);
+        (void)SSL_do_handshake(c.ssl); /* the client's first words are on their way */
+        CHECK_INT(load_context(&err), ==, 0);
+        CHECK_INT(handshake(&c), ==, 0);
+        SSL_get0_alpn_selected(c.ssl, &p, &n); /* by a callback of the one before */
+        CHECK(n == 8 && memcmp(p, "http/1.1", 8) == 0);
+}
+
+/* ---- facts ---- */
+
+static void facts_of_a_file_are_those_that_clients_go_by(void)
+{
+        struct cert_facts f;
+        struct err err = {0};
+        char ca[120];
+
+        (void)snprintf(ca, sizeof(ca), "%s", in_dir("ca.pem"));
+        CHECK_INT(cert_facts_of_file(in_dir("cert.pem"), "3000-i.box.example.test", ca, &f, &err), ==, 0);
+        CHECK(f.covers_name && !f.distrusted[0]);
+        CHECK(f.begins_s < time(NULL) && f.ends_s > time(NULL) + 300 * 86400);
+        CHECK(f.issuer[0]);
+        CHECK_INT(cert_facts_of_file(in_dir("cert.pem"), "3000-i.other.example.test", ca, &f, &err), ==, 0);
+        CHECK(!f.covers_name && !f.distrusted[0]);
+        CHECK_INT(cert_facts_of_file(in_dir("cert.pem"), "a.b.box.example.test", ca, &f, &err), ==, 0);
+        CHECK(!f.covers_name);
+        CHECK_INT(cert_facts_of_file(in_dir("cert.pem"), "x", NULL, &f, &err), ==,
+                  0); /* the system knows nothing of it */
+        CHECK(f.distrusted[0]);
+        CHECK_INT(cert_facts_of_file(in_dir("cert.pem"), "x", "/dev/null", &f, &err), ==, 0);
+        CHECK_STR(f.distrusted, "the authorities cannot be read");
+        CHECK_INT(cert_facts_of_file(in_dir("key.pem"), "x", ca, &f, &err), <, 0);
+        CHECK_INT(err.kind, ==, ERR_INVALID);
+        CHECK_INT(cert_facts_of_file(in_dir("none.pem"), "x", ca, &f, &err), <, 0);
+        CHECK(strstr(err.msg, "none.pem"));
+}
+
+static void a_peer_that_speaks_no_tls_is_told_apart(void)
+{
+        AUTO_CLOSE int a = -1, b = -1;
+        struct cert_facts f;
+        struct err err = {0};
+        int p[2];
+
+        CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p), ==, 0);
+        a = p[0], b = p[1];
+        CHECK(write(b, "HTTP/1.1 400 Bad Request\r\n\r\n", 28) == 28);
+        CHECK_INT(cert_facts_of_server(a, "box.example.test", in_dir("ca.pem"), &f, &err), <, 0);
+        CHECK(strstr(err.msg, "TLS handshake for 'box.example.test'"));
+}
+
 static void strange_domains_and_missing_files_are_refused(void)
 {
         static const char *const bad[] = {"", ".", "a..b", "A.b", "a,DNS:evil.com", "a b", "*.a", "a/b", "x\n", "a."};
@@ -503,6 +565,9 @@ int main(void)
         RUN(a_plain_stream_reads_writes_and_ends);
         RUN(the_ca_is_made_once_and_the_leaf_again_when_needed);
         RUN(another_domain_has_its_wildcard);
+        RUN(a_context_may_be_replaced_in_the_middle_of_a_handshake);
+        RUN(facts_of_a_file_are_those_that_clients_go_by);
+        RUN(a_peer_that_speaks_no_tls_is_told_apart);
         RUN(strange_domains_and_missing_files_are_refused);
         tls = tls_context_free(tls);
         loop = loop_free(loop);

@@ -5,7 +5,7 @@
  *             PAUSED → on disk → the answer.  The files go first: after a crash, files without a row are moved aside again.
  *             Where there is a row, and only its files were missing, they are put back.
  *
- * For the server's first team only: the files may be any team's. */
+ * For the operator, in the server's first team: the files may be any team's. */
 #include "control/api/handlers.h"
 
 #include <errno.h>

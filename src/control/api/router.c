@@ -48,9 +48,9 @@ static const struct endpoint table[] = {
         GET("/snapshots", handle_list_snapshots),
         DELETE("/templates/{templateID}", handle_delete_template),
 
-        GET("/sandglass/lost", handle_list_lost),
-        POST("/sandglass/lost/{lostID}/restore", handle_restore_lost, OPTIONAL, SMALL_MAX),
-        DELETE("/sandglass/lost/{lostID}", handle_remove_lost),
+        {"GET", "/sandglass/lost", handle_list_lost, BODY_NONE, 0, ACCESS_OPERATOR},
+        {"POST", "/sandglass/lost/{lostID}/restore", handle_restore_lost, BODY_OPTIONAL, SMALL_MAX, ACCESS_OPERATOR},
+        {"DELETE", "/sandglass/lost/{lostID}", handle_remove_lost, BODY_NONE, 0, ACCESS_OPERATOR},
 
         {"GET", "/api-keys", handle_list_keys, BODY_NONE, 0, ACCESS_OPERATOR},
         {"POST", "/api-keys", handle_make_key, BODY_REQUIRED, SMALL_MAX, ACCESS_OPERATOR},
@@ -169,10 +169,9 @@ static bool request_choose_team(struct api_exchange *x, const struct api_key *ke
         const struct http1_header *h = http1_find(x->rq->head, "X-Team-ID");
 
         if (key->kind != STORE_KEY_OPERATOR) {
-                answer_error(
-                        x, 403, NULL,
-                        "this API key cannot manage keys: only the operator's key can, which is in the file env of "
-                        "the server's data directory");
+                answer_error(x, 403, NULL,
+                             "only the operator's key can do this, which is in the file env of the server's data "
+                             "directory");
                 return false;
         }
         if (h && !(x->team = keys_team_named(x->api->keys, h->value))) {

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/auto.h"
@@ -86,14 +87,22 @@ static void describe_pair(const struct certificate *c, const char *event)
                 log_warn("certificate.names", "file=%s: it is not for %s, so clients refuse it", c->cert_path, c->name);
 }
 
+/* Programs that renew certificates keep links to the newest files. */
+static int read_linked(const char *path, int *ret_fd, struct err *err)
+{
+        AUTO_FREE char *real = realpath(path, NULL);
+
+        return real ? file_to_memfd(real, ret_fd, err) : err_sys(err, -errno, "read '%s'", path);
+}
+
 static int read_pair(struct certificate *c, struct err *err)
 {
         AUTO_CLOSE int cert = -1, key = -1;
         int r;
 
-        r = file_to_memfd(c->cert_path, &cert, err);
+        r = read_linked(c->cert_path, &cert, err);
         if (r == 0)
-                r = file_to_memfd(c->key_path, &key, err);
+                r = read_linked(c->key_path, &key, err);
         if (r == 0)
                 r = check_pair(cert, key, c, err);
         if (r < 0)

@@ -5,7 +5,7 @@ MESON  = meson setup $(BUILD) --prefix=$(PREFIX)
 
 SECONDS = 300
 
-.PHONY: all build run test check soak clang asan fuzz bench format install clean help
+.PHONY: all build run test test-kernels check soak clang asan fuzz bench format install clean help
 all: build ## the same as build
 
 build: $(BUILD)/build.ninja ## the programs and their tests, in build/ (the default)
@@ -22,6 +22,9 @@ check: build $(BUILD)/.tools-test ## unit tests, lints and fuzz corpora: seconds
 
 soak: build $(BUILD)/.tools-test ## random operations and kill -9 of every process, checked by a model; SECONDS=300 SEED=
 	@exec tools/soak --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
+
+test-kernels: build $(BUILD)/.tools-kernels ## a core suite on Debian's own kernels, in guests; as root; KERNELS="6.1 6.12 new"
+	@exec tools/test-kernels $(addprefix --kernel ,$(KERNELS))
 
 clang: $(BUILD)/.tools-build $(BUILD)/.tools-test ## compile everything with the other compiler, for its warnings, in build-clang/
 	@test -f $(BUILD)-clang/build.ninja || CC=clang meson setup $(BUILD)-clang -Doptimization=0 -Ddebug=false >/dev/null
@@ -49,7 +52,7 @@ clean: ## remove the build directories; data/ stays
 	rm -rf $(BUILD) $(BUILD)-clang $(BUILD)-asan $(BUILD)-fuzz
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' Makefile | while read -r name what; do printf '  make %-8s %s\n' "$$name" "$$what"; done
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | while read -r name what; do printf '  make %-12s %s\n' "$$name" "$$what"; done
 
 $(BUILD)/build.ninja: $(BUILD)/.tools-build
 	@test -f $@ || $(MESON) >$(BUILD)/setup.log || { cat $(BUILD)/setup.log; exit 1; }

@@ -5,7 +5,7 @@ MESON  = meson setup $(BUILD) --prefix=$(PREFIX)
 
 SECONDS = 300
 
-.PHONY: all build run test test-kernels check soak clang asan fuzz bench format install clean help
+.PHONY: all build run test check soak clang asan fuzz bench format install clean help
 all: build ## the same as build
 
 build: $(BUILD)/build.ninja ## the programs and their tests, in build/ (the default)
@@ -23,6 +23,7 @@ check: build $(BUILD)/.tools-test ## unit tests, lints and fuzz corpora: seconds
 soak: build $(BUILD)/.tools-test ## random operations and kill -9 of every process, checked by a model; SECONDS=300 SEED=
 	@exec tools/soak --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
+.PHONY: test-kernels
 test-kernels: build $(BUILD)/.tools-kernels ## a core suite on Debian's own kernels, in guests; as root; KERNELS="6.1 6.12 new"
 	@exec tools/test-kernels $(addprefix --kernel ,$(KERNELS))
 

@@ -92,20 +92,6 @@ def rollback(here):
     here.server.call("DELETE", f"/templates/{kept}")
 
 
-def deep(here):
-    """twelve layers, one above the other, each from a snapshot of the one before"""
-    box, kept = here.server.create(), []
-    for depth in range(12):
-        box.output(f"head -c 17M /dev/zero >big; echo {depth} >level-{depth}")  # too much to copy: it becomes a layer
-        kept.append(box.post("snapshots")["snapshotID"])
-        box.kill()
-        box = here.server.create(kept[-1])
-    assert box.output("ls level-* | wc -l").strip() == "12"
-    box.kill()
-    for one in reversed(kept):
-        here.server.call("DELETE", f"/templates/{one}")
-
-
 def files_only(here):
     """a pause of files only keeps the files, and programs end"""
     box = counting(here)
@@ -119,7 +105,7 @@ def files_only(here):
 
 
 PAUSES = [pause_warm, pause_cold, pause_by_time]
-SNAPSHOTS = [snapshot, deep]
+SNAPSHOTS = [snapshot]
 FORKS = [fork]
 ROLLBACKS = [rollback]
 FILES_ONLY = [files_only]

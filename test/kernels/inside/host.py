@@ -14,6 +14,7 @@ LOG = "/var/log/sandglass-test.log"
 START_SECONDS = 100
 SMALL = {"memoryMB": 192, "cpuCount": 1}
 PIDS = 128
+LAYERS_MAX = 64
 
 
 class NotRunning(AssertionError):
@@ -58,11 +59,15 @@ class Host:
     # --- starting
 
     def prepare(self):
-        """A second template, like the first but small: the ends of its limits are soon reached."""
+        """Two more templates: a small one, the ends of whose limits are soon reached, and one with all the layers there can be."""
         with open(IMAGES + "/templates/base.json", encoding="utf-8") as manifest:
             template = json.load(manifest)
-        with open(IMAGES + "/templates/small.json", "w", encoding="utf-8") as out:
-            json.dump(template | SMALL | {"alias": "small", "templateID": "sm4ll" + template["templateID"][5:]}, out)
+        layers = template["layers"] + [f"deep-{number}" for number in range(LAYERS_MAX - len(template["layers"]))]
+        for name in layers[len(template["layers"]):]:
+            os.makedirs(f"{IMAGES}/layers/{name}/srv/{name}", 0o755)
+        for alias, more in (("small", SMALL), ("deep0", {"layers": layers})):
+            with open(f"{IMAGES}/templates/{alias}.json", "w", encoding="utf-8") as out:
+                json.dump(template | more | {"alias": alias, "templateID": alias + template["templateID"][5:]}, out)
         with open(SETTINGS, "w", encoding="utf-8") as out:
             json.dump({"default_pids": PIDS, "pool_size": 4}, out)
         if self.is_systemd:

@@ -2,6 +2,7 @@
 import os
 
 import api
+import host
 
 
 def create(here):
@@ -20,6 +21,14 @@ def create_many(here):
     assert len({box.read("mine") for box in boxes}) == len(boxes)
     for box in boxes:
         box.kill()
+
+
+def create_deep(here):
+    """a sandbox with as many layers as there can be, all of them seen"""
+    box = here.server.create("deep0")
+    assert int(box.output("ls -d /srv/deep-* | wc -l")) == host.LAYERS_MAX - 1
+    assert box.output("sudo rmdir /srv/deep-0 && sudo mv /srv/deep-1 /srv/moved && ls -d /srv/moved") == "/srv/moved\n"
+    box.kill()
 
 
 def is_isolated(here):
@@ -99,7 +108,7 @@ def preview(here):
     box.kill()
 
 
-CREATES = [create, create_many, is_isolated]
+CREATES = [create, create_many, create_deep, is_isolated]
 COMMANDS = [commands, long_output]
 FILES = [files, system_files]
 PREVIEWS = [preview]

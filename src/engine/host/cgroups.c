@@ -7,68 +7,11 @@
 #include <sys/stat.h>
 
 #include "base/err.h"
+#include "engine/host/cgroup_place.h"
 #include "sys/fs.h"
 
-const char *const cgroup_control_names[CGROUP_CONTROLS] = {"memory", "pids", "cpu", "freezer"};
-
-/* ------------------------------------------------------------- finding the hierarchies */
-
-struct hierarchies {
-        int v2, v1[CGROUP_CONTROLS]; /* fds of the mount points */
-};
-
-static void hierarchies_done(struct hierarchies *h)
-{
-        close_fd(&h->v2);
-        for (int i = 0; i < CGROUP_CONTROLS; i++)
-                close_fd(&h->v1[i]);
-}
-
-static bool has_option(const char *options, const char *name)
-{
-        struct str rest = str_of(options), head;
-        bool more;
-
-        do {
-                more = str_cut(&rest, ',', &head);
-                if (str_is(head, name))
-                        return true;
-        } while (more);
-        return false;
-}
-
-static int open_mount_point(const char *path)
-{
-        int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-        return fd < 0 ? -1 : fd;
-}
-
-static void note_mount(struct hierarchies *h, const char *point, const char *type, const char *options)
-{
-        if (strcmp(type, "cgroup2") == 0 && h->v2 < 0)
-                h->v2 = open_mount_point(point);
-        if (strcmp(type, "cgroup") != 0)
-                return;
-        for (int i = 0; i < CGROUP_CONTROLS; i++)
-                if (h->v1[i] < 0 && has_option(options, cgroup_control_names[i]))
-                        h->v1[i] = open_mount_point(point);
-}
-
-static int find_hierarchies(struct hierarchies *ret)
-{
-        char line[4096], point[1024], type[64], options[1024];
-        FILE *f = fopen("/proc/self/mounts", "re");
-
-        if (!f)
-                return -errno;
-        *ret = (struct hierarchies){-1, {-1, -1, -1, -1}};
-        while (fgets(line, sizeof(line), f))
-                if (sscanf(line, "%*s %1023s %63s %1023s", point, type, options) == 3)
-                        note_mount(ret, point, type, options);
-        (void)fclose(f);
-        return 0;
-}
+#define SERVER_GROUP "server" /* for processes that were in a group which must have none itself */
+#define MOVE_ROUNDS_MAX 100u
 
 static bool v2_offers(int v2, const char *file, const char *control)
 {
@@ -101,40 +44,89 @@ static int open_parent(int at, const char *parent, int *ret)
         return 0;
 }
 
+/* A group whose controllers are to reach the groups below must have no process itself.  Its processes are ours: of the server, or
+ * of the container that the server is alone in. */
+static int move_processes_down(int place)
+{
+        AUTO_CLOSE int leaf = -1;
+        int r = open_parent(place, SERVER_GROUP, &leaf);
+
+        for (unsigned i = 0; r == 0 && i < MOVE_ROUNDS_MAX; i++) { /* they may fork meanwhile */
+                char text[4096] = "";
+                ssize_t n = sys_read_at(place, "cgroup.procs", text, sizeof(text));
+                struct str rest = str_of(text), pid;
+
+                if (n == 0 || (n < 0 && n != -E2BIG))
+                        return (int)n;
+                while (str_cut(&rest, '\n', &pid)) {
+                        char number[24];
+
+                        (void)snprintf(number, sizeof(number), "%.*s", STR_ARG(pid));
+                        r = sys_write_at(leaf, "cgroup.procs", number);
+                        if (r < 0 && r != -ESRCH)
+                                return r;
+                }
+                r = 0;
+        }
+        return r < 0 ? r : -EBUSY;
+}
+
+static int enable_below(int place, const char *plus)
+{
+        int r = sys_write_at(place, "cgroup.subtree_control", plus);
+
+        if (r != -EBUSY)
+                return r;
+        r = move_processes_down(place);
+        return r < 0 ? r : sys_write_at(place, "cgroup.subtree_control", plus);
+}
+
 /* Let the slots below the parent have the controller. */
-static bool delegate(int root, int parent, const char *control)
+static bool delegate(int place, int parent, const char *control)
 {
         char plus[32];
 
         (void)snprintf(plus, sizeof(plus), "+%s", control);
-        if (!v2_offers(root, "cgroup.subtree_control", control) &&
-            sys_write_at(root, "cgroup.subtree_control", plus) < 0)
+        if (!v2_offers(place, "cgroup.subtree_control", control) && enable_below(place, plus) < 0)
                 return false;
         return sys_write_at(parent, "cgroup.subtree_control", plus) == 0;
 }
 
-static int open_all(const struct hierarchies *h, const char *parent, struct cgroups *c, struct err *err)
+static int open_v2(int v2, const char *parent, int *ret_place, struct cgroups *c, struct err *err)
 {
+        char path[CGROUP_PLACE_MAX];
+        AUTO_CLOSE int place = -1;
         int r;
 
-        if (h->v2 >= 0) {
-                r = open_parent(h->v2, parent, &c->v2);
-                if (r < 0)
-                        return err_sys(err, r, "make cgroup '%s'", parent);
-        }
+        cgroup_place_find(v2, parent, path);
+        place = sys_open_dir(v2, path[0] ? path : ".");
+        r = place < 0 ? place : open_parent(place, parent, &c->v2);
+        if (r == 0)
+                r = cgroup_place_note(parent, path);
+        if (r < 0)
+                return err_sys(err, r, "make cgroup '%s/%s'", path, parent);
+        *ret_place = TAKE_FD(place);
+        return 0;
+}
+
+static int open_controls(const struct cgroup_mounts *m, int place, const char *parent, struct cgroups *c,
+                         struct err *err)
+{
         for (int i = 0; i < CGROUP_CONTROLS; i++) {
+                int r;
+
                 if (i == CGROUP_FREEZER && c->v2 >= 0) {
                         c->in_v2[i] = true; /* cgroup.freeze is part of v2 itself */
                         continue;
                 }
-                if (v2_offers(h->v2, "cgroup.controllers", cgroup_control_names[i]))
-                        c->in_v2[i] = delegate(h->v2, c->v2, cgroup_control_names[i]);
+                if (v2_offers(place, "cgroup.controllers", cgroup_control_names[i]))
+                        c->in_v2[i] = delegate(place, c->v2, cgroup_control_names[i]);
                 if (c->in_v2[i])
                         continue;
-                if (h->v1[i] < 0)
+                if (m->v1[i] < 0)
                         return err_set(err, ERR_UNAVAILABLE, "no cgroup hierarchy has the %s controller",
                                        cgroup_control_names[i]);
-                r = open_parent(h->v1[i], parent, &c->v1[i]);
+                r = open_parent(m->v1[i], parent, &c->v1[i]);
                 if (r < 0)
                         return err_sys(err, r, "make %s cgroup '%s'", cgroup_control_names[i], parent);
         }
@@ -144,20 +136,43 @@ static int open_all(const struct hierarchies *h, const char *parent, struct cgro
 int cgroups_open(const char *parent, struct cgroups *ret, struct err *err)
 {
         struct cgroups c = {.v2 = -1, .v1 = {-1, -1, -1, -1}};
-        struct hierarchies h;
+        AUTO_CLOSE int place = -1;
+        struct cgroup_mounts m;
         int r;
 
-        r = find_hierarchies(&h);
+        r = cgroup_mounts_open(&m);
         if (r < 0)
                 return err_sys(err, r, "find cgroups");
-        r = open_all(&h, parent, &c, err);
-        hierarchies_done(&h);
+        r = m.v2 < 0 ? 0 : open_v2(m.v2, parent, &place, &c, err);
+        if (r == 0)
+                r = open_controls(&m, place, parent, &c, err);
+        cgroup_mounts_done(&m);
         if (r < 0) {
                 cgroups_done(&c);
                 return r;
         }
         *ret = c;
         return 0;
+}
+
+static const char *kind_of(const struct cgroups *c)
+{
+        unsigned in_v2 = 0;
+
+        for (int i = 0; i < CGROUP_FREEZER; i++)
+                in_v2 += c->in_v2[i];
+        if (c->v2 < 0)
+                return "v1 alone, nothing can be frozen";
+        return in_v2 == 0 ? "limits by v1, v2 beside it" : in_v2 < CGROUP_FREEZER ? "limits by v1 and v2" : "v2 alone";
+}
+
+void cgroups_describe(const struct cgroups *c, char *out, size_t size)
+{
+        AUTO_FREE char *at = cgroups_v2_path(c, 0);
+
+        for (int i = 0; i < 2 && at; i++) /* without the slot and the parent: their place */
+                *strrchr(at, '/') = '\0';
+        (void)snprintf(out, size, "%s; at %s", kind_of(c), at ? at : "the top of each hierarchy");
 }
 
 void cgroups_done(struct cgroups *c)
@@ -179,19 +194,34 @@ unsigned cgroups_fds(const struct cgroups *c, int out[CGROUPS_FDS_MAX])
         return n;
 }
 
+/* The parent's directory in v2, below the mount point. */
+static void parent_path(int v2, const char *parent, char out[CGROUP_PLACE_MAX + 64])
+{
+        char place[CGROUP_PLACE_MAX];
+
+        cgroup_place_find(v2, parent, place);
+        (void)snprintf(out, CGROUP_PLACE_MAX + 64, "%s%s%s", place, place[0] ? "/" : "", parent);
+}
+
 int cgroups_remove_parent(const char *parent)
 {
-        struct hierarchies h;
-        int r = find_hierarchies(&h);
+        char path[CGROUP_PLACE_MAX + 64];
+        struct cgroup_mounts m;
+        int r = cgroup_mounts_open(&m);
 
         if (r < 0)
                 return r;
-        if (h.v2 >= 0 && unlinkat(h.v2, parent, AT_REMOVEDIR) < 0 && errno != ENOENT)
-                r = -errno;
-        for (int i = 0; i < CGROUP_CONTROLS; i++)
-                if (h.v1[i] >= 0 && unlinkat(h.v1[i], parent, AT_REMOVEDIR) < 0 && errno != ENOENT)
+        if (m.v2 >= 0) {
+                parent_path(m.v2, parent, path);
+                if (unlinkat(m.v2, path, AT_REMOVEDIR) < 0 && errno != ENOENT)
                         r = -errno;
-        hierarchies_done(&h);
+                else
+                        cgroup_place_forget(parent);
+        }
+        for (int i = 0; i < CGROUP_CONTROLS; i++)
+                if (m.v1[i] >= 0 && unlinkat(m.v1[i], parent, AT_REMOVEDIR) < 0 && errno != ENOENT)
+                        r = -errno;
+        cgroup_mounts_done(&m);
         return r;
 }
 
@@ -234,21 +264,30 @@ static void look_for_process(unsigned slot, void *arg)
                 u->any = true;
 }
 
+static bool has_process(int at, const char *path)
+{
+        AUTO_CLOSE int dir = at < 0 ? -1 : sys_open_dir(at, path);
+        struct used u = {.dir = dir};
+
+        if (dir >= 0)
+                each_dir(dir, look_for_process, &u);
+        return u.any;
+}
+
 bool cgroups_is_used(const char *parent)
 {
-        struct hierarchies h;
-        struct used u = {0};
+        char path[CGROUP_PLACE_MAX + 64];
+        struct cgroup_mounts m;
+        bool is_used = false;
 
-        if (find_hierarchies(&h) < 0)
+        if (cgroup_mounts_open(&m) < 0)
                 return true;
-        for (int i = -1; i < CGROUP_CONTROLS && !u.any; i++) {
-                int at = i < 0 ? h.v2 : h.v1[i];
-                AUTO_CLOSE int dir = at < 0 ? -1 : sys_open_dir(at, parent);
-
-                u.dir = dir;
-                if (dir >= 0)
-                        each_dir(dir, look_for_process, &u);
+        if (m.v2 >= 0) {
+                parent_path(m.v2, parent, path);
+                is_used = has_process(m.v2, path);
         }
-        hierarchies_done(&h);
-        return u.any;
+        for (int i = 0; i < CGROUP_CONTROLS && !is_used; i++)
+                is_used = has_process(m.v1[i], parent);
+        cgroup_mounts_done(&m);
+        return is_used;
 }

@@ -1,6 +1,6 @@
 /* cgroups.h - the control groups of one instance: a parent directory, and below it one per slot.
  *
- * Knows the three ways hosts have them: v2 alone, v1 controllers with v2 beside them (hybrid), and mixtures.  A sandbox
+ * In each hierarchy that has a controller (cgroup_mounts.h); in v2 at the place of the instance (cgroup_place.h).  A sandbox
  * is born in its v2 directory (free of charge); v1 directories are joined afterwards, which may take 8 ms, so only the
  * cell maker does it.  Freezing uses v2 where there is one, since a process frozen by v1 cannot even be killed. */
 #pragma once
@@ -8,12 +8,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "engine/host/cgroup_mounts.h"
 #include "model/plan.h"
 
 struct err;
-
-enum cgroup_control { CGROUP_MEMORY, CGROUP_PIDS, CGROUP_CPU, CGROUP_FREEZER, CGROUP_CONTROLS };
-extern const char *const cgroup_control_names[CGROUP_CONTROLS];
 
 struct cgroups {
         int v2;                      /* parent's directory fd, -1: no v2 hierarchy */
@@ -26,8 +24,9 @@ struct cgroups {
 /* Find the hierarchies and open (make) `parent` in each.  ERR_UNAVAILABLE names the controller that is nowhere. */
 int cgroups_open(const char *parent, struct cgroups *ret, struct err *err);
 void cgroups_done(struct cgroups *c);
-int cgroups_remove_parent(const char *parent); /* when empty */
-bool cgroups_is_used(const char *parent);      /* does any slot below it have a process? */
+void cgroups_describe(const struct cgroups *c, char *out, size_t size); /* for people: which kind, and where */
+int cgroups_remove_parent(const char *parent);                          /* when empty */
+bool cgroups_is_used(const char *parent);                               /* does any slot below it have a process? */
 unsigned cgroups_fds(const struct cgroups *c, int out[CGROUPS_FDS_MAX]);
 /* Call fn for every slot that has a directory. */
 void cgroups_each(const struct cgroups *c, void (*fn)(unsigned slot, void *arg), void *arg);

@@ -14,9 +14,9 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "engine/host/cgroups.h"
+#include "engine/host/run_dir.h"
 #include "sys/fs.h"
 
-#define RUN_DIR "/run/sandglass"
 #define NOTE "engine.json"
 #define IDENTITY_LEN 24
 #define UID_FIRST 0x40000000u
@@ -145,16 +145,6 @@ static int try_number(int run, unsigned number, const char *identity)
         return TAKE_FD(fd);
 }
 
-static int open_run_dir(void)
-{
-        int fd;
-
-        if (mkdir(RUN_DIR, 0700) < 0 && errno != EEXIST)
-                return -errno;
-        fd = open(RUN_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        return fd < 0 ? -errno : fd;
-}
-
 static int take_some_number(int run, struct note *n)
 {
         unsigned preferred = n->number;
@@ -173,7 +163,7 @@ static int take_some_number(int run, struct note *n)
 
 int instance_take(int data_dir, struct instance *ret, struct err *err)
 {
-        AUTO_CLOSE int run = open_run_dir();
+        AUTO_CLOSE int run = run_dir_open();
         struct instance in = {.lock = -1};
         struct note n;
         int r;
@@ -212,7 +202,7 @@ struct uid_table { /* the file: for each block whose it is and which of its bloc
 
 static int lock_table(struct uid_table *t)
 {
-        AUTO_CLOSE int run = open_run_dir(), fd = -1;
+        AUTO_CLOSE int run = run_dir_open(), fd = -1;
 
         if (run < 0)
                 return run;
@@ -235,7 +225,7 @@ static int store_table(int fd, const struct uid_table *t)
 /* Is there no engine of that number and no sandbox it left running? */
 static bool is_idle(unsigned number)
 {
-        AUTO_CLOSE int run = open_run_dir(), fd = -1;
+        AUTO_CLOSE int run = run_dir_open(), fd = -1;
         struct instance named;
         char file[32];
 

@@ -121,8 +121,7 @@ static int probe_cgroups(char *out)
         (void)snprintf(parent, sizeof(parent), "sandglass-probe-%d", (int)getpid());
         if (cgroups_open(parent, &c, &err) < 0)
                 return say(out, "%s", err.msg);
-        (void)say(out, "memory %s, pids %s, cpu %s", c.in_v2[CGROUP_MEMORY] ? "v2" : "v1",
-                  c.in_v2[CGROUP_PIDS] ? "v2" : "v1", c.in_v2[CGROUP_CPU] ? "v2" : "v1");
+        cgroups_describe(&c, out, PROBE_DETAIL_MAX);
         cgroups_done(&c);
         (void)cgroups_remove_parent(parent);
         return 0;

@@ -5,7 +5,7 @@
 
 #include "base/auto.h"
 
-#define CHECK_TEXT_MAX 200
+#define CHECK_TEXT_MAX 400
 
 enum check_state {
         CHECK_OK,

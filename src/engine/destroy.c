@@ -12,6 +12,7 @@
 #include "engine/guest/adopt.h"
 #include "engine/host/cgroups.h"
 #include "engine/net/firewall.h"
+#include "engine/net/passage.h"
 #include "engine/host/instance.h"
 #include "engine/namespace/leftovers.h"
 #include "engine/records/paused.h"
@@ -140,6 +141,7 @@ static int destroy_instance(struct instance *in, int data, struct err *err)
         cgroups_done(&cg);
         if (r < 0)
                 return r;
+        passage_close(in);
         (void)firewall_remove_table(in, &firewall_err); /* a host without nftables has no table to remove */
         if (left > 0 || (r = cgroups_remove_parent(in->name)) < 0)
                 return err_set(err, ERR_INTERNAL, "%u slots could not be emptied", left);

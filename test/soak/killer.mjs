@@ -5,7 +5,7 @@ import { until } from '../functional/lib/wait.mjs'
 import { send } from './wire.mjs'
 
 const later = (ms) => new Promise((done) => setTimeout(done, ms))
-const helpers = ['sg-disk', 'sg-cell-maker', 'sg-slot-clean', 'sg-trash', 'sg-layer-merge', 'sg-resume-mark', 'sg-job-queue', 'sg-job-spare']
+const helpers = ['sg-disk', 'sg-cell-maker', 'sg-slot-clean', 'sg-passage', 'sg-trash', 'sg-layer-merge', 'sg-resume-mark', 'sg-job-queue', 'sg-job-spare']
 /** What can be killed, and how often. */
 export const victims = { edge: 5, control: 6, engine: 6, supervisor: 1, helper: 6, worker: 10 }
 const workerWaitMs = 3000

@@ -76,6 +76,7 @@ void firewall_watch_start(struct namespaces *ns)
 {
         size_t n;
         AUTO_FREE struct firewall_entry *entries = NULL;
+        struct passage_report first;
         struct err err = {0};
         int r;
 
@@ -96,6 +97,9 @@ void firewall_watch_start(struct namespaces *ns)
                 r = watch(ns);
                 if (r < 0)
                         log_warn("firewall.unwatched", "error=\"%s\"", strerror(-r));
+                passage_open(&ns->instance, &first); /* before the first sandbox; the keeper reports the same */
+                if (passage_keeper_start(&ns->passage_keeper, ns->engine->loop, &ns->instance, &err) < 0)
+                        log_error("helper.failed", "name=passage error=\"%s\"", err.msg);
                 return;
         }
         (void)snprintf(ns->firewall_why, sizeof(ns->firewall_why), "%.199s", err.msg);
@@ -104,6 +108,7 @@ void firewall_watch_start(struct namespaces *ns)
 
 void firewall_watch_stop(struct namespaces *ns)
 {
+        passage_keeper_stop(&ns->passage_keeper);
         if (!ns->table_events.loop)
                 return;
         loop_del(&ns->table_events);

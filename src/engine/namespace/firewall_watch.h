@@ -1,4 +1,4 @@
-/* firewall_watch.h - keeps the packet filter's table in place.
+/* firewall_watch.h - keeps the packet filter's table in place, and our passage through other firewalls (passage_keeper.h).
  *
  * Whoever loads the host's own rules (`nft flush ruleset`, a reload of nftables.service) removes ours with theirs, and
  * open to the sandboxes would be all that the host serves.  The kernel tells of every change: then look, put it back. */

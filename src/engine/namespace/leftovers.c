@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "engine/namespace/namespaces.h"
 #include "engine/net/firewall.h"
+#include "engine/net/passage.h"
 
 #define ROUNDS_MAX 400u /* of 10 ms */
 
@@ -81,6 +82,9 @@ void leftovers_remove(struct namespaces *n)
                         return; /* it lives on, under our name and rules */
         }
         (void)cgroups_remove_parent(n->instance.name); /* not empty: for the next start */
-        if (n->firewall && firewall_remove_table(&n->instance, &err) < 0)
+        if (!n->firewall)
+                return;
+        passage_close(&n->instance);
+        if (firewall_remove_table(&n->instance, &err) < 0)
                 log_warn("firewall.left", "error=\"%s\"", err.msg);
 }

@@ -122,10 +122,10 @@ static void namespaces_end(struct engine *e)
 static void namespaces_describe(const struct engine *e, json_t *info)
 {
         const struct namespaces *n = e->namespaces;
-        json_t *more =
-                json_pack("{s:i,s:I,s:I,s:i,s:b,s:s}", "pool_ready", (int)n->pool.ready_count, "pool_hits",
-                          (json_int_t)n->pool.hits, "pool_misses", (json_int_t)n->pool.misses, "instance",
-                          (int)n->instance.number, "network", n->firewall != NULL, "network_why", n->firewall_why);
+        json_t *more = json_pack("{s:i,s:I,s:I,s:i,s:b,s:s,s:s}", "pool_ready", (int)n->pool.ready_count, "pool_hits",
+                                 (json_int_t)n->pool.hits, "pool_misses", (json_int_t)n->pool.misses, "instance",
+                                 (int)n->instance.number, "network", n->firewall != NULL, "network_why",
+                                 n->firewall_why, "passage", n->passage_keeper.last.text);
 
         (void)json_object_update(info, more);
         json_decref(more);

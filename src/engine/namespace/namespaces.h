@@ -14,6 +14,7 @@
 #include "engine/host/cgroups.h"
 #include "engine/host/instance.h"
 #include "engine/namespace/pool.h"
+#include "engine/net/passage_keeper.h"
 
 struct firewall;
 struct start;
@@ -24,9 +25,10 @@ struct namespaces {
         struct cgroups cgroups;
         int host_netns;
         struct mount_ways ways;
-        struct firewall *firewall; /* NULL: this host has none, sandboxes have loopback only */
-        char firewall_why[200];    /* then: why */
-        struct io table_events;    /* firewall_watch.h */
+        struct firewall *firewall;            /* NULL: this host has none, sandboxes have loopback only */
+        char firewall_why[200];               /* then: why */
+        struct io table_events;               /* firewall_watch.h */
+        struct passage_keeper passage_keeper; /* runs while there is a firewall */
         struct pool pool;
 };
 

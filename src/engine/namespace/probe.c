@@ -18,6 +18,7 @@
 #include "engine/host/cgroups.h"
 #include "engine/host/mount_ways.h"
 #include "engine/net/firewall.h"
+#include "engine/net/passage.h"
 #include "engine/host/syscall_filter.h"
 #include "sys/fs.h"
 #include "sys/mnt.h"
@@ -170,6 +171,15 @@ static int probe_firewall(char *out)
         return firewall_check(&err) < 0 ? say(out, "%s", err.msg) : 0;
 }
 
+static int probe_other_firewalls(char *out)
+{
+        struct passage_report report;
+
+        passage_look(&report);
+        (void)say(out, "%s", report.text);
+        return report.outcome == PASSAGE_BLOCKED ? -1 : 0;
+}
+
 /* ------------------------------------------------------------- the table */
 
 static const struct {
@@ -187,6 +197,8 @@ static const struct {
         {"network links", probe_link, false, "modprobe veth; without it sandboxes have loopback only"},
         {"packet filter", probe_firewall, false,
          "modprobe nf_tables nft_masq nft_ct nft_fib_inet; without it sandboxes have loopback only"},
+        {"other firewalls", probe_other_firewalls, false,
+         "the log of the server says why (firewall.blocked); docs/server.md has rules that you can add yourself"},
 };
 
 size_t probe_all(struct probe_result out[PROBES_MAX])

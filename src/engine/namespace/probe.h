@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define PROBE_DETAIL_MAX 200
+#define PROBE_DETAIL_MAX 400
 
 struct probe_result {
         const char *name; /* static */

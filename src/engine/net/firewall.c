@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <nftables/libnftables.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/buf.h"
@@ -12,7 +13,7 @@
 #define SCRIPT_MAX (8u << 20)
 
 struct firewall {
-        const struct instance *instance; /* borrowed */
+        const struct instance *instance; /* borrowed; NULL: for firewall_run() */
         struct nft_ctx *nft;
         struct buf script; /* of the command being made */
 };
@@ -249,15 +250,23 @@ int firewall_replace(struct firewall *f, unsigned slot, const struct plan_net *o
         return run(f, err);
 }
 
-int firewall_remove_table(const struct instance *in, struct err *err)
+int firewall_run(const char *script, struct err *err)
 {
         struct firewall *f;
-        int r = open_firewall(in, &f, err);
+        int r = open_firewall(NULL, &f, err);
 
         if (r < 0)
                 return r;
-        r = buf_addf(&f->script, "add table inet %s\ndelete table inet %s\n", in->name, in->name);
+        r = buf_addc(&f->script, script);
         r = r < 0 ? err_sys(err, r, "packet filter") : run(f, err);
         f = firewall_free(f);
         return r;
+}
+
+int firewall_remove_table(const struct instance *in, struct err *err)
+{
+        char script[96];
+
+        (void)snprintf(script, sizeof(script), "add table inet %s\ndelete table inet %s\n", in->name, in->name);
+        return firewall_run(script, err);
 }

@@ -29,5 +29,6 @@ struct firewall *firewall_free(struct firewall *f); /* the table stays */
 /* Rules of a slot: from `old` (NULL: none) to `net` (NULL: none), in one transaction. */
 int firewall_replace(struct firewall *f, unsigned slot, const struct plan_net *old, const struct plan_net *net,
                      struct err *err);
-int firewall_check(struct err *err); /* could the table be loaded?  Changes nothing */
+int firewall_check(struct err *err);                   /* could the table be loaded?  Changes nothing */
+int firewall_run(const char *script, struct err *err); /* any commands of nft, in one transaction */
 int firewall_remove_table(const struct instance *in, struct err *err);

@@ -8,6 +8,7 @@
 
 #define FILTER_NAME_MAX 128
 #define FILTER_COMMENT_MAX 32
+#define FILTER_LINK_MAX 20
 
 enum filter_verdict {
         FILTER_GOES_ON, /* to the next rule: it counts, logs, marks */
@@ -24,6 +25,7 @@ struct filter_rule {
         bool is_conditional;              /* the verdict is for some packets only */
         char chain[FILTER_NAME_MAX];      /* FILTER_JUMPS, FILTER_GOES_TO: where to; "": a longer name */
         char comment[FILTER_COMMENT_MAX]; /* "": none, or a longer one */
+        char from[FILTER_LINK_MAX]; /* nftables: for packets from this link, or links whose names begin so; "": any */
 };
 
 struct filter_rules {

@@ -245,19 +245,34 @@ static void verdict_take(struct attrs immediate, struct filter_rule *rule)
         attr_text(verdict, NFTA_VERDICT_CHAIN, rule->chain, sizeof(rule->chain));
 }
 
-static void expression_take(struct attrs e, struct filter_rule *rule)
+/* loaded: what the expression before this one has put into a register. */
+static void comparison_take(struct attrs cmp, uint32_t loaded, struct filter_rule *rule)
+{
+        struct attrs value = attr_find(attr_find(cmp, NFTA_CMP_DATA), NFTA_DATA_VALUE);
+
+        rule->is_conditional = true;
+        if (loaded == NFT_META_IIFNAME && attr_u32(cmp, NFTA_CMP_OP) == NFT_CMP_EQ)
+                text_copy(rule->from, sizeof(rule->from), value.at, value.n);
+}
+
+static void expression_take(struct attrs e, uint32_t *loaded, struct filter_rule *rule)
 {
         struct attrs data = attr_find(e, NFTA_EXPR_DATA);
+        uint32_t before = *loaded;
+
+        *loaded = attr_is(e, NFTA_EXPR_NAME, "meta") ? attr_u32(data, NFTA_META_KEY) : UINT32_MAX;
 
         if (attr_is(e, NFTA_EXPR_NAME, "immediate"))
                 verdict_take(data, rule);
+        else if (attr_is(e, NFTA_EXPR_NAME, "cmp"))
+                comparison_take(data, before, rule);
         else if (attr_is(e, NFTA_EXPR_NAME, "reject"))
                 rule->verdict = FILTER_DROPS;
         else if (attr_is(e, NFTA_EXPR_NAME, "target")) { /* of iptables-nft */
                 if (attr_is(data, NFTA_TARGET_NAME, "REJECT"))
                         rule->verdict = FILTER_DROPS;
         } else if (!attr_is(e, NFTA_EXPR_NAME, "counter") && !attr_is(e, NFTA_EXPR_NAME, "log"))
-                rule->is_conditional = true; /* a comparison, a lookup, a limit */
+                rule->is_conditional = true; /* a lookup, a limit, a load for a comparison */
 }
 
 /* What nft and iptables-nft keep beside a rule: bytes of type, length, content; the comment is of type 0. */
@@ -274,6 +289,7 @@ static int rule_take(uint8_t family, struct attrs attrs, void *arg)
 {
         struct filter_rule *rule = filter_rules_add(arg);
         struct attrs list = attr_find(attrs, NFTA_RULE_EXPRESSIONS), e;
+        uint32_t loaded = UINT32_MAX;
         unsigned type;
 
         (void)family;
@@ -281,7 +297,7 @@ static int rule_take(uint8_t family, struct attrs attrs, void *arg)
                 return -ENOMEM;
         rule->handle = attr_u64(attrs, NFTA_RULE_HANDLE);
         while (attr_next(&list, &type, &e))
-                expression_take(e, rule);
+                expression_take(e, &loaded, rule);
         comment_take(attr_find(attrs, NFTA_RULE_USERDATA), rule);
         return 0;
 }

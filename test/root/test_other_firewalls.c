@@ -1,5 +1,7 @@
 /* Sandboxes get out through the other firewalls of a host, and nothing else does: in a network namespace of the test's own, so
- * that the rules of this machine are not touched. */
+ * that the rules of this machine are not touched.
+ *
+ * usage: test_root_other_firewalls [firewalld|ufw]     one of these runs in the caller's network namespace */
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -256,6 +258,63 @@ static void sandboxes_get_out_where_an_nft_table_refuses(void)
         CHECK(shell("nft delete table inet other"));
 }
 
+/* ------------------------------------------------------------- real ones, where they run (with_other_firewalls) */
+
+static bool connects(void)
+{
+        return strcmp(connect_from(A, WORLD_THERE), "connected") == 0;
+}
+
+static bool connects_to_another(void)
+{
+        return strcmp(connect_from(A, WORLD_ANOTHER), "connected") == 0;
+}
+
+static void sandboxes_get_out_beside(const char *owner, const char *reload)
+{
+        struct passage_report report;
+
+        CHECK(begin());
+        CHECK_NONE(rig_create(&g, rig_plan(A)));
+        CHECK_STR(connect_from(A, WORLD_THERE), "connected");
+        CHECK_STR(connect_from(A, WORLD_PRIVATE), "silence");
+        for (int i = 0; i < 2; i++) {
+                CHECK(shell("%s >/dev/null", reload));
+                CHECK(until(connects));
+        }
+        passage_look(&report);
+        CHECK_INT(report.outcome, ==, PASSAGE_OPEN);
+        CHECK_STARTS(report.text, owner);
+        CHECK_NONE(rig_kill(&g, A));
+        rig_close(&g);
+        passage_look(&report);
+        CHECK(strstr(report.text, "a server that runs puts")); /* it drops as before */
+        CHECK(!strstr(output("nft list ruleset"), "sandglass") && !strstr(output("nft list ruleset"), "\"sg"));
+}
+
+static void sandboxes_get_out_beside_firewalld(void)
+{
+        sandboxes_get_out_beside("firewalld, ", "firewall-cmd --reload");
+}
+
+static void sandboxes_get_out_beside_ufw(void)
+{
+        sandboxes_get_out_beside("ufw, ", "ufw reload");
+}
+
+static void what_ufw_forbids_stays_forbidden(void)
+{
+        CHECK(begin());
+        CHECK_NONE(rig_create(&g, rig_plan(A)));
+        CHECK(shell("ufw route deny to %s >/dev/null", world_text(WORLD_ANOTHER)));
+        CHECK_STR(connect_from(A, WORLD_ANOTHER), "silence");
+        CHECK_STR(connect_from(A, WORLD_THERE), "connected");
+        CHECK(shell("ufw route delete deny to %s >/dev/null", world_text(WORLD_ANOTHER)));
+        CHECK(until(connects_to_another));
+        CHECK_NONE(rig_kill(&g, A));
+        rig_close(&g);
+}
+
 /* ------------------------------------------------------------- running */
 
 static void this_iptables_works(void)
@@ -277,12 +336,28 @@ static void run_with(const char *program)
         RUN(two_servers_do_not_meet);
 }
 
-int main(void)
+static int run_beside(const char *other)
+{
+        if (!world_make())
+                return 1;
+        if (strcmp(other, "firewalld") == 0) {
+                RUN(sandboxes_get_out_beside_firewalld);
+        } else {
+                RUN(sandboxes_get_out_beside_ufw);
+                RUN(what_ufw_forbids_stays_forbidden);
+        }
+        world_end();
+        return tap_done();
+}
+
+int main(int argc, char **argv)
 {
         if (rig_reason_to_skip()) {
                 printf("1..0 # SKIP %s\n", rig_reason_to_skip());
                 return 0;
         }
+        if (argc > 1)
+                return run_beside(argv[1]);
         if (unshare(CLONE_NEWNET) < 0 || !world_make())
                 return 1;
         RUN(sandboxes_get_out_where_an_nft_table_refuses);

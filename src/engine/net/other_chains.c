@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/auto.h"
+#include "engine/host/instance.h"
 
 #define OURS "sandglass-" /* how the tables of all instances are called */
 
@@ -63,9 +64,42 @@ static int rules_of(void *arg, const char *chain, struct filter_rules *ret)
         return c->legacy ? ip_tables_rules(c->legacy, chain, ret) : nft_chain_rules(&c->nft, chain, ret);
 }
 
-int other_chain_decide(const struct other_chain *c, const char *comment, struct passage_decision *ret)
+bool other_chain_is_firewalld(const struct other_chain *c)
 {
-        return passage_decide(&c->rules, c->policy_drops, comment, rules_of, (void *)c, ret);
+        return !c->legacy && strcmp(c->nft.table, "firewalld") == 0;
+}
+
+/* Does a chain that this one always calls speak of our links?  firewalld has a rule there for each link of a zone. */
+static int look_for_link(const struct other_chain *c, const char *link, bool *ret)
+{
+        int r = 0;
+
+        *ret = false;
+        for (size_t i = 0; i < c->rules.count && r == 0; i++) {
+                AUTO(filter_rules_done) struct filter_rules called = {0};
+
+                if (c->rules.at[i].verdict != FILTER_JUMPS || c->rules.at[i].is_conditional)
+                        continue;
+                r = nft_chain_rules(&c->nft, c->rules.at[i].chain, &called);
+                for (size_t k = 0; r == 0 && k < called.count; k++)
+                        *ret = *ret || strcmp(called.at[k].from, link) == 0;
+        }
+        return r;
+}
+
+int other_chain_decide(const struct other_chain *c, unsigned number, struct passage_decision *ret)
+{
+        char comment[INSTANCE_NAME_MAX], link[INSTANCE_LINK_MAX];
+        int r;
+
+        (void)snprintf(comment, sizeof(comment), OURS "%u", number);
+        (void)snprintf(link, sizeof(link), "sg%u-", number);
+        r = passage_decide(&c->rules, c->policy_drops, comment, rules_of, (void *)c, ret);
+        if (r == 0 && other_chain_is_firewalld(c))
+                r = look_for_link(c, link, &ret->is_in_zone);
+        if (r == 0 && ret->is_in_zone && ret->need == PASSAGE_MISSING)
+                ret->need = PASSAGE_IN_PLACE;
+        return r;
 }
 
 void other_chain_name(const struct other_chain *c, char out[OTHER_CHAIN_NAME_MAX])

@@ -21,6 +21,8 @@ struct other_chains {
 /* 0 or negative errno; other_chains_done() in either case. */
 int other_chains_read(struct other_chains *ret);
 void other_chains_done(struct other_chains *c);
-int other_chain_decide(const struct other_chain *c, const char *comment, struct passage_decision *ret);
+/* For the instance of that number; INSTANCES_MAX: for one that has no rules anywhere. */
+int other_chain_decide(const struct other_chain *c, unsigned number, struct passage_decision *ret);
+bool other_chain_is_firewalld(const struct other_chain *c);
 #define OTHER_CHAIN_NAME_MAX 320
 void other_chain_name(const struct other_chain *c, char out[OTHER_CHAIN_NAME_MAX]); /* for people */

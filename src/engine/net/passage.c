@@ -155,21 +155,57 @@ static int legacy_change(struct other_chain *c, const struct instance *in, const
                 c->policy_drops = ip_tables_forward_drops(c->legacy);
                 r = ip_tables_rules(c->legacy, "FORWARD", &c->rules);
                 if (r == 0)
-                        r = other_chain_decide(c, in->name, &d);
+                        r = other_chain_decide(c, in->number, &d);
         }
         if (r < 0)
                 return err_sys(err, r, "look again");
         return d.need == PASSAGE_MISSING ? err_set(err, ERR_UNAVAILABLE, "somebody else keeps changing it") : 0;
 }
 
+/* ------------------------------------------------------------- firewalld */
+
+/* Its table may belong to it alone (NftablesTableOwner), then nobody else can change it.  The zone accepts what our links send,
+ * to the host too: there our own table refuses. */
+static int firewalld_run(const char *verb, const struct instance *in, struct err *err)
+{
+        char option[48];
+
+        (void)snprintf(option, sizeof(option), "--%s-interface=sg%u-+", verb, in->number);
+        return program_run((const char *const[]){"firewall-cmd", "--quiet", "--zone=trusted", option, NULL},
+                           PROGRAM_CAPS, PROGRAM_MS, err);
+}
+
 /* ------------------------------------------------------------- all of them */
+
+static int add_passage(struct other_chain *c, const struct instance *in, const struct passage_decision *d,
+                       struct err *err)
+{
+        int r = c->legacy ? legacy_change(c, in, d, err) : nft_change(c, in, d, err);
+
+        if (r < 0 && other_chain_is_firewalld(c) && d->need == PASSAGE_MISSING)
+                r = firewalld_run("add", in, err);
+        return r;
+}
+
+static int remove_passage(const struct other_chain *c, const struct instance *in, struct passage_decision *d,
+                          struct err *err)
+{
+        int r = 0;
+
+        d->need = PASSAGE_NOT_NEEDED;
+        if (d->is_in_zone)
+                r = firewalld_run("remove", in, err);
+        if (r == 0 && d->count > 0)
+                r = c->legacy ? legacy_delete(in, d->count, err) : nft_change(c, in, d, err);
+        return r;
+}
 
 static void open_one(struct other_chain *c, const struct instance *in, struct passage_report *report)
 {
         char name[OTHER_CHAIN_NAME_MAX];
         struct passage_decision d;
         struct err err = {0};
-        int r = other_chain_decide(c, in->name, &d);
+        int r = other_chain_decide(c, in->number, &d);
 
         other_chain_name(c, name);
         if (r == 0 && d.need == PASSAGE_NOT_NEEDED && d.count == 0)
@@ -177,7 +213,7 @@ static void open_one(struct other_chain *c, const struct instance *in, struct pa
         if (r < 0)
                 (void)err_sys(&err, r, "read");
         else if (d.need != PASSAGE_IN_PLACE)
-                r = c->legacy ? legacy_change(c, in, &d, &err) : nft_change(c, in, &d, &err);
+                r = add_passage(c, in, &d, &err);
         if (r < 0)
                 report_add(report, PASSAGE_BLOCKED, "%s: %s", name, err.msg);
         else if (d.need != PASSAGE_NOT_NEEDED)
@@ -205,10 +241,9 @@ void passage_close(const struct instance *in)
                 struct passage_decision d;
                 struct err err = {0};
 
-                if (other_chain_decide(&all.at[i], in->name, &d) < 0 || d.count == 0)
+                if (other_chain_decide(&all.at[i], in->number, &d) < 0 || (d.count == 0 && !d.is_in_zone))
                         continue;
-                d.need = PASSAGE_NOT_NEEDED;
-                if ((all.at[i].legacy ? legacy_delete(in, d.count, &err) : nft_change(&all.at[i], in, &d, &err)) < 0)
+                if (remove_passage(&all.at[i], in, &d, &err) < 0)
                         log_warn("firewall.left", "error=\"%s\"", err.msg);
         }
 }
@@ -222,11 +257,11 @@ static void look_at(const struct other_chain *c, unsigned *seen, struct passage_
         unsigned missing = 0, open = 0;
 
         other_chain_name(c, name);
-        if (other_chain_decide(c, "", &d) < 0 || d.need == PASSAGE_NOT_NEEDED)
+        if (other_chain_decide(c, INSTANCES_MAX, &d) < 0 || d.need == PASSAGE_NOT_NEEDED)
                 return;
         for (unsigned n = 0; n < INSTANCES_MAX; n++) {
                 (void)snprintf(instance, sizeof(instance), "sandglass-%u", n);
-                if (netlink_table_exists(instance) != 1 || other_chain_decide(c, instance, &d) < 0)
+                if (netlink_table_exists(instance) != 1 || other_chain_decide(c, n, &d) < 0)
                         continue;
                 open += d.need == PASSAGE_IN_PLACE;
                 missing += d.need == PASSAGE_MISSING;

@@ -5,6 +5,7 @@
  *
  *   nftables, iptables-nft   rules as iptables-nft writes them, so that iptables still understands its table
  *   iptables-legacy          the program of that name
+ *   firewalld                the same; where its table belongs to it alone, our links in its zone "trusted", by firewall-cmd
  *
  * The rules name our links only, and carry the name of the instance as their comment.  They let everything of these links
  * through: what sandboxes may reach is decided in our own table (firewall.h), which drops the rest whatever others accept.

@@ -22,6 +22,7 @@ struct passage_decision {
         enum passage_need need;
         uint64_t before; /* handle of the rule that drops everything; 0: the policy does */
         unsigned count;  /* rules with our comment, wherever in the chain */
+        bool is_in_zone; /* firewalld only: our links are in one of its zones; other_chains.h sees to it */
 };
 
 /* rules: of the base chain, whose policy drops or does not. */

@@ -5,7 +5,7 @@ MESON  = meson setup $(BUILD) --prefix=$(PREFIX)
 
 SECONDS = 300
 
-.PHONY: all build run test check soak clang asan fuzz bench format install clean help
+.PHONY: all build run test check soak clang arm64 asan fuzz bench format install clean help
 all: build ## the same as build
 
 build: $(BUILD)/build.ninja ## the programs and their tests, in build/ (the default)
@@ -31,6 +31,9 @@ clang: $(BUILD)/.tools-build $(BUILD)/.tools-test ## compile everything with the
 	@test -f $(BUILD)-clang/build.ninja || CC=clang meson setup $(BUILD)-clang -Doptimization=0 -Ddebug=false >/dev/null
 	@ninja -C $(BUILD)-clang --quiet
 
+arm64: $(BUILD)/.tools-build $(BUILD)/.tools-test $(BUILD)/.tools-arm64 ## compile everything for arm64, and run the unit tests under qemu-user, in build-arm64/
+	@exec tools/arm64
+
 asan: $(BUILD)/.tools-build $(BUILD)/.tools-test ## unit tests and fuzz corpora with sanitizers, in build-asan/
 	@test -f $(BUILD)-asan/build.ninja || CC=clang meson setup $(BUILD)-asan -Db_sanitize=address,undefined -Db_lundef=false -Dwerror=false
 	@meson test -C $(BUILD)-asan --print-errorlogs --suite unit --suite fuzz
@@ -50,10 +53,10 @@ install: build ## below PREFIX (/usr/local); DESTDIR is honoured
 	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --quiet
 
 clean: ## remove the build directories; data/ stays
-	rm -rf $(BUILD) $(BUILD)-clang $(BUILD)-asan $(BUILD)-fuzz
+	rm -rf $(BUILD) $(BUILD)-clang $(BUILD)-arm64 $(BUILD)-asan $(BUILD)-fuzz
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | while read -r name what; do printf '  make %-12s %s\n' "$$name" "$$what"; done
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | while read -r name what; do printf '  make %-12s %s\n' "$$name" "$$what"; done
 
 $(BUILD)/build.ninja: $(BUILD)/.tools-build
 	@test -f $@ || $(MESON) >$(BUILD)/setup.log || { cat $(BUILD)/setup.log; exit 1; }

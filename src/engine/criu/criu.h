@@ -29,7 +29,7 @@ struct criu_dump {
 
 struct criu_stats {
         uint64_t frozen_us;     /* as CRIU counts it */
-        uint64_t pages_written; /* of 4096 bytes */
+        uint64_t pages_written; /* as large as this machine's */
 };
 
 /* Write the images; the processes stay as they are: frozen.  ERR_CONFLICT: they cannot be dumped, with the reason, the pid

@@ -24,7 +24,7 @@
 
 #define PROGRAM "init"
 #define PROOF "what was written before is read after"
-#define LOAD_AT 0x400000u
+#define LOAD_AT 0x400000u /* a multiple of every size of pages: 4, 16 and 64 KiB */
 #define PORT 4200
 
 /* fork(), then both wait for signals that do not come. */
@@ -80,7 +80,7 @@ static int write_program(const char *root)
                          .p_paddr = LOAD_AT,
                          .p_filesz = sizeof(p),
                          .p_memsz = sizeof(p),
-                         .p_align = 0x1000},
+                         .p_align = 0x10000},
         };
         AUTO_CLOSE int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 

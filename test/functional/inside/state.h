@@ -3,6 +3,8 @@
  * A check leaves its thing as it found it, so that it can be done after every resume. */
 #pragma once
 #include <stdbool.h>
+#include <stddef.h>
+#include <unistd.h>
 
 struct item {
         const char *name;
@@ -11,6 +13,8 @@ struct item {
 };
 
 extern const struct item file_items[], socket_items[], memory_items[], process_items[], clock_items[];
+
+#define PAGE ((size_t)sysconf(_SC_PAGESIZE))
 
 const char *why(const char *what); /* what, with errno in words; valid until the next call */
 #define NEED(condition)                                                                                                \

@@ -103,11 +103,12 @@ static const char *maps_make(void)
 {
         int fd;
 
-        NEED((map_fd = open(DIR "-map", O_RDWR | O_CREAT | O_TRUNC, 0600)) >= 0 && ftruncate(map_fd, 8192) == 0);
-        NEED((map_shared = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, map_fd, 0)) != MAP_FAILED);
-        NEED((map_private = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE, map_fd, 0)) != MAP_FAILED);
+        NEED((map_fd = open(DIR "-map", O_RDWR | O_CREAT | O_TRUNC, 0600)) >= 0 &&
+             ftruncate(map_fd, (off_t)(2 * PAGE)) == 0);
+        NEED((map_shared = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, map_fd, 0)) != MAP_FAILED);
+        NEED((map_private = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, map_fd, 0)) != MAP_FAILED);
         strcpy(map_shared, "shared");
-        strcpy(map_private + 4096, "mine");
+        strcpy(map_private + PAGE, "mine");
         NEED((fd = open(DIR "-gone", O_RDWR | O_CREAT, 0600)) >= 0 && ftruncate(fd, 4096) == 0);
         NEED((map_deleted = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)) != MAP_FAILED);
         strcpy(map_deleted, "gone");
@@ -118,8 +119,8 @@ static const char *maps_check(void)
 {
         char text[8] = "";
 
-        NEED(strcmp(map_shared, "shared") == 0 && strcmp(map_private + 4096, "mine") == 0);
-        NEED(map_shared[4096] == '\0' && strcmp(map_deleted, "gone") == 0);
+        NEED(strcmp(map_shared, "shared") == 0 && strcmp(map_private + PAGE, "mine") == 0);
+        NEED(map_shared[PAGE] == '\0' && strcmp(map_deleted, "gone") == 0);
         map_shared[0] = 'S';
         NEED(pread(map_fd, text, 6, 0) == 6 && text[0] == 'S' && map_private[0] == 'S'); /* still the same page */
         map_shared[0] = 's';

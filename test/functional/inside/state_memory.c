@@ -137,13 +137,13 @@ static const char *sysv_check(void)
 static char *guarded;
 static const char *protection_make(void)
 {
-        guarded = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        guarded = mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         NEED(guarded != MAP_FAILED);
         strcpy(guarded, "read only");
-        NEED(mprotect(guarded, 4096, PROT_READ) == 0 && mprotect(guarded + 4096, 4096, PROT_NONE) == 0);
+        NEED(mprotect(guarded, PAGE, PROT_READ) == 0 && mprotect(guarded + PAGE, PAGE, PROT_NONE) == 0);
         return NULL;
 }
-static bool kills(int offset, bool is_write) /* a child that touches it? */
+static bool kills(size_t offset, bool is_write) /* a child that touches it? */
 {
         int status;
         pid_t pid = fork();
@@ -159,8 +159,8 @@ static bool kills(int offset, bool is_write) /* a child that touches it? */
 }
 static const char *protection_check(void)
 {
-        NEED(strcmp(guarded, "read only") == 0 && !kills(0, false) && kills(0, true) && kills(4096, false));
-        NEED(!kills(8192, true));
+        NEED(strcmp(guarded, "read only") == 0 && !kills(0, false) && kills(0, true) && kills(PAGE, false));
+        NEED(!kills(2 * PAGE, true));
         return NULL;
 }
 

@@ -5,7 +5,7 @@ MESON  = meson setup $(BUILD) --prefix=$(PREFIX)
 
 SECONDS = 300
 
-.PHONY: all build run test check soak clang arm64 asan fuzz bench format install clean help
+.PHONY: all build run test check soak clang arm64 asan fuzz bench format install deb tarball test-kernels clean help
 all: build ## the same as build
 
 build: $(BUILD)/build.ninja ## the programs and their tests, in build/ (the default)
@@ -14,7 +14,7 @@ build: $(BUILD)/build.ninja ## the programs and their tests, in build/ (the defa
 run: $(BUILD)/build.ninja ## serve from here, in the foreground; builds the programs and makes the template, where there is none
 	@exec tools/run
 
-test: build $(BUILD)/.tools-test ## every test; as root, about a quarter of an hour
+test: build $(BUILD)/.tools-test $(BUILD)/.tools-deb ## every test; as root, about a quarter of an hour
 	@exec tools/test
 
 check: build $(BUILD)/.tools-test ## unit tests, lints and fuzz corpora: seconds, no root
@@ -23,7 +23,6 @@ check: build $(BUILD)/.tools-test ## unit tests, lints and fuzz corpora: seconds
 soak: build $(BUILD)/.tools-test ## random operations and kill -9 of every process, checked by a model; SECONDS=300 SEED=
 	@exec tools/soak --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
-.PHONY: test-kernels
 test-kernels: build $(BUILD)/.tools-kernels ## a core suite on Debian's own kernels, in guests; as root; KERNELS="6.1 6.12 new"
 	@exec tools/test-kernels $(addprefix --kernel ,$(KERNELS))
 
@@ -51,6 +50,13 @@ format: ## clang-format, in place
 install: build ## below PREFIX (/usr/local); DESTDIR is honoured
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)
 	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --quiet
+
+deb: $(BUILD)/.tools-build $(BUILD)/.tools-deb ## the Debian package, in build/package/
+	@exec tools/make-deb
+
+tarball: $(BUILD)/build.ninja ## an archive with an installer, for other distributions, in build/package/
+	@ninja -C $(BUILD) --quiet sandglass sandglass-portable sandglass-envd sandglass-criu-shim.so pages
+	@exec tools/make-tarball
 
 clean: ## remove the build directories; data/ stays
 	rm -rf $(BUILD) $(BUILD)-clang $(BUILD)-arm64 $(BUILD)-asan $(BUILD)-fuzz

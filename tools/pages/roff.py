@@ -10,7 +10,7 @@ def escape(text):
 def bold_names(text):
     """Options and `quoted` words in bold."""
     text = re.sub(r"`([^`]*)`", lambda m: f"\\fB{m.group(1)}\\fP", text)
-    return re.sub(r"(?<![\w\\-])(\\-\\-?[a-z](?:[a-z]|\\-)*)", r"\\fB\1\\fP", text)
+    return re.sub(r"(?<![\w\\-])(\\-(?:\\-)?[a-z](?:[a-z]|\\-)*)", r"\\fB\1\\fP", text)
 
 
 def prose(text):
@@ -38,7 +38,7 @@ def paragraphs(lines):
         if block.startswith("  "):
             yield ".PP\n.nf\n" + escape(block) + "\n.fi"
         elif block:
-            yield ".PP\n" + prose(" ".join(block.split("\n")).replace(".  ", ".  "))
+            yield ".PP\n" + prose(" ".join(block.split("\n")))
 
 
 def command(usage, title=True):

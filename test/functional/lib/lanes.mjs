@@ -11,7 +11,7 @@ export const alone = {
 }
 
 /** They begin first, so that none of them is the last one to run. */
-export const longest = ['snippets', 'pausefaults', 'pausehostile', 'survival', 'trust', 'preview', 'states', 'lost']
+export const longest = ['deb', 'snippets', 'pausefaults', 'pausehostile', 'survival', 'trust', 'preview', 'states', 'lost']
 
 /** Suites that keep the processors busy and count on answers meanwhile: never two of them at a time. */
 export const busy = ['copying']

@@ -27,9 +27,10 @@ class Sources:
         """The folders that have commands and settings."""
         yield "src/main.c"
         for folder in ("src/cli", "src/serve", "src/model"):
-            for name in sorted(os.listdir(os.path.join(self.root, folder))):
-                if name.endswith((".c", ".h")):
-                    yield f"{folder}/{name}"
+            for place, _, names in sorted(os.walk(os.path.join(self.root, folder))):
+                for name in sorted(names):
+                    if name.endswith((".c", ".h")):
+                        yield os.path.relpath(os.path.join(place, name), self.root)
 
     def read(self, path):
         full = os.path.join(self.root, path)

@@ -2,17 +2,26 @@
  * that the rules of this machine are not touched.
  *
  * usage: test_root_other_firewalls [firewalld|ufw]     one of these runs in the caller's network namespace */
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <tap.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "engine/host/instance.h"
 #include "engine/net/passage.h"
 #include "rig.h"
+#include "sys/netlink.h"
+#include "sys/proc.h"
 #include "world.h"
 
 #define A "iaaaaaaaaaaaaaaaaaaaa"
@@ -218,6 +227,73 @@ static void two_servers_do_not_meet(void)
         CHECK(leave_nothing());
 }
 
+/* ------------------------------------------------------------- others who want to get out */
+
+#define NEIGHBOUR 0xc0000202u /* 192.0.2.2, of a network that this host forwards for */
+
+static int neighbour_netns = -1;
+
+static bool make_neighbour(void)
+{
+        static const uint8_t mac[6] = {2, 0x78, 0, 0, 0, 1}, there_mac[6] = {2, 0x78, 0, 0, 0, 2};
+        AUTO_CLOSE int proc = open("/proc", O_PATH | O_CLOEXEC), own = -1, inside = -1, outside = netlink_open();
+        struct netlink_route out = {.gateway = NEIGHBOUR - 1};
+        int index;
+
+        own = sys_ns_open(proc, 0, "net");
+        if (own < 0 || unshare(CLONE_NEWNET) < 0)
+                return false;
+        neighbour_netns = sys_ns_open(proc, 0, "net");
+        inside = netlink_open();
+        if (setns(own, CLONE_NEWNET) < 0 || neighbour_netns < 0 ||
+            netlink_veth_create(outside, &(struct netlink_veth){.name = "neighbour",
+                                                                .peer = "eth0",
+                                                                .peer_netns = neighbour_netns,
+                                                                .mac = mac,
+                                                                .peer_mac = there_mac}) < 0)
+                return false;
+        index = netlink_link_index(outside, "neighbour");
+        out.index = netlink_link_index(inside, "eth0");
+        return netlink_link_up(outside, index) == 0 && netlink_address_add(outside, index, NEIGHBOUR - 1, 24) == 0 &&
+               netlink_link_up(inside, out.index) == 0 && netlink_address_add(inside, out.index, NEIGHBOUR, 24) == 0 &&
+               netlink_route_add(inside, &out) == 0;
+}
+
+static bool neighbour_connects(void)
+{
+        struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(80), .sin_addr.s_addr = htonl(WORLD_THERE)};
+        int status = -1;
+        pid_t pid = fork();
+
+        if (pid == 0) {
+                struct pollfd p = {.events = POLLOUT};
+
+                if (setns(neighbour_netns, CLONE_NEWNET) < 0)
+                        _exit(2);
+                p.fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+                (void)connect(p.fd, (struct sockaddr *)(void *)&to, sizeof(to));
+                _exit(poll(&p, 1, 1500) == 1 && !(p.revents & POLLERR) ? 0 : 1);
+        }
+        (void)waitpid(pid, &status, 0);
+        return status == 0;
+}
+
+static void nothing_else_gets_out(void)
+{
+        CHECK(shell("%s -t nat -A POSTROUTING -s %s -j MASQUERADE", iptables, world_net_text(NEIGHBOUR, 32)));
+        CHECK(begin());
+        CHECK_NONE(rig_create(&g, rig_plan(A)));
+        CHECK(neighbour_connects());
+        CHECK(shell("%s -P FORWARD DROP", iptables));
+        CHECK(until(has_passage));
+        CHECK_STR(connect_from(A, WORLD_THERE), "connected");
+        CHECK(!neighbour_connects());
+        CHECK_NONE(rig_kill(&g, A));
+        rig_close(&g);
+        CHECK(shell("%s -t nat -F", iptables));
+        CHECK(leave_nothing());
+}
+
 /* ------------------------------------------------------------- nftables without iptables */
 
 static bool nft_has_passage(void)
@@ -334,6 +410,7 @@ static void run_with(const char *program)
         RUN(a_firewall_that_comes_later_is_seen);
         RUN(a_killed_engine_leaves_the_way_open);
         RUN(two_servers_do_not_meet);
+        RUN(nothing_else_gets_out);
 }
 
 static int run_beside(const char *other)
@@ -358,7 +435,7 @@ int main(int argc, char **argv)
         }
         if (argc > 1)
                 return run_beside(argv[1]);
-        if (unshare(CLONE_NEWNET) < 0 || !world_make())
+        if (unshare(CLONE_NEWNET) < 0 || !world_make() || !make_neighbour())
                 return 1;
         RUN(sandboxes_get_out_where_an_nft_table_refuses);
         run_with("iptables-nft");

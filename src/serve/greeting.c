@@ -136,6 +136,7 @@ static json_t *address_with_port(const char *addr, uint16_t port)
 static void write_listening(const struct greeting *g, const struct conf *c)
 {
         AUTO_FREE char *path = conf_path(c, "run/listening"), *text = NULL;
+        AUTO_BUF struct buf line = BUF_INIT(ENVFILE_MAX);
         json_t *obj = json_pack("{s:o, s:o, s:s, s:s*, s:s*}", "listen", address_with_port(c->listen, g->http_port),
                                 "tls_listen", address_with_port(c->tls_listen, g->https_port), "domain", c->domain,
                                 "tls_cert", c->tls_cert, "tls_key", c->tls_key);
@@ -144,7 +145,9 @@ static void write_listening(const struct greeting *g, const struct conf *c)
         text = obj ? json_dumps(obj, JSON_INDENT(2)) : NULL;
         json_decref(obj);
         if (path && text)
-                r = file_replace_lines(path, 0644, text, strlen(text));
+                r = buf_addf(&line, "%s\n", text);
+        if (r == 0)
+                r = file_replace_lines(path, 0644, buf_at(&line), line.len);
         if (r < 0)
                 log_warn("serve.listening", "error=\"%s\" effect=\"doctor --remote does not know the settings\"",
                          strerror(-r));

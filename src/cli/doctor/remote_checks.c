@@ -207,41 +207,45 @@ static int connect_to(const struct addrinfo *a, int *ret_fd)
         return 0;
 }
 
-/* Each address that a client may choose; *ret_fd is to the first one. */
-static bool reach_all(const struct remote_env *env, int *ret_fd, struct check_result *ret)
+/* Each address that a client may choose: how many can be reached.  *ret_fd is to the first of them; what is wrong with one that
+ * cannot be reached is in *ret. */
+static unsigned reach_all(const struct remote_env *env, int *ret_fd, struct check_result *ret)
 {
         char name[NAME_ROOM], text[INET6_ADDRSTRLEN];
         struct addrinfo *list;
-        int fault, r = 0;
+        unsigned reached = 0;
+        int fault;
 
         name_below(env, SAMPLE_LABEL, name);
         list = look_up(name, env->port, &fault);
-        if (!list) {
+        if (!list)
                 check_say(ret, CHECK_MISSING, "see names", "the name cannot be found: %s", gai_strerror(fault));
-                return false;
-        }
-        for (const struct addrinfo *a = list; a && r == 0; a = a->ai_next) {
+        for (const struct addrinfo *a = list; a; a = a->ai_next) {
                 AUTO_CLOSE int fd = -1;
+                int r = connect_to(a, &fd);
 
-                r = connect_to(a, &fd);
                 address_text(a, text);
-                if (*ret_fd < 0)
+                if (r < 0)
+                        check_say(ret, CHECK_MISSING,
+                                  r == -ECONNREFUSED ? "start the server, or let it listen there (--tls-listen)"
+                                                     : "open the port in the firewalls on the way",
+                                  "%s port %u: %s", text, env->port, strerror(-r));
+                else if (reached++ == 0)
                         *ret_fd = TAKE_FD(fd);
         }
-        freeaddrinfo(list);
-        if (r < 0)
-                check_say(ret, CHECK_MISSING,
-                          r == -ECONNREFUSED ? "start the server, or let it listen there (--tls-listen)"
-                                             : "open the port in the firewalls on the way",
-                          "%s port %u: %s", text, env->port, strerror(-r));
-        return r == 0;
+        if (list)
+                freeaddrinfo(list);
+        return reached;
 }
 
 static void check_reachable(const struct remote_env *env, struct check_result *ret)
 {
         AUTO_CLOSE int fd = -1;
+        unsigned reached = reach_all(env, &fd, ret);
 
-        if (reach_all(env, &fd, ret))
+        if (reached > 0 && ret->detail[0])
+                ret->state = CHECK_NOTE; /* clients try the next address */
+        else if (reached > 0)
                 check_say(ret, CHECK_OK, NULL, "port %u can be reached from here", env->port);
 }
 
@@ -252,7 +256,7 @@ static void check_handshake(const struct remote_env *env, struct check_result *r
         struct err err = {0};
         char name[NAME_ROOM];
 
-        if (!reach_all(env, &fd, ret))
+        if (reach_all(env, &fd, ret) == 0)
                 return;
         name_below(env, SAMPLE_LABEL, name);
         if (cert_facts_of_server(fd, name, env->authority, &f, &err) < 0)

@@ -119,9 +119,9 @@ test('a certificate for other names is served, with a warning; one that cannot b
 })
 
 /** `doctor --remote` where these names are this machine: {status, states: {name: state}, text}. */
-function doctor(args, { hosts = ['api', '3000-i0123456789', 'sandbox'], env = {} } = {}) {
+function doctor(args, { hosts = ['api', '3000-i0123456789', 'sandbox'], more = '', env = {} } = {}) {
   const file = path.join(dir, 'hosts')
-  fs.writeFileSync(file, `127.0.0.1 localhost\n127.0.0.1 ${hosts.map((label) => `${label}.${domain}`).join(' ')}\n`)
+  fs.writeFileSync(file, `127.0.0.1 localhost\n127.0.0.1 ${hosts.map((label) => `${label}.${domain}`).join(' ')}\n${more}`)
   const r = spawnSync('unshare', ['--mount', 'sh', '-c', 'mount --bind "$0" /etc/hosts && exec "$@"', file, binary, 'doctor', '--remote', '--json', ...args], {
     encoding: 'utf8', timeout: 60_000, env: { PATH: process.env.PATH, SSL_CERT_FILE: authority.cert, ...env },
   })
@@ -158,6 +158,8 @@ test('doctor --remote says what is wrong: names, port, authority, key, listening
   assert.match(distrusted.text, /not trusted: unable to get local issuer certificate/)
   const stranger = doctor(at, { env: { E2B_API_KEY: `e2b_${'0'.repeat(40)}` } })
   assert.deepEqual([stranger.status, stranger.states.key, stranger.states.API], [1, 'missing', 'ok'])
+  const half = doctor(at, { more: `::1 3000-i0123456789.${domain}\n` }) // the server has no IPv6 address: clients try the next one
+  assert.deepEqual([half.status, half.states.names, half.states.port, half.states['certificate served']], [0, 'note', 'note', 'ok'], half.text)
   const closed = doctor(['--domain', `${domain}:1`])
   assert.deepEqual([closed.states.port, closed.states['certificate served']], ['missing', 'missing'])
 

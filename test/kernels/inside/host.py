@@ -2,6 +2,7 @@
 import glob
 import json
 import os
+import re
 import signal
 import subprocess
 
@@ -74,15 +75,13 @@ class Host:
             self.prepare_unit()
 
     def prepare_unit(self):
-        """The unit as it is installed, with one more option; template and CRIU lie where the server looks for them."""
-        for name, place in (("images", IMAGES), ("criu", CRIU)):
-            os.makedirs(f"{DATA}/{name}", exist_ok=True)
-            subprocess.run(["mount", "--bind", place, f"{DATA}/{name}"], check=True)
+        """The unit as it is installed, but with template and CRIU from the second disk: a guest has no network to fetch them by."""
         shown = subprocess.run(["systemctl", "cat", "sandglass.service"], check=True, stdout=subprocess.PIPE, text=True).stdout
         command = next(line for line in shown.splitlines() if line.startswith("ExecStart="))
+        command = re.sub(r" --config \S+", "", command)
         os.makedirs("/etc/systemd/system/sandglass.service.d")
         with open("/etc/systemd/system/sandglass.service.d/test.conf", "w", encoding="utf-8") as out:
-            out.write(f"[Service]\nExecStart=\n{command} --config {SETTINGS}\nRestartSec=100ms\n")
+            out.write(f"[Service]\nExecStart=\n{command} --images {IMAGES} --criu {CRIU} --config {SETTINGS}\nRestartSec=100ms\n")
         subprocess.run(["systemctl", "daemon-reload"], check=True)
 
     def start(self):

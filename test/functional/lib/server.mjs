@@ -102,6 +102,7 @@ export class Server {
     }
     if (over) {
       running.delete(this)
+      this.#forgetSettings()
       throw Object.assign(new Error(`server ended at start (${over.code ?? over.signal}):\n${this.log}`), { ...over, log: this.log })
     }
     this.supervisor = this.#findSupervisor()

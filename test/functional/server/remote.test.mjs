@@ -112,10 +112,12 @@ test('a certificate for other names is served, with a warning; one that cannot b
   } finally {
     await wrong.cleanUp()
   }
-  await assert.rejects(Server.start({ args: ['--tls-cert', other.cert, '--tls-key', pair.key] }), /the certificate '\S+' cannot be used with the key '\S+': key values mismatch/)
+  const data = temporaryDir()
+  await assert.rejects(Server.start({ data, args: ['--tls-cert', other.cert, '--tls-key', pair.key] }), /the certificate '\S+' cannot be used with the key '\S+': key values mismatch/)
   const empty = path.join(dir, 'empty.pem')
   fs.writeFileSync(empty, '')
-  await assert.rejects(Server.start({ args: ['--tls-cert', empty, '--tls-key', pair.key] }), /the certificate '\S+' cannot be used/)
+  await assert.rejects(Server.start({ data, args: ['--tls-cert', empty, '--tls-key', pair.key] }), /the certificate '\S+' cannot be used/)
+  fs.rmSync(data, { recursive: true })
 })
 
 /** `doctor --remote` where these names are this machine: {status, states: {name: state}, text}. */

@@ -158,7 +158,9 @@ test('without a group only root is served, and a group that does not exist is re
   } finally {
     await plain.cleanUp()
   }
-  await assert.rejects(Server.start({ settings: { group: 'no-such-group' } }), /group: this system has no group 'no-such-group'/)
+  const data = temporaryDir()
+  await assert.rejects(Server.start({ data, settings: { group: 'no-such-group' } }), /group: this system has no group 'no-such-group'/)
+  fs.rmSync(data, { recursive: true })
 })
 
 test('plain HTTP for other machines is refused, unless insisted on', () => {

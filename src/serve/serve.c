@@ -146,17 +146,22 @@ static int settle_domain(struct serve *s, struct err *err)
         return 0;
 }
 
-static int make_certificate(const struct conf *c, struct err *err)
+/* Before all that takes long. */
+static int check_certificate(const struct conf *c, struct err *err)
 {
-        AUTO_FREE char *dir = conf_path(c, "ca"), *name = strndup(c->domain, strcspn(c->domain, ":"));
-
-        struct err why = {0};
-        int r;
-
         if (c->tls_cert && access(c->tls_cert, R_OK) < 0)
                 return err_sys(err, -errno, "tls_cert: read '%s'", c->tls_cert);
         if (c->tls_key && access(c->tls_key, R_OK) < 0)
                 return err_sys(err, -errno, "tls_key: read '%s'", c->tls_key);
+        return 0;
+}
+
+static int make_certificate(const struct conf *c, struct err *err)
+{
+        AUTO_FREE char *dir = conf_path(c, "ca"), *name = strndup(c->domain, strcspn(c->domain, ":"));
+        struct err why = {0};
+        int r;
+
         if (c->tls_cert)
                 return 0;
         r = dir && name ? tls_local_ca(dir, name, err) : err_set(err, ERR_LIMIT, "out of memory");
@@ -176,6 +181,8 @@ static int serve_prepare(struct serve *s, struct err *err)
                                "to clients run without it): try sudo");
         find_users(&s->opt);
         r = find_envd(c, err);
+        if (r == 0)
+                r = check_certificate(c, err);
         if (r == 0)
                 r = datadir_prepare(c, err);
         if (r == 0)

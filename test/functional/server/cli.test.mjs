@@ -289,7 +289,7 @@ test('doctor finds everything needed here, and says so as JSON, too', () => {
   assert.equal(r.status, 0, r.stdout)
   const { ok, checks } = JSON.parse(r.stdout)
   assert.equal(ok, true)
-  for (const name of ['root', 'namespaces', 'cgroups', 'overlay', 'idmapped mounts', 'packet filter', 'seccomp', 'data directory', 'image directory', 'disk'])
+  for (const name of ['root', 'namespaces', 'mounts', 'cgroups', 'packet filter', 'other firewalls', 'seccomp', 'data directory', 'image directory', 'disk'])
     assert.equal(checks.find((check) => check.name === name)?.state, 'ok', name)
   const plain = sandglass(['doctor'], { uid: 65534, gid: 65534 })
   assert.equal(plain.status, 1)

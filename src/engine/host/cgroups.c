@@ -52,12 +52,15 @@ static int move_processes_down(int place)
         int r = open_parent(place, SERVER_GROUP, &leaf);
 
         for (unsigned i = 0; r == 0 && i < MOVE_ROUNDS_MAX; i++) { /* they may fork meanwhile */
-                char text[4096] = "";
+                char text[4096];
                 ssize_t n = sys_read_at(place, "cgroup.procs", text, sizeof(text));
-                struct str rest = str_of(text), pid;
+                struct str rest, pid;
 
                 if (n == 0 || (n < 0 && n != -E2BIG))
                         return (int)n;
+                if (n < 0)
+                        text[sizeof(text) - 1] = '\0'; /* the rest in the next round */
+                rest = str_of(text);
                 while (str_cut(&rest, '\n', &pid)) {
                         char number[24];
 

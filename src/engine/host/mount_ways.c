@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -48,15 +47,39 @@ struct mount_trial { /* shared with the child */
         bool is_over;
 };
 
-/* A process in a PID namespace of its own, waiting to be ended. */
-static pid_t clone_waiting(int *ret_pidfd)
-{
-        const struct sys_clone how = {.flags = CLONE_NEWUSER | CLONE_NEWPID, .cgroup = -1, .ret_pidfd = ret_pidfd};
-        pid_t pid = sys_clone(&how);
+struct trial_process { /* in user and PID namespaces of its own; it ends when its pipe is closed, also by our death */
+        pid_t pid;
+        int pidfd, pipe;
+};
 
-        while (pid == 0)
-                (void)pause();
-        return pid;
+static int trial_process_start(struct trial_process *t)
+{
+        const struct sys_clone how = {.flags = CLONE_NEWUSER | CLONE_NEWPID, .cgroup = -1, .ret_pidfd = &t->pidfd};
+        int ends[2];
+        char byte;
+
+        *t = (struct trial_process){.pid = -1, .pidfd = -1, .pipe = -1};
+        if (pipe2(ends, O_CLOEXEC) < 0)
+                return -errno;
+        t->pid = sys_clone(&how);
+        if (t->pid == 0) {
+                (void)close(ends[1]);
+                (void)!read(ends[0], &byte, 1);
+                _exit(0);
+        }
+        (void)close(ends[0]);
+        t->pipe = ends[1];
+        return t->pid < 0 ? t->pid : 0;
+}
+
+static void trial_process_end(struct trial_process *t)
+{
+        close_fd(&t->pipe);
+        if (t->pid > 0) {
+                (void)sys_pidfd_wait(t->pidfd, -1);
+                (void)waitpid(t->pid, NULL, WNOHANG); /* where children are not reaped by themselves */
+        }
+        close_fd(&t->pidfd);
 }
 
 static int try_proc_once(struct mount_ways *w, int proc_dir, pid_t pid, bool by_option)
@@ -70,16 +93,13 @@ static int try_proc_once(struct mount_ways *w, int proc_dir, pid_t pid, bool by_
 
 static int try_proc(struct mount_ways *w, struct err *err)
 {
-        AUTO_CLOSE int proc_dir = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC), pidfd = -1;
-        pid_t pid = clone_waiting(&pidfd);
-        int r = pid < 0 ? pid : try_proc_once(w, proc_dir, pid, true);
+        AUTO_CLOSE int proc_dir = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        struct trial_process t;
+        int r = trial_process_start(&t);
 
-        if (pid > 0 && r < 0)
-                r = try_proc_once(w, proc_dir, pid, false);
-        if (pid > 0) {
-                (void)sys_pidfd_kill(pidfd, SIGKILL);
-                (void)sys_pidfd_wait(pidfd, -1);
-        }
+        if (r == 0 && try_proc_once(w, proc_dir, t.pid, true) < 0)
+                r = try_proc_once(w, proc_dir, t.pid, false);
+        trial_process_end(&t);
         return r < 0 ? err_set(err, ERR_UNAVAILABLE, "mount proc of another PID namespace: %s", strerror(-r)) : 0;
 }
 
@@ -99,21 +119,19 @@ static int map_some_ids(int proc_dir, pid_t pid)
 
 int mount_ways_check_owners(int proc_dir, int dir, const char *name, struct err *err)
 {
-        AUTO_CLOSE int pidfd = -1, userns = -1, tree = sys_clone_tree(dir, "");
-        pid_t pid = clone_waiting(&pidfd);
-        int r = pid < 0 ? pid : map_some_ids(proc_dir, pid), mapped = 0;
+        AUTO_CLOSE int userns = -1, tree = sys_clone_tree(dir, "");
+        struct trial_process t;
+        int r = trial_process_start(&t), mapped = 0;
 
         if (r == 0)
-                r = userns = sys_ns_open(proc_dir, pid, "user");
+                r = map_some_ids(proc_dir, t.pid);
+        if (r == 0)
+                r = userns = sys_ns_open(proc_dir, t.pid, "user");
         if (r >= 0)
                 r = tree;
         if (r >= 0)
                 mapped = sys_mount_idmap(tree, userns);
-        if (pid > 0) {
-                (void)sys_pidfd_kill(pidfd, SIGKILL);
-                (void)sys_pidfd_wait(pidfd, -1);
-                (void)waitpid(pid, NULL, WNOHANG);
-        }
+        trial_process_end(&t);
         if (r < 0)
                 return err_sys(err, r, "map owners of %s", name);
         if (mapped < 0)

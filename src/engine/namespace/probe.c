@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -89,6 +90,7 @@ static pid_t clone_cell(int *ret_pidfd)
         pid_t pid = sys_clone(&how);
 
         if (pid == 0) {
+                (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
                 (void)pause();
                 _exit(0);
         }

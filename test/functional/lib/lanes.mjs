@@ -3,6 +3,7 @@ import os from 'node:os'
 
 /** Suites that disturb others or are disturbed by them, by name, and why.  They run one at a time, after all others. */
 export const alone = {
+  clientloss: 'a process that writes without a pause to ten listeners, and five hundred commands at once',
   faults: 'fork bombs, and a sandbox without memory',
   leaks: 'a hundred sandboxes at once, and how much memory the server has afterwards',
   power: 'a machine without power gives up its instance number while it is down',

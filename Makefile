@@ -23,7 +23,7 @@ check: build $(BUILD)/.tools-test ## unit tests, lints and fuzz corpora: seconds
 soak: build $(BUILD)/.tools-test ## random operations and kill -9 of every process, checked by a model; SECONDS=300 SEED=
 	@exec tools/soak --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
-test-kernels: build $(BUILD)/.tools-kernels ## a core suite on Debian's own kernels, in guests; as root; KERNELS="6.1 6.12 new"
+test-kernels: build $(BUILD)/.tools-kernels $(BUILD)/.tools-deb ## a core suite on Debian's own kernels, in guests; as root; KERNELS="6.1 6.12 new"
 	@exec tools/test-kernels $(addprefix --kernel ,$(KERNELS))
 
 clang: $(BUILD)/.tools-build $(BUILD)/.tools-test ## compile everything with the other compiler, for its warnings, in build-clang/

@@ -17,22 +17,33 @@ class Counter:
         use.serve(self.box)
         self.pid, self.seen = self.box.output("pgrep -f count.py"), 1
 
+    def count(self):
+        status, text = self.box.preview(8000)
+        return int(text) if status == 200 else None
+
     def goes_on(self, here):
         self.seen += 1
         self.box.server = here.server
         api.until("the sandbox answers", lambda: self.box.state() == "running")
-        answer = api.until("its port answers", lambda: self.box.preview(8000))
-        assert answer[0] == 200 and int(answer[1]) >= self.seen, answer
-        self.seen = int(answer[1])
+        count = api.until("its port answers", self.count)
+        assert count >= self.seen, (count, self.seen)  # not from the beginning: it is the same program
+        self.seen = count
         assert self.box.output("pgrep -f count.py") == self.pid
-        fresh = here.server.create()
+        fresh = api.until("a new sandbox", here.server.create)
         assert fresh.output("echo new") == "new\n"
         fresh.kill()
 
 
+def counter_of(here):
+    """One sandbox goes through all of it."""
+    if not hasattr(here, "counter"):
+        here.counter = Counter(here)
+    return here.counter
+
+
 def kill_role(name):
     def test(here):
-        one = Counter(here)
+        one = counter_of(here)
         old = host.pids(name)
         assert old, host.processes()
         for pid in old:
@@ -40,14 +51,13 @@ def kill_role(name):
         api.until(f"another {name}", lambda: host.pids(name) and not set(host.pids(name)) & set(old))
         api.until("the server answers", here.server.is_healthy)
         one.goes_on(here)
-        one.box.kill()
     test.__doc__ = f"kill -9 of {name[3:]}: another one takes over"
     return test
 
 
 def kill_supervisor(here):
     """kill -9 of the supervisor: the next start adopts running sandboxes, and paused ones are still there"""
-    one, paused = Counter(here), Counter(here)
+    one, paused = counter_of(here), Counter(here)
     paused.box.post("pause")
     old = here.supervisor()
     if here.is_systemd:  # Restart= of the unit starts the next one
@@ -62,12 +72,11 @@ def kill_supervisor(here):
     paused.box.connect()
     paused.goes_on(here)
     paused.box.kill()
-    one.box.kill()
 
 
 def restart(here):
     """stopping and starting the server in order: sandboxes go on meanwhile"""
-    one = Counter(here)
+    one = counter_of(here)
     if here.is_systemd:
         subprocess.run(["systemctl", "restart", "sandglass"], check=True)
         here.await_server()
@@ -75,7 +84,6 @@ def restart(here):
         here.stop()
         here.start()
     one.goes_on(here)
-    one.box.kill()
 
 
 def daemon_reload(here):

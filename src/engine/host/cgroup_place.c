@@ -91,6 +91,19 @@ void cgroup_place_find(int v2, const char *parent, char out[CGROUP_PLACE_MAX])
                 cgroup_place_choose(own, has_delegate_mark, &v2, out);
 }
 
+bool cgroup_place_noted(char out[CGROUP_PLACE_MAX])
+{
+        AUTO_CLOSE int run = run_dir_open();
+        AUTO_DIR DIR *d = run < 0 ? NULL : sys_list(run);
+        struct dirent *e;
+
+        while (d && (e = sys_list_next(d)))
+                if (str_starts(str_of(e->d_name), "cgroup-of-") &&
+                    sys_read_at(run, e->d_name, out, CGROUP_PLACE_MAX) > 0)
+                        return true;
+        return false;
+}
+
 int cgroup_place_note(const char *parent, const char *place)
 {
         AUTO_CLOSE int run = run_dir_open();

@@ -21,3 +21,4 @@ bool cgroup_place_parse(const char *text, char out[CGROUP_PLACE_MAX]);
 void cgroup_place_find(int v2, const char *parent, char out[CGROUP_PLACE_MAX]);
 int cgroup_place_note(const char *parent, const char *place); /* for those that ask later */
 void cgroup_place_forget(const char *parent);
+bool cgroup_place_noted(char out[CGROUP_PLACE_MAX]); /* some instance's, for people; false: all are at the top */

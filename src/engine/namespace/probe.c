@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "engine/host/cgroup_place.h"
 #include "engine/host/cgroups.h"
 #include "engine/host/mount_ways.h"
 #include "engine/net/firewall.h"
@@ -117,14 +118,18 @@ static int probe_namespaces(char *out)
 
 static int probe_cgroups(char *out)
 {
-        char parent[40];
+        char parent[40], place[CGROUP_PLACE_MAX];
         struct cgroups c;
         struct err err = {0};
+        size_t used;
 
         (void)snprintf(parent, sizeof(parent), "sandglass-probe-%d", (int)getpid());
         if (cgroups_open(parent, &c, &err) < 0)
                 return say(out, "%s", err.msg);
         cgroups_describe(&c, out, PROBE_DETAIL_MAX);
+        used = strlen(out);
+        if (cgroup_place_noted(place))
+                (void)snprintf(out + used, PROBE_DETAIL_MAX - used, "; of a server: in %s", place);
         cgroups_done(&c);
         (void)cgroups_remove_parent(parent);
         return 0;

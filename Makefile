@@ -5,7 +5,7 @@ MESON  = meson setup $(BUILD) --prefix=$(PREFIX)
 
 SECONDS = 300
 
-.PHONY: all build run test check soak clang arm64 asan fuzz bench format install deb tarball test-kernels clean help
+.PHONY: all build run test check soak clang arm64 asan fuzz bench format install deb tarball test-kernels test-package clean help
 all: build ## the same as build
 
 build: $(BUILD)/build.ninja ## the programs and their tests, in build/ (the default)
@@ -25,6 +25,9 @@ soak: build $(BUILD)/.tools-test ## random operations and kill -9 of every proce
 
 test-kernels: build $(BUILD)/.tools-kernels $(BUILD)/.tools-deb ## a core suite on Debian's own kernels, in guests; as root; KERNELS="6.1 6.12 new"
 	@exec tools/test-kernels $(addprefix --kernel ,$(KERNELS))
+
+test-package: build $(BUILD)/.tools-kernels $(BUILD)/.tools-deb ## the package installed, upgraded, removed and purged, in guests; as root; KERNELS="6.1 6.12"
+	@exec test/package/guest $(or $(KERNELS),6.1 6.12)
 
 clang: $(BUILD)/.tools-build $(BUILD)/.tools-test ## compile everything with the other compiler, for its warnings, in build-clang/
 	@test -f $(BUILD)-clang/build.ninja || CC=clang meson setup $(BUILD)-clang -Doptimization=0 -Ddebug=false >/dev/null

@@ -23,6 +23,7 @@ BOOT_MODULES = ["virtio_pci", "virtio_blk", "ext4", "crc32c_generic", "crc32c"]
 DRIVERS_KEPT = ["block", "char", "net/dummy", "net/ifb", "net/tun", "net/veth", "net/bridge", "virtio", "rtc", "fs"]
 # Nobody logs in to a guest, and a guest has no network to keep its packages fresh by.
 UNITS_OFF = ["apt-daily.timer", "apt-daily-upgrade.timer", "getty@tty1.service", "serial-getty@ttyS0.service"]
+MACHINE_ID = "5a6e64676c6173735f67756573745f31\n"  # without one, systemd takes each boot for the first and sets up every unit
 
 INITRD_INIT = """\
 #!/bin/busybox sh
@@ -235,7 +236,7 @@ class Cache:
             os.symlink("/dev/null", os.path.join(tree, "etc/systemd/system", unit))
         for folder in ("share", "base"):
             os.makedirs(os.path.join(tree, folder), exist_ok=True)
-        for name, text in (("hostname", "guest\n"), ("hosts", "127.0.0.1 localhost guest\n"), ("fstab", ""), ("machine-id", "uninitialized\n")):
+        for name, text in (("hostname", "guest\n"), ("hosts", "127.0.0.1 localhost guest\n"), ("fstab", ""), ("machine-id", MACHINE_ID)):
             with open(os.path.join(tree, "etc", name), "w", encoding="utf-8") as out:
                 out.write(text)
 

@@ -34,9 +34,8 @@ export async function suite() {
 const withSandbox = (server, Sandbox) => (body, options) =>
   leakless(server, async (t) => {
     const sandbox = await Sandbox.create(options)
-    try {
-      await body(sandbox, t)
-    } finally {
-      await sandbox.kill()
-    }
+    const failures = []
+    await body(sandbox, t).catch((e) => failures.push(e))
+    await sandbox.kill().catch((e) => failures.push(e)) // where both fail, the first says more
+    if (failures.length) throw failures[0]
   })

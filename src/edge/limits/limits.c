@@ -1,7 +1,7 @@
 #include "edge/limits/limits.h"
 
 const struct edge_limits edge_limits_default = {
-        .head_timeout_ms = 10000,
+        .head_timeout_ms = 60000, /* a client on a busy machine may need many seconds to go on */
         .idle_timeout_ms = 620000,
         .wait_timeout_ms = 5000,
         .route_timeout_ms = 60000,

@@ -27,8 +27,8 @@ export function inTurn(suite, body) {
   return ended
 }
 
-/** More than half of the time of a suite is waiting, so there are more lanes than processors. */
-export const laneCount = Number(process.env.SANDGLASS_TEST_LANES) || 2 * os.availableParallelism()
+/** Half of the time of a suite is waiting, so there are more lanes than processors. */
+export const laneCount = Number(process.env.SANDGLASS_TEST_LANES) || os.availableParallelism() + 1
 
 /** Start the jobs in order, each on the first lane that is free; ends when all have ended. */
 export async function runOnLanes(jobs, count = laneCount) {

@@ -495,10 +495,10 @@ static void do_vfork(const char *path) /* a process whose child has its memory, 
         pid_t pid;
 
         (void)close_range(3, ~0u, 0);
-        say_result(0);
-        (void)close(1);
-        pid = (pid_t)syscall(SYS_clone, CLONE_VM | CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
+        pid = (pid_t)syscall(SYS_clone, CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, 0, 0, 0, 0);
         if (pid == 0) {
+                say_result(0); /* now the parent waits */
+                (void)close(1);
                 while (access(path, F_OK) < 0)
                         (void)usleep(1000);
                 _exit(0);

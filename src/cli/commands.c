@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "cli/api.h"
 #include "cli/options.h"
+#include "cli/output.h"
 #include "cli/remote_command.h"
 #include "sys/proc.h"
 
@@ -158,13 +159,6 @@ int exec_main(int argc, char **argv)
         return code < 0 ? cli_fail("exec", &err) : code;
 }
 
-static const char *text_of(const json_t *obj, const char *key)
-{
-        const char *text = json_string_value(json_object_get(obj, key));
-
-        return text ? text : "-";
-}
-
 /* "12s", "3m", "2h", "1d" */
 static void format_span(int64_t seconds, char out[24])
 {
@@ -185,7 +179,7 @@ static void span_from_now(const json_t *obj, const char *key, int sign, char out
 {
         int64_t ns;
 
-        if (clock_parse(str_of(text_of(obj, key)), &ns) < 0) {
+        if (clock_parse(str_of(output_text(obj, key)), &ns) < 0) {
                 (void)snprintf(out, 24, "-");
                 return;
         }
@@ -201,14 +195,14 @@ static void print_sandboxes(const json_t *list)
         (void)printf("%-22s %-16s %-8s %8s %8s %4s %8s\n", "SANDBOX", "TEMPLATE", "STATE", "AGE", "ENDS IN", "CPUS",
                      "MEMORY");
         json_array_foreach ((json_t *)list, i, s) {
-                const char *alias = text_of(s, "alias"), *state = text_of(s, "state");
+                const char *alias = output_text(s, "alias"), *state = output_text(s, "state");
                 char age[24], left[24] = "-";
 
                 span_from_now(s, "startedAt", -1, age);
                 if (strcmp(state, "paused") != 0) /* it has no end */
                         span_from_now(s, "endAt", 1, left);
-                (void)printf("%-22s %-16s %-8s %8s %8s %4lld %5lld MB\n", text_of(s, "sandboxID"),
-                             strcmp(alias, "-") && alias[0] ? alias : text_of(s, "templateID"), state, age, left,
+                (void)printf("%-22s %-16s %-8s %8s %8s %4lld %5lld MB\n", output_text(s, "sandboxID"),
+                             strcmp(alias, "-") ? alias : output_text(s, "templateID"), state, age, left,
                              (long long)json_integer_value(json_object_get(s, "cpuCount")),
                              (long long)json_integer_value(json_object_get(s, "memoryMB")));
         }
@@ -230,12 +224,7 @@ int ps_main(int argc, char **argv)
         api_close(&api);
         if (r < 0)
                 return cli_fail("ps", &err);
-        if (o.json) {
-                (void)json_dumpf(list, stdout, JSON_INDENT(2));
-                (void)puts("");
-        } else {
-                print_sandboxes(list);
-        }
+        output_list(list, o.json, print_sandboxes);
         json_decref(list);
         return 0;
 }

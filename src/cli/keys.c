@@ -8,6 +8,7 @@
 #include "cli/api.h"
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "cli/output.h"
 
 #define MASK_ROOM 32
 
@@ -22,26 +23,13 @@ const char key_usage[] =
         "  --team   the team's id or short name, if the server has several teams (default: the operator's own)\n"
         "Members of the server's group need none of this: `sandglass env`.\n";
 
-static const char *key_text(const json_t *key, const char *field)
-{
-        const char *text = json_string_value(json_object_get(key, field));
-
-        return text && text[0] ? text : "-";
-}
-
-static void print_key_json(const json_t *v)
-{
-        (void)json_dumpf(v, stdout, JSON_INDENT(2));
-        (void)puts("");
-}
-
 /* "e2b_ab...9f3c" */
 static void format_mask(const json_t *key, char out[MASK_ROOM])
 {
         const json_t *mask = json_object_get(key, "mask");
 
-        (void)snprintf(out, MASK_ROOM, "%.8s%.4s...%.8s", key_text(mask, "prefix"), key_text(mask, "maskedValuePrefix"),
-                       key_text(mask, "maskedValueSuffix"));
+        (void)snprintf(out, MASK_ROOM, "%.8s%.4s...%.8s", output_text(mask, "prefix"),
+                       output_text(mask, "maskedValuePrefix"), output_text(mask, "maskedValueSuffix"));
 }
 
 /* The user's name where the system knows it: the server knows numbers only. */
@@ -50,7 +38,7 @@ static const char *shown_name(const json_t *key)
         const json_t *uid = json_object_get(key, "uid");
         const struct passwd *pw = json_is_integer(uid) ? getpwuid((uid_t)json_integer_value(uid)) : NULL;
 
-        return pw ? pw->pw_name : key_text(key, "name");
+        return pw ? pw->pw_name : output_text(key, "name");
 }
 
 static void print_keys(const json_t *list)
@@ -62,8 +50,8 @@ static void print_keys(const json_t *list)
         (void)printf("%-36s %-14s %-9s %-19s %-19s %s\n", "ID", "KEY", "KIND", "MADE", "LAST USED", "NAME");
         json_array_foreach ((json_t *)list, i, key) {
                 format_mask(key, mask);
-                (void)printf("%-36s %-14s %-9s %-19.19s %-19.19s %s\n", key_text(key, "id"), mask,
-                             key_text(key, "kind"), key_text(key, "createdAt"), key_text(key, "lastUsed"),
+                (void)printf("%-36s %-14s %-9s %-19.19s %-19.19s %s\n", output_text(key, "id"), mask,
+                             output_text(key, "kind"), output_text(key, "createdAt"), output_text(key, "lastUsed"),
                              shown_name(key));
         }
 }
@@ -74,10 +62,7 @@ static int list_keys(struct cli_api *api, const struct cli_options *o, struct er
 
         if (api_keys(api, &list, err) < 0)
                 return cli_fail("key", err);
-        if (o->json)
-                print_key_json(list);
-        else
-                print_keys(list);
+        output_list(list, o->json, print_keys);
         json_decref(list);
         return 0;
 }
@@ -89,9 +74,9 @@ static int create_key(struct cli_api *api, const struct cli_options *o, struct e
         if (api_key_create(api, o->args[0], &key, err) < 0)
                 return cli_fail("key", err);
         if (o->json) {
-                print_key_json(key);
+                output_json(key);
         } else {
-                (void)puts(key_text(key, "key"));
+                (void)puts(output_text(key, "key"));
                 (void)fprintf(stderr, "This key is not shown again.  Clients set it as E2B_API_KEY.\n");
         }
         json_decref(key);
@@ -106,9 +91,9 @@ static const json_t *find_key(const json_t *list, const char *word, struct err *
         size_t i;
 
         json_array_foreach ((json_t *)list, i, key) {
-                if (strcmp(key_text(key, "id"), word) == 0)
+                if (strcmp(output_text(key, "id"), word) == 0)
                         return key;
-                if (strcmp(key_text(key, "name"), word) != 0 && strcmp(shown_name(key), word) != 0)
+                if (strcmp(output_text(key, "name"), word) != 0 && strcmp(shown_name(key), word) != 0)
                         continue;
                 if (found) {
                         (void)err_set(err, ERR_INVALID, "several keys are called '%.60s': name one by its id", word);
@@ -132,9 +117,9 @@ static int revoke_keys(struct cli_api *api, const struct cli_options *o, struct 
         for (int i = 0; i < o->arg_count; i++) {
                 const json_t *key = find_key(list, o->args[i], err);
 
-                if (!key || api_key_revoke(api, key_text(key, "id"), err) < 0)
+                if (!key || api_key_revoke(api, output_text(key, "id"), err) < 0)
                         code = cli_fail("key", err);
-                else if (strcmp(key_text(key, "kind"), "user") == 0)
+                else if (strcmp(output_text(key, "kind"), "user") == 0)
                         (void)fprintf(
                                 stderr,
                                 "%s gets another key with the next command, as long as the user is a member of the "

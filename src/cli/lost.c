@@ -6,6 +6,7 @@
 #include "cli/api.h"
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "cli/output.h"
 
 const char lost_usage[] =
         "usage: sandglass lost [--json] [--data DIR]\n"
@@ -14,19 +15,6 @@ const char lost_usage[] =
         "List what the server found in its data directory, but not in its database, and moved to DIR/lost.\n"
         "  restore   restore a sandbox (paused), or make a new, paused sandbox from a checkpoint (of a snapshot)\n"
         "  remove    delete for good\n";
-
-static void print_json(const json_t *v)
-{
-        (void)json_dumpf(v, stdout, JSON_INDENT(2));
-        (void)puts("");
-}
-
-static const char *text_of(const json_t *obj, const char *key)
-{
-        const char *text = json_string_value(json_object_get(obj, key));
-
-        return text && text[0] ? text : "-";
-}
 
 static void format_size(json_int_t bytes, char out[16])
 {
@@ -48,8 +36,8 @@ static void print_lost(const json_t *list)
         (void)printf("%-23s %-10s %-9s %-20s %11s  %s\n", "ID", "KIND", "WAS", "LOST", "SIZE", "WHY");
         json_array_foreach ((json_t *)list, i, v) {
                 format_size(json_integer_value(json_object_get(v, "bytes")), size);
-                (void)printf("%-23s %-10s %-9s %-20.19s %11s  %s\n", text_of(v, "id"), text_of(v, "kind"),
-                             text_of(v, "was"), text_of(v, "lostAt"), size, text_of(v, "why"));
+                (void)printf("%-23s %-10s %-9s %-20.19s %11s  %s\n", output_text(v, "id"), output_text(v, "kind"),
+                             output_text(v, "was"), output_text(v, "lostAt"), size, output_text(v, "why"));
         }
 }
 
@@ -59,10 +47,7 @@ static int list_lost(struct cli_api *api, const struct cli_options *o, struct er
 
         if (api_lost(api, &list, err) < 0)
                 return cli_fail("lost", err);
-        if (o->json)
-                print_json(list);
-        else
-                print_lost(list);
+        output_list(list, o->json, print_lost);
         json_decref(list);
         return 0;
 }
@@ -77,9 +62,9 @@ static int restore_lost(struct cli_api *api, const struct cli_options *o, struct
                 if (api_lost_restore(api, o->args[i], &got, err) < 0)
                         code = cli_fail("lost", err);
                 else if (o->json)
-                        print_json(got);
+                        output_json(got);
                 else
-                        (void)puts(text_of(got, "sandboxID"));
+                        (void)puts(output_text(got, "sandboxID"));
                 json_decref(got);
         }
         return code;
@@ -94,7 +79,7 @@ static int remove_all(struct cli_api *api, struct err *err)
         if (api_lost(api, &list, err) < 0)
                 return cli_fail("lost", err);
         json_array_foreach (list, i, v)
-                if (api_lost_remove(api, text_of(v, "id"), err) < 0)
+                if (api_lost_remove(api, output_text(v, "id"), err) < 0)
                         code = cli_fail("lost", err);
         json_decref(list);
         return code;

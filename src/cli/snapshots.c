@@ -6,6 +6,7 @@
 #include "cli/api.h"
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 
 const char snapshot_usage[] =
@@ -24,19 +25,6 @@ const char fork_usage[] = "usage: sandglass fork [--count N] [--timeout SECONDS]
 const char rollback_usage[] =
         "usage: sandglass rollback [--data DIR] SANDBOX SNAPSHOT\n"
         "Take a sandbox back to one of its snapshots.  Everything that happened after the snapshot is lost.\n";
-
-static void print_json(const json_t *v)
-{
-        (void)json_dumpf(v, stdout, JSON_INDENT(2));
-        (void)puts("");
-}
-
-static const char *text_of(const json_t *obj, const char *key)
-{
-        const char *text = json_string_value(json_object_get(obj, key));
-
-        return text ? text : "-";
-}
 
 /* What they have in common: the server is asked for one thing that may take long, and the answer shown. */
 struct deed {
@@ -92,9 +80,9 @@ static json_t *snapshot_body(const struct cli_options *o)
 static int snapshot_show(const struct cli_options *o, const json_t *got)
 {
         if (o->json)
-                print_json(got);
+                output_json(got);
         else
-                (void)puts(text_of(got, "snapshotID"));
+                (void)puts(output_text(got, "snapshotID"));
         return 0;
 }
 
@@ -132,15 +120,15 @@ static int fork_show(const struct cli_options *o, const json_t *got)
         json_t *one;
 
         if (o->json)
-                print_json(got);
+                output_json(got);
         json_array_foreach ((json_t *)got, i, one) {
                 const json_t *error = json_object_get(one, "error"), *sandbox = json_object_get(one, "sandbox");
 
                 if (error || !sandbox) {
-                        (void)fprintf(stderr, "sandglass fork: copy %zu: %s\n", i + 1, text_of(error, "message"));
+                        (void)fprintf(stderr, "sandglass fork: copy %zu: %s\n", i + 1, output_text(error, "message"));
                         code = 1;
                 } else if (!o->json) {
-                        (void)puts(text_of(sandbox, "sandboxID"));
+                        (void)puts(output_text(sandbox, "sandboxID"));
                 }
         }
         return code;
@@ -199,7 +187,7 @@ static void print_snapshots(const json_t *list)
         json_array_foreach ((json_t *)list, i, s) {
                 const json_t *names = json_object_get(s, "names");
 
-                (void)printf("%-40s ", text_of(s, "snapshotID"));
+                (void)printf("%-40s ", output_text(s, "snapshotID"));
                 if (json_array_size(names) == 0)
                         (void)printf("-");
                 json_array_foreach ((json_t *)names, k, name)
@@ -214,10 +202,7 @@ static int list_snapshots(struct cli_api *api, const struct cli_options *o, stru
 
         if (api_snapshots(api, o->args[0], &list, err) < 0)
                 return cli_fail("snapshots", err);
-        if (o->json)
-                print_json(list);
-        else
-                print_snapshots(list);
+        output_list(list, o->json, print_snapshots);
         json_decref(list);
         return 0;
 }

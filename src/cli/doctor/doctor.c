@@ -3,10 +3,11 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "cli/checks.h"
+#include "cli/doctor/checks.h"
 #include "cli/cli.h"
 #include "cli/conf.h"
 #include "cli/options.h"
+#include "cli/output.h"
 #include "cli/doctor/remote_checks.h"
 #include "engine/namespace/probe.h"
 
@@ -90,8 +91,7 @@ static void doctor_end(struct report *all, json_t *exports)
                 return;
         }
         obj = json_pack("{s:b, s:o, s:o*}", "ok", all->missing == 0, "checks", all->list, "exports", exports);
-        (void)json_dumpf(obj, stdout, JSON_INDENT(2));
-        (void)puts("");
+        output_json(obj);
         json_decref(obj);
 }
 

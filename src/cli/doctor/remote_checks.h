@@ -3,7 +3,7 @@
 #pragma once
 #include <stdint.h>
 
-#include "cli/checks.h"
+#include "cli/doctor/checks.h"
 
 struct cli_options;
 struct err;

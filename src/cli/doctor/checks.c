@@ -1,4 +1,4 @@
-#include "cli/checks.h"
+#include "cli/doctor/checks.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "cli/conf.h"
-#include "cli/kvm.h"
+#include "cli/doctor/kvm.h"
 #include "cli/trust.h"
 #include "engine/criu/criu_find.h"
 #include "engine/records/lost_note.h"

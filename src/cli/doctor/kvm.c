@@ -1,4 +1,4 @@
-#include "cli/kvm.h"
+#include "cli/doctor/kvm.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,6 @@
 #include "cli/doctor/remote_checks.h"
 
 #include <fcntl.h>
-#include <openssl/pem.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,8 +9,8 @@
 
 #include "base/err.h"
 #include "cli/options.h"
-#include "io/cert.h"
 
+#include "cert_pair.h"
 #include "tap.h"
 
 static char dir[] = "/tmp/remote-XXXXXX";
@@ -30,29 +29,10 @@ static char *in_dir(const char *name)
 static bool make_pair(const char *name, const char *names, long days)
 {
         char cert_file[32], key_file[32];
-        EVP_PKEY *key = EVP_EC_gen("P-256");
-        X509 *cert = cert_make(&(struct cert_spec){.kind = CERT_LEAF,
-                                                   .common_name = "An authority",
-                                                   .names = names,
-                                                   .days = days,
-                                                   .key = key,
-                                                   .issuer_key = key});
-        FILE *c, *k;
-        bool ok;
 
         (void)snprintf(cert_file, sizeof(cert_file), "%s.pem", name);
         (void)snprintf(key_file, sizeof(key_file), "%s.key", name);
-        c = fopen(in_dir(cert_file), "we");
-        k = fopen(in_dir(key_file), "we");
-        ok = cert && c && k && PEM_write_X509(c, cert) == 1 &&
-             PEM_write_PrivateKey(k, key, NULL, NULL, 0, NULL, NULL) == 1;
-        if (c)
-                (void)fclose(c);
-        if (k)
-                (void)fclose(k);
-        X509_free(cert);
-        EVP_PKEY_free(key);
-        return ok;
+        return cert_pair_write(in_dir(cert_file), in_dir(key_file), names, days);
 }
 
 static struct check_result run_check(const char *name, const struct remote_env *env)

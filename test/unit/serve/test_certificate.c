@@ -1,7 +1,6 @@
 /* The supervisor's certificate: what is noticed of its files, and what is taken. */
 #include "serve/supervisor/certificate.h"
 
-#include <openssl/pem.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,9 +8,9 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "io/cert.h"
 #include "model/conf.h"
 
+#include "cert_pair.h"
 #include "tap.h"
 
 static char dir[] = "/tmp/certificate-XXXXXX";
@@ -29,23 +28,8 @@ static char *in_dir(const char *name)
 /* Certificate and key of their own into these files, by rename; NULL: not that one. */
 static bool write_pair(const char *cert_file, const char *key_file)
 {
-        EVP_PKEY *key = EVP_EC_gen("P-256");
-        X509 *cert = cert_make(&(struct cert_spec){.kind = CERT_LEAF,
-                                                   .common_name = "x",
-                                                   .names = "DNS:*.box.example.test",
-                                                   .days = 90,
-                                                   .key = key,
-                                                   .issuer_key = key});
-        FILE *c = fopen(in_dir("new.cert"), "we"), *k = fopen(in_dir("new.key"), "we");
-        bool ok = cert && c && k && PEM_write_X509(c, cert) == 1 &&
-                  PEM_write_PrivateKey(k, key, NULL, NULL, 0, NULL, NULL) == 1;
+        bool ok = cert_pair_write(in_dir("new.cert"), in_dir("new.key"), "DNS:*.box.example.test", 90);
 
-        if (c)
-                (void)fclose(c);
-        if (k)
-                (void)fclose(k);
-        X509_free(cert);
-        EVP_PKEY_free(key);
         if (ok && cert_file)
                 ok = rename(in_dir("new.cert"), in_dir(cert_file)) == 0;
         if (ok && key_file)

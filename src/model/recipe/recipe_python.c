@@ -52,7 +52,7 @@ static int add_packages(const struct recipe_tag *tag, const struct suite *suite,
 
 int recipe_python(const struct recipe_tag *tag, struct recipe *r, struct err *err)
 {
-        const struct suite *suite;
+        const struct suite *suite = NULL;
         uint32_t minor;
         int ret;
 

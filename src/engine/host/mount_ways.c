@@ -210,7 +210,7 @@ static _Noreturn void try_all(struct mount_trial *t)
         _exit(0);
 }
 
-int mount_ways_find(struct mount_ways *ret, struct err *err)
+static int try_in_child(struct mount_ways *ret, struct err *err)
 {
         struct mount_trial *t = mmap(NULL, sizeof(*t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         pid_t pid;
@@ -233,4 +233,17 @@ int mount_ways_find(struct mount_ways *ret, struct err *err)
                 *ret = t->ways;
         (void)munmap(t, sizeof(*t));
         return r;
+}
+
+int mount_ways_find(struct mount_ways *ret, struct err *err)
+{
+        static struct mount_ways found;
+        static bool is_found;
+        int r = is_found ? 0 : try_in_child(&found, err);
+
+        if (r < 0)
+                return r;
+        is_found = true;
+        *ret = found;
+        return 0;
 }

@@ -13,7 +13,7 @@ struct mount_ways {
         bool has_overlay_uuid; /* an overlay can be told to note no uuid in its upper directory (6.6); older ones never do */
 };
 
-/* Try both, in a process and a mount namespace of their own.  ERR_UNAVAILABLE: neither way of one of them works. */
+/* Try both, in a process and a mount namespace of their own; once, since a running kernel keeps its ways.  ERR_UNAVAILABLE: neither way of one of them works. */
 int mount_ways_find(struct mount_ways *ret, struct err *err);
 void mount_ways_describe(const struct mount_ways *w, char *out, size_t size);
 

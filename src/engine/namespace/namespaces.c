@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/err.h"
 #include "base/log.h"
@@ -68,6 +69,23 @@ static int namespaces_find_ways(struct namespaces *n, struct err *err)
         return 0;
 }
 
+/* What holds for one directory of a file system holds for all of them. */
+static bool is_same_file_system(int dir, int other)
+{
+        struct stat a, b;
+
+        return fstat(dir, &a) == 0 && fstat(other, &b) == 0 && a.st_dev == b.st_dev;
+}
+
+static int namespaces_check_owners(const struct engine *e, struct err *err)
+{
+        int r = mount_ways_check_owners(e->proc_dir, e->data_dir, e->conf->data_dir, err);
+
+        if (r < 0 || is_same_file_system(e->data_dir, e->layers_dir))
+                return r;
+        return mount_ways_check_owners(e->proc_dir, e->layers_dir, e->conf->images_dir, err);
+}
+
 static int namespaces_open(struct engine *e, struct err *err)
 {
         struct namespaces *n = e->namespaces;
@@ -76,9 +94,7 @@ static int namespaces_open(struct engine *e, struct err *err)
         n->host_netns = sys_ns_open(e->proc_dir, 0, "net");
         if (n->host_netns < 0)
                 return err_sys(err, n->host_netns, "open own network namespace");
-        if ((r = namespaces_find_ways(n, err)) < 0 ||
-            (r = mount_ways_check_owners(e->proc_dir, e->data_dir, e->conf->data_dir, err)) < 0 ||
-            (r = mount_ways_check_owners(e->proc_dir, e->layers_dir, e->conf->images_dir, err)) < 0)
+        if ((r = namespaces_find_ways(n, err)) < 0 || (r = namespaces_check_owners(e, err)) < 0)
                 return r;
         if ((r = instance_take(e->data_dir, &n->instance, err)) < 0 ||
             (r = cgroups_open(n->instance.name, &n->cgroups, err)) < 0)

@@ -2,6 +2,7 @@
 
 #include "base/auto.h"
 #include "wire/base64.h"
+#include "wire/sha256_mix.h"
 
 #include "tap.h"
 
@@ -48,6 +49,22 @@ static void million_a_match_fips_180(void)
         sha256_end(&s, digest);
         hex_encode(digest, sizeof(digest), hex);
         CHECK_STR(hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+static void both_ways_of_mixing_give_the_same(void)
+{
+        uint8_t blocks[7 * SHA256_BLOCK];
+        uint32_t a[8], b[8];
+
+        for (size_t i = 0; i < sizeof(blocks); i++)
+                blocks[i] = (uint8_t)(i * 31 + i / 7);
+        for (size_t n = 0; n <= 7; n++) {
+                for (uint32_t i = 0; i < 8; i++)
+                        a[i] = b[i] = 0x9e3779b9u * (i + 1);
+                sha256_mix(a, blocks, n);
+                sha256_mix_plain(b, blocks, n);
+                CHECK(memcmp(a, b, sizeof(a)) == 0);
+        }
 }
 
 static void pieces_give_the_same_as_the_whole(void)
@@ -113,6 +130,7 @@ int main(void)
 {
         RUN(digests_match_fips_180);
         RUN(million_a_match_fips_180);
+        RUN(both_ways_of_mixing_give_the_same);
         RUN(pieces_give_the_same_as_the_whole);
         RUN(hmac_matches_rfc_4231);
         RUN(url_signature_matches_the_clients);

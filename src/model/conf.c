@@ -49,6 +49,8 @@ static const struct conf_key {
         U32(edge_count, 0, CONF_EDGES_MAX),
         U32(control_uid, 1, UINT32_MAX - 1),
         U32(edge_uid, 1, UINT32_MAX - 1),
+        U32(builder_uid, 1, UINT32_MAX - 1),
+        U32(puller_uid, 1, UINT32_MAX - 1),
         U32(pool_size, 0, 1024),
         U32(warm_mb, 0, 16 * 1024 * 1024),
         U32(warm_stall_ms, 1, 2000),
@@ -73,8 +75,8 @@ static const struct {
         {                                                                                                              \
 #member, offsetof(struct conf_fds, member)                                                             \
         }
-        FD(http), FD(https),    FD(api),     FD(routes),       FD(engine),
-        FD(dial), FD(tls_cert), FD(tls_key), FD(tls_renewals), FD(users),
+        FD(http),     FD(https),   FD(api),          FD(routes), FD(engine),  FD(dial),
+        FD(tls_cert), FD(tls_key), FD(tls_renewals), FD(users),  FD(builder), FD(puller),
 #undef FD
 };
 
@@ -99,6 +101,8 @@ int conf_defaults(struct conf *ret, const char *data_dir, struct err *err)
         struct conf c = {
                 .control_uid = CONF_CONTROL_UID,
                 .edge_uid = CONF_EDGE_UID,
+                .builder_uid = CONF_BUILDER_UID,
+                .puller_uid = CONF_PULLER_UID,
                 .pool_size = 16,
                 .warm_mb = 1024,
                 .warm_stall_ms = 200,
@@ -291,6 +295,26 @@ static int check_absolute(const char *name, const char *text, struct err *err)
         return 0;
 }
 
+/* One of them must not be able to do what another may. */
+static int check_uids(const struct conf *c, struct err *err)
+{
+        const struct {
+                const char *name;
+                uint32_t uid;
+        } uids[] = {
+                {"control_uid", c->control_uid},
+                {"edge_uid", c->edge_uid},
+                {"builder_uid", c->builder_uid},
+                {"puller_uid", c->puller_uid},
+        };
+
+        for (size_t i = 0; i < ARRAY_LEN(uids); i++)
+                for (size_t k = 0; k < i; k++)
+                        if (uids[i].uid == uids[k].uid)
+                                return err_set(err, ERR_INVALID, "%s and %s: must differ", uids[k].name, uids[i].name);
+        return 0;
+}
+
 int conf_check(const struct conf *c, struct err *err)
 {
         static const char *const levels[] = {"error", "warn", "info", "debug"};
@@ -327,9 +351,7 @@ int conf_check(const struct conf *c, struct err *err)
                 known |= strcmp(levels[i], c->log_level) == 0;
         if (!known)
                 return err_set(err, ERR_INVALID, "log_level: must be error, warn, info or debug");
-        if (c->control_uid == c->edge_uid)
-                return err_set(err, ERR_INVALID, "control_uid and edge_uid: must differ");
-        return 0;
+        return check_uids(c, err);
 }
 
 json_t *conf_encode(const struct conf *c)

@@ -14,6 +14,8 @@ struct err;
 #define CONF_DEFAULT_DOMAIN "localhost:3443"
 #define CONF_CONTROL_UID 1879048193u /* far from any range that distributions or containers hand out */
 #define CONF_EDGE_UID 1879048194u
+#define CONF_BUILDER_UID 1879048195u
+#define CONF_PULLER_UID 1879048196u
 #define CONF_EDGES_MAX 256
 
 struct conf {
@@ -30,9 +32,10 @@ struct conf {
         char *group;     /* of users who get a key of their own: name or number; NULL: "sandglass", if there is one */
         char *exports;   /* control: what clients need to know, as <data>/env has it (envfile.h), without a key */
         char *log_level; /* error, warn, info, debug */
-        bool stop_sandboxes;              /* end them when serve ends */
-        uint32_t edge_count;              /* processes; 0: one per core */
-        uint32_t control_uid, edge_uid;   /* unprivileged; uid and gid alike */
+        bool stop_sandboxes;            /* end them when serve ends */
+        uint32_t edge_count;            /* processes; 0: one per core */
+        uint32_t control_uid, edge_uid; /* unprivileged; uid and gid alike, as the next two */
+        uint32_t builder_uid, puller_uid;
         uint32_t pool_size;               /* cells kept ready */
         uint32_t warm_mb;                 /* of memory that paused sandboxes may keep; 0: none */
         uint32_t warm_stall_ms;           /* of two seconds waited for memory by anybody: one of those goes */
@@ -52,6 +55,8 @@ struct conf {
                 int tls_cert, tls_key; /* edge: opened by root, so that the key needs no loose mode */
                 int tls_renewals;      /* edge: a socket on which the supervisor sends the next pair of these */
                 int users;             /* control: listening Unix socket for users of the machine (user_door.h) */
+                int builder;           /* builder: listening Unix socket for control's channels */
+                int puller;            /* puller: the same */
         } fds;
 };
 

@@ -15,7 +15,7 @@
 #include "serve/serve.h"
 #include "sys/proc.h"
 
-#define STOP_MS 60000 /* three kinds of roles, ten seconds each at most, and a margin */
+#define STOP_MS 60000 /* five kinds of roles, ten seconds each at most, and a margin */
 
 const char down_usage[] = "usage: sandglass down [--data DIR]\n"
                           "End the server of a data directory and all running sandboxes.  Paused sandboxes, snapshots "

@@ -12,7 +12,7 @@ struct err;
 struct serve_options {
         struct conf conf;
         bool domain_is_given; /* else the domain follows the TLS port */
-        bool uids_are_given;  /* else the users sandglass and sandglass-edge are looked up */
+        bool uids_are_given;  /* else the users sandglass, sandglass-edge and so on are looked up */
         bool check;           /* run a first sandbox and greet */
         char *mirror;         /* owned; where the base template comes from; NULL: the host's own */
         const char *notify;   /* borrowed from the environment: where the service manager listens; NULL: nowhere */

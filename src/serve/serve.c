@@ -61,16 +61,22 @@ struct serve {
  * could be anybody's. */
 static void find_users(struct serve_options *o)
 {
+        const struct {
+                const char *name;
+                uint32_t *uid;
+        } users[] = {
+                {"sandglass", &o->conf.control_uid},
+                {"sandglass-edge", &o->conf.edge_uid},
+                {"sandglass-builder", &o->conf.builder_uid},
+                {"sandglass-puller", &o->conf.puller_uid},
+        };
         const struct passwd *pw;
 
-        if (o->uids_are_given)
-                return;
-        pw = getpwnam("sandglass");
-        if (pw && pw->pw_uid && pw->pw_uid == pw->pw_gid)
-                o->conf.control_uid = pw->pw_uid;
-        pw = getpwnam("sandglass-edge");
-        if (pw && pw->pw_uid && pw->pw_uid == pw->pw_gid)
-                o->conf.edge_uid = pw->pw_uid;
+        for (size_t i = 0; i < ARRAY_LEN(users) && !o->uids_are_given; i++) {
+                pw = getpwnam(users[i].name);
+                if (pw && pw->pw_uid && pw->pw_uid == pw->pw_gid)
+                        *users[i].uid = pw->pw_uid;
+        }
 }
 
 /* The group whose members get keys.  *ret_found false: none is named, and the system has no group "sandglass". */

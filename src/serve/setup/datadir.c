@@ -88,8 +88,14 @@ int datadir_prepare(const struct conf *c, struct err *err)
                 unsigned mode;
                 uint32_t uid;
         } parts[] = {
-                {"run", 0711, 0},   {"store", 0700, c->control_uid}, {"ca", 0755, 0}, {"sandboxes", 0700, 0},
+                {"run", 0711, 0},
+                {"store", 0700, c->control_uid},
+                {"ca", 0755, 0},
+                {"sandboxes", 0700, 0},
                 {"trash", 0700, 0},
+                {"uploads", 0700, c->control_uid},
+                {"builds", 0700, c->control_uid},
+                {"blobs", 0700, c->puller_uid},
         };
         int r;
 

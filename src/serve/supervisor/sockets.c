@@ -10,7 +10,8 @@
 
 void sockets_init(struct sockets *s)
 {
-        *s = (struct sockets){.api = -1, .routes = -1, .engine = -1, .dial = -1, .users = -1};
+        *s = (struct sockets){
+                .api = -1, .routes = -1, .engine = -1, .dial = -1, .builder = -1, .puller = -1, .users = -1};
         for (size_t i = 0; i < CONF_EDGES_MAX; i++)
                 s->http[i] = s->https[i] = -1;
 }
@@ -105,6 +106,10 @@ int sockets_open_unix(struct sockets *s, const struct conf *c, const uint32_t *u
         if (r == 0)
                 r = open_unix(c, "run/dial.sock", 0600, c->edge_uid, c->edge_uid, &s->dial, err);
         if (r == 0)
+                r = open_unix(c, "run/builder.sock", 0600, c->control_uid, c->control_uid, &s->builder, err);
+        if (r == 0)
+                r = open_unix(c, "run/puller.sock", 0600, c->control_uid, c->control_uid, &s->puller, err);
+        if (r == 0)
                 r = open_users(s, c, users_gid, err);
         return r;
 }
@@ -119,5 +124,7 @@ void sockets_done(struct sockets *s)
         close_fd(&s->routes);
         close_fd(&s->engine);
         close_fd(&s->dial);
+        close_fd(&s->builder);
+        close_fd(&s->puller);
         close_fd(&s->users);
 }

@@ -2,11 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
+#include <unistd.h>
 
 #include "base/auto.h"
 #include "base/clock.h"
@@ -29,8 +31,8 @@
 #define STOP_MS 10000u      /* SIGTERM to SIGKILL */
 
 /* The order in which they are stopped: no client first, then no requests, then nothing. */
-enum role_kind { ROLE_EDGE, ROLE_CONTROL, ROLE_ENGINE, ROLE_KINDS };
-static const char *const role_names[] = {"edge", "control", "engine"};
+enum role_kind { ROLE_EDGE, ROLE_CONTROL, ROLE_BUILDER, ROLE_PULLER, ROLE_ENGINE, ROLE_KINDS };
+static const char *const role_names[] = {"edge", "control", "builder", "puller", "engine"};
 
 struct supervised_role {
         enum role_kind kind;
@@ -38,13 +40,18 @@ struct supervised_role {
         pid_t pid;    /* 0: not running */
         uint64_t started_ms;
         uint64_t due_ms; /* start it then; 0: nothing planned */
+        /* Of a role that runs only when it is needed: its listening socket, borrowed.  It is started when a connection waits
+         * there, but not before `rest_ms`; a role that ends with 0 had nothing to do.  -1: it runs all the time. */
+        int demand;
+        uint64_t rest_ms;
         unsigned deaths; /* in a row */
         int renewals;    /* our end of an edge's socket for certificates; owned; -1: none */
 };
 
 struct supervisor {
         const struct supervisor_options *opt;
-        struct supervised_role roles[CONF_EDGES_MAX + 2];
+        struct supervised_role roles[CONF_EDGES_MAX + 4];
+        int signals; /* owned: signalfd */
         size_t count;
         int exe;
         struct certificate certificate;
@@ -68,8 +75,12 @@ static void plan_roles(struct supervisor *s)
                 s->roles[s->count++] = (struct supervised_role){.kind = ROLE_EDGE, .index = i};
         for (size_t i = 0; i < s->count; i++) {
                 s->roles[i].due_ms = 1;
-                s->roles[i].renewals = -1;
+                s->roles[i].demand = -1;
         }
+        s->roles[s->count++] = (struct supervised_role){.kind = ROLE_BUILDER, .demand = s->opt->sockets->builder};
+        s->roles[s->count++] = (struct supervised_role){.kind = ROLE_PULLER, .demand = s->opt->sockets->puller};
+        for (size_t i = 0; i < s->count; i++)
+                s->roles[i].renewals = -1;
 }
 
 static void supervisor_remember(const struct supervisor *s)
@@ -127,7 +138,7 @@ static int start_role(struct supervisor *s, struct supervised_role *role, struct
         struct role_spec spec = {.name = role_names[role->kind],
                                  .conf = c,
                                  .exe = s->exe,
-                                 .fds = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1}};
+                                 .fds = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1}};
         int r = 0;
 
         switch (role->kind) {
@@ -145,6 +156,14 @@ static int start_role(struct supervisor *s, struct supervised_role *role, struct
                 spec.fds.routes = k->routes;
                 spec.fds.users = k->users;
                 spec.uid = c->control_uid;
+                break;
+        case ROLE_BUILDER:
+                spec.fds.builder = k->builder;
+                spec.uid = c->builder_uid;
+                break;
+        case ROLE_PULLER:
+                spec.fds.puller = k->puller;
+                spec.uid = c->puller_uid;
                 break;
         case ROLE_ENGINE:
                 spec.fds.engine = k->engine;
@@ -164,7 +183,12 @@ static void plan_restart(struct supervisor *s, struct supervised_role *role)
         role->deaths++;
         for (unsigned i = 1; i < role->deaths && wait < BACKOFF_MAX_MS; i++)
                 wait = wait ? wait * 2 : BACKOFF_FIRST_MS;
-        role->due_ms = now + (wait < BACKOFF_MAX_MS ? wait : BACKOFF_MAX_MS);
+        wait = now + (wait < BACKOFF_MAX_MS ? wait : BACKOFF_MAX_MS);
+        if (role->demand >= 0) {
+                role->rest_ms = wait;
+                return;
+        }
+        role->due_ms = wait;
         if (!s->is_ready && role->deaths >= EARLY_DEATHS_MAX)
                 s->result = err_set(s->err, ERR_UNAVAILABLE,
                                     "%s died %u times before the server was ready (its log is above)",
@@ -250,7 +274,7 @@ static void begin_stop(struct supervisor *s)
 static bool all_roles_live(const struct supervisor *s)
 {
         for (size_t i = 0; i < s->count; i++)
-                if (!s->roles[i].pid)
+                if (!s->roles[i].pid && s->roles[i].demand < 0)
                         return false;
         return true;
 }
@@ -266,11 +290,14 @@ static void on_probe_end(struct supervisor *s, int status)
 
 static void on_role_end(struct supervisor *s, struct supervised_role *role, int status)
 {
+        bool is_idle = role->demand >= 0 && status == 0;
+
         role->pid = 0;
-        if (s->is_stopping)
+        if (s->is_stopping || is_idle)
                 return;
-        log_warn("serve.role_died", "role=%s %s=%d, starting it again", role_names[role->kind],
-                 WIFSIGNALED(status) ? "signal" : "code", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+        log_warn("serve.role_died", "role=%s %s=%d, starting it again%s", role_names[role->kind],
+                 WIFSIGNALED(status) ? "signal" : "code", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
+                 role->demand >= 0 ? " when it is needed" : "");
         plan_restart(s, role);
 }
 
@@ -294,6 +321,11 @@ static void reap(struct supervisor *s)
         }
 }
 
+static bool is_resting(const struct supervised_role *role)
+{
+        return role->demand >= 0 && !role->pid && role->rest_ms > clock_mono_ms();
+}
+
 static uint64_t next_due(const struct supervisor *s)
 {
         uint64_t due = s->look_due_ms;
@@ -305,21 +337,32 @@ static uint64_t next_due(const struct supervisor *s)
         for (size_t i = 0; i < s->count; i++)
                 if (s->roles[i].due_ms && s->roles[i].due_ms < due)
                         due = s->roles[i].due_ms;
+        for (size_t i = 0; i < s->count; i++) /* then its socket is looked at again */
+                if (is_resting(&s->roles[i]) && s->roles[i].rest_ms < due)
+                        due = s->roles[i].rest_ms;
         return due;
 }
 
-/* The next signal, or 0 when something is due before. */
-static int wait_signal(const struct supervisor *s)
+/* The next signal, or 0 when something else is to be done before: roles for which a connection waits are due then. */
+static int wait_signal(struct supervisor *s)
 {
+        struct pollfd fds[1 + ARRAY_LEN(s->roles)] = {{.fd = s->signals, .events = POLLIN}};
+        struct supervised_role *wanted[ARRAY_LEN(s->roles)];
         uint64_t due = next_due(s), now = clock_mono_ms();
-        uint64_t ms = due > now ? due - now : 0;
-        const struct timespec limit = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
-        sigset_t set = sys_signals_to_end();
-        int signo;
+        struct signalfd_siginfo si;
+        nfds_t n = 1;
 
-        (void)sigaddset(&set, SIGCHLD);
-        signo = sigtimedwait(&set, NULL, &limit);
-        return signo > 0 ? signo : 0;
+        for (size_t i = 0; i < s->count && !s->is_stopping; i++)
+                if (s->roles[i].demand >= 0 && !s->roles[i].pid && !is_resting(&s->roles[i])) {
+                        wanted[n - 1] = &s->roles[i];
+                        fds[n++] = (struct pollfd){.fd = s->roles[i].demand, .events = POLLIN};
+                }
+        if (poll(fds, n, due > now ? (int)(due - now) : 0) <= 0)
+                return 0;
+        for (nfds_t i = 1; i < n; i++)
+                if (fds[i].revents)
+                        wanted[i - 1]->due_ms = 1;
+        return fds[0].revents && read(s->signals, &si, sizeof(si)) == sizeof(si) ? (int)si.ssi_signo : 0;
 }
 
 static void supervisor_step(struct supervisor *s)
@@ -346,12 +389,20 @@ static void supervisor_step(struct supervisor *s)
         advance_stop(s);
 }
 
+static int open_signals(void)
+{
+        sigset_t set = sys_signals_to_end();
+
+        (void)sigaddset(&set, SIGCHLD);
+        return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
 int supervisor_run(const struct supervisor_options *opt, struct err *err)
 {
-        AUTO_CLOSE int exe = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-        struct supervisor s = {.opt = opt, .exe = exe, .err = err};
+        AUTO_CLOSE int exe = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), signals = open_signals();
+        struct supervisor s = {.opt = opt, .exe = exe, .signals = signals, .err = err};
 
-        if (exe < 0)
+        if (exe < 0 || signals < 0)
                 return err_sys(err, -errno, "open our own program");
         s.result = certificate_init(&s.certificate, opt->conf, err);
         s.look_due_ms = clock_mono_ms() + CERTIFICATE_LOOK_MS;

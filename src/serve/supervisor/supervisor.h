@@ -1,6 +1,9 @@
 /* supervisor.h - starts the roles, starts them again when they die, stops them in order.
  *
- * Waits for signals only (sigtimedwait), and looks at the certificate's files now and then; reads nothing from
+ * Builder and puller run only when they are needed: they are started when a connection waits at their socket, and end by
+ * themselves (exit 0) when they had nothing to do for a while.
+ *
+ * Waits for signals and for such connections, and looks at the certificate's files now and then; reads nothing from
  * anyone.  Needs SIGCHLD, SIGTERM, SIGINT, SIGHUP blocked. */
 #pragma once
 #include <stdbool.h>

@@ -226,12 +226,13 @@ static int op_copy(struct engine *e, const json_t *msg, struct ask *a, struct er
 
 static int op_seal(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
 {
-        const char *id, *layer;
+        const char *id, *layer, *below;
         const json_t *origin;
         struct guest *s;
 
         if (get_id(msg, "id", sandbox_id_is_valid, &id, err) < 0 ||
             get_id(msg, "layer", sealed_id_is_valid, &layer, err) < 0 ||
+            get_id(msg, "below", layer_id_is_valid, &below, err) < 0 ||
             plan_origin_decode(json_object_get(msg, "origin"), &origin, err) < 0)
                 return -EINVAL;
         if (!layer)
@@ -245,7 +246,7 @@ static int op_seal(struct engine *e, const json_t *msg, struct ask *a, struct er
                 return deferred_add(s, op_seal, msg, a, err);
         if (s->state != GUEST_PAUSED || s->job)
                 return err_set(err, ERR_CONFLICT, "sandbox %s is not paused", id);
-        pause_seal(s, layer, origin, a);
+        pause_seal(s, layer, below, origin, a);
         return 0;
 }
 
@@ -379,7 +380,7 @@ static int op_info(struct engine *e, const json_t *msg, struct ask *a, struct er
         return 0;
 }
 
-/* ------------------------------------------------------------- what the edge may ask */
+/* ------------------------------------------------------------- what control and the edges may ask */
 
 static int op_dial(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
 {
@@ -401,24 +402,15 @@ static int op_dial(struct engine *e, const json_t *msg, struct ask *a, struct er
 /* ------------------------------------------------------------- tables */
 
 const struct request_op control_ops[] = {
-        {"create", op_create},
-        {"kill", op_kill},
-        {"list", op_list},
-        {"net", op_net},
-        {"stats", op_stats},
-        {"info", op_info},
-        {"pause", op_pause},
-        {"copy", op_copy},
-        {"seal", op_seal},
-        {"keep", op_keep},
-        {"flush", op_flush},
-        {"drop", drop_op},
-        {"merge", merge_request},
-        {"origin", op_origin},
-        {"lose", lost_op_lose},
-        {"lost", lost_op_list},
-        {"restore", lost_op_restore},
-        {"remove", lost_op_remove},
-        {NULL, NULL},
+        {"create", op_create},      {"kill", op_kill},
+        {"list", op_list},          {"net", op_net},
+        {"stats", op_stats},        {"info", op_info},
+        {"pause", op_pause},        {"copy", op_copy},
+        {"seal", op_seal},          {"keep", op_keep},
+        {"flush", op_flush},        {"drop", drop_op},
+        {"merge", merge_request},   {"origin", op_origin},
+        {"dial", op_dial},          {"lose", lost_op_lose},
+        {"lost", lost_op_list},     {"restore", lost_op_restore},
+        {"remove", lost_op_remove}, {NULL, NULL},
 };
 const struct request_op edge_ops[] = {{"dial", op_dial}, {NULL, NULL}};

@@ -98,6 +98,7 @@ void engine_call(struct engine_link *l, struct engine_call *c, json_t *msg, unsi
         assert(!c->link && c->on);
         c->link = l;
         c->is_unanswered = false;
+        c->fd = NULL;
         c->req = ++l->last_req;
         c->msg = msg;
         c->timer.on = engine_call_timeout;
@@ -113,7 +114,7 @@ void engine_call(struct engine_link *l, struct engine_call *c, json_t *msg, unsi
 
 /* ---- the channel ---- */
 
-static void engine_link_take_answer(struct engine_link *l, const json_t *msg)
+static void engine_link_take_answer(struct engine_link *l, const json_t *msg, int *fd)
 {
         uint64_t req = (uint64_t)json_integer_value(json_object_get(msg, "req"));
         struct engine_call *c = map_get(&l->by_req, req_key(&req));
@@ -122,6 +123,7 @@ static void engine_link_take_answer(struct engine_link *l, const json_t *msg)
         if (!c)
                 return; /* cancelled, or timed out */
         if (json_is_true(json_object_get(msg, "ok"))) {
+                c->fd = fd;
                 engine_call_finish(c, msg, NULL);
                 return;
         }
@@ -135,13 +137,13 @@ static void engine_link_message(struct channel *ch, json_t *msg, int *fds, size_
         const char *event = json_string_value(json_object_get(msg, "event"));
         const char *id = json_string_value(json_object_get(msg, "id"));
 
-        (void)ch, (void)fds, (void)nfds; /* fds are not expected and get closed */
+        (void)ch; /* fds that nobody takes get closed */
         if (event && id && strcmp(event, "exited") == 0)
                 l->ops->on_exited(id, l->arg);
         else if (event && id && strcmp(event, "rechecked") == 0)
                 l->ops->on_rechecked(msg, l->arg);
         else if (!event)
-                engine_link_take_answer(l, msg);
+                engine_link_take_answer(l, msg, nfds ? fds : NULL);
 }
 
 static void engine_link_retry_later(struct engine_link *l)

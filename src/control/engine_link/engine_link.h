@@ -24,6 +24,7 @@ struct engine_call { /* embedded in its owner; zeroed is fine */
         /* Called once, from the loop, never before engine_call() returns.  Success: err NULL, answer borrowed.
          * Failure: answer NULL, err is the engine's own or ours (ERR_UNAVAILABLE, ERR_TIMEOUT). */
         void (*on)(struct engine_call *c, const json_t *answer, const struct err *err);
+        int *fd; /* while on() runs: the fd that came with the answer, to be taken (TAKE_FD(*c->fd)); NULL: none */
         bool is_unanswered; /* the ERR_TIMEOUT is ours, not the engine's: what became of the call is not known */
         /* the link's own */
         struct engine_link *link; /* NULL: not started */

@@ -121,9 +121,9 @@ static void on_sealed(struct guest_job *w, struct job_answer *answer, const stru
                 guest_end(s);
 }
 
-void pause_seal(struct guest *s, const char *layer, const json_t *origin, struct ask *a)
+void pause_seal(struct guest *s, const char *layer, const char *below, const json_t *origin, struct ask *a)
 {
-        const struct job job = {.kind = JOB_SEAL, .seal = {.layer = layer, .origin = origin}};
+        const struct job job = {.kind = JOB_SEAL, .seal = {.layer = layer, .below = below, .origin = origin}};
         struct err err = {0};
         struct guest_job *w;
 

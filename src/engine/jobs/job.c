@@ -215,14 +215,18 @@ static int decode_restore(const json_t *obj, struct job *j, struct err *err)
 static json_t *encode_seal(const struct job *j, json_t *obj)
 {
         obj = json_with_text(obj, "layer", j->seal.layer);
+        obj = json_with_text(obj, "below", j->seal.below);
         return json_with_ref(obj, "origin", (json_t *)(uintptr_t)j->seal.origin);
 }
 
 static int decode_seal(const json_t *obj, struct job *j, struct err *err)
 {
-        int r = decode_id(obj, "layer", sealed_id_is_valid, &j->seal.layer, err);
+        int r;
 
-        return r < 0 ? r : decode_origin(obj, &j->seal.origin, err);
+        if ((r = decode_id(obj, "layer", sealed_id_is_valid, &j->seal.layer, err)) < 0 ||
+            (r = decode_id_if_any(obj, "below", layer_id_is_valid, &j->seal.below, err)) < 0)
+                return r;
+        return decode_origin(obj, &j->seal.origin, err);
 }
 
 static json_t *encode_flush(const struct job *j, json_t *obj)

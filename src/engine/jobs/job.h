@@ -60,7 +60,9 @@ struct job_restore {
 };
 
 struct job_seal {
-        const char *layer;    /* to be made */
+        const char *layer; /* to be made */
+        const char
+                *below; /* the name of a directory: only that becomes the layer, and the rest is discarded; NULL: all */
         const json_t *origin; /* NULL: none, or as noted before */
 };
 

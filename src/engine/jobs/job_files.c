@@ -46,10 +46,10 @@ int job_measure(const struct job_conf *c, const struct job *job, struct job_answ
 /* paused.json names the layer before the files become that layer.  A layer that nothing names may be dropped at any
  * time, and with it the only copy of the files.  A crash in between leaves the files in place, and the name is removed
  * from paused.json again (adopt.c). */
-static int seal_as(const struct job_conf *c, int dir, const char *id, struct paused *s, const char *layer,
-                   struct err *err)
+static int seal_as(const struct job_conf *c, int dir, const struct job *job, struct paused *s, struct err *err)
 {
         const struct writable w = job_writable(c, dir);
+        const char *id = job->id, *layer = job->seal.layer;
         const struct paused before = *s;
         struct err why = {0};
         int r;
@@ -59,7 +59,7 @@ static int seal_as(const struct job_conf *c, int dir, const char *id, struct pau
         if (r < 0)
                 return r;
         job_stall_point(c, "sealing");
-        r = writable_seal(&w, layer, err);
+        r = writable_seal(&w, job->seal.below, layer, err);
         if (r < 0 && paused_write(dir, id, &before, !s->boot_id[0], &why) < 0)
                 log_error("paused.stale", "sandbox=%s error=\"%s\"", id, why.msg);
         return r;
@@ -90,7 +90,7 @@ int job_seal(const struct job_conf *c, const struct job *job, struct job_answer 
         if (r == 0 && s.checkpoint[0] && !s.sealed[0])
                 r = unlinked_files_put_back(&w, err);
         if (r == 0)
-                r = seal_as(c, dir, id, &s, layer, err);
+                r = seal_as(c, dir, job, &s, err);
         if (r < 0)
                 return r;
         job_stall_point(c, "moved");

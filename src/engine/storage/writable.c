@@ -123,14 +123,29 @@ static int become_layer(const struct writable *w, const char *name, const char *
         return renameat2(w->dir, name, w->sealed, layer, RENAME_NOREPLACE) < 0 ? -errno : 0;
 }
 
-int writable_seal(const struct writable *w, const char *layer, struct err *err)
+/* One directory of the storage becomes the layer: never what a link names. */
+static int become_layer_below(const struct writable *w, const char *below, const char *layer)
 {
-        int r = become_layer(w, UPPER, layer);
+        AUTO_CLOSE int upper = sys_open_dir(w->dir, UPPER), dir = upper < 0 ? upper : sys_open_dir(upper, below);
+
+        if (dir < 0)
+                return dir;
+        if (renameat2(upper, below, w->sealed, layer, RENAME_NOREPLACE) < 0)
+                return -errno;
+        (void)storage_discard(w, UPPER);
+        return 0;
+}
+
+int writable_seal(const struct writable *w, const char *below, const char *layer, struct err *err)
+{
+        int r = below ? become_layer_below(w, below, layer) : become_layer(w, UPPER, layer);
 
         if (r == 0)
                 (void)storage_discard(w, WORK);
         if (r == 0 || (r == -ENOENT && writable_is_sealed(w, layer)))
                 return 0;
+        if (below && (r == -ENOENT || r == -ENOTDIR || r == -ELOOP))
+                return err_set(err, ERR_NOT_FOUND, "it has no directory '%s' of its own", below);
         if (r == -ENOENT)
                 return err_set(err, ERR_INTERNAL, "it has no files of its own");
         return err_sys(err, r, "seal layer %s", layer);

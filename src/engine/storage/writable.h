@@ -59,8 +59,9 @@ void writable_discard(const struct writable *w); /* to the trash; fine when ther
 
 /* ------------------------------------------------------------- becoming a layer */
 
-/* The files become this layer.  Fine when they did already.  No mount may use them.  ERR_INTERNAL: there are none. */
-int writable_seal(const struct writable *w, const char *layer, struct err *err);
+/* The files become this layer; below: only the directory of that name among them, and the others are discarded.  Fine when
+ * they did already.  No mount may use them.  ERR_INTERNAL: there are none.  ERR_NOT_FOUND: there is no such directory. */
+int writable_seal(const struct writable *w, const char *below, const char *layer, struct err *err);
 bool writable_is_sealed(const struct writable *w, const char *layer); /* there is such a layer */
 /* The files were to become this layer, and are still here: a crash came first. */
 bool writable_is_seal_undone(const struct writable *w, const char *layer);

@@ -193,14 +193,36 @@ static void it_becomes_a_layer_once_and_asking_again_is_fine(void)
         CHECK_INT(writable_prepare(&w, WRITABLE_NEW, &err), ==, 0);
         CHECK(put_file(&w, "file", 1));
         CHECK(writable_is_seal_undone(&w, LAYER) && !writable_is_sealed(&w, LAYER));
-        CHECK_INT(writable_seal(&w, LAYER, &err), ==, 0);
+        CHECK_INT(writable_seal(&w, NULL, LAYER, &err), ==, 0);
         CHECK(!writable_is_seal_undone(&w, LAYER) && writable_is_sealed(&w, LAYER));
         CHECK(has(sealed, LAYER "/file"));
         CHECK_INT(count_entries(w.dir), ==, 0); /* it has no files of its own any more */
-        CHECK_INT(writable_seal(&w, LAYER, &err), ==, 0);
-        CHECK_INT(writable_seal(&w, OTHER, &err), <, 0);
+        CHECK_INT(writable_seal(&w, NULL, LAYER, &err), ==, 0);
+        CHECK_INT(writable_seal(&w, NULL, OTHER, &err), <, 0);
         CHECK_INT(err.kind, ==, ERR_INTERNAL);
         CHECK(!writable_is_seal_undone(&w, OTHER)); /* there is nothing left that could become it */
+}
+
+static void one_directory_becomes_a_layer(void)
+{
+        struct writable w = new_sandbox();
+        AUTO_CLOSE int upper = -1;
+        struct err err = {0};
+
+        CHECK_INT(writable_prepare(&w, WRITABLE_NEW, &err), ==, 0);
+        CHECK(put_file(&w, "file", 1));
+        upper = writable_open_files(&w);
+        CHECK(upper >= 0 && mkdirat(upper, "tree", 0755) == 0 && symlinkat("/etc", upper, "link") == 0);
+        CHECK_INT(mkdirat(upper, "tree/etc", 0755), ==, 0);
+        CHECK_INT(writable_seal(&w, "other", LAYER, &err), <, 0);
+        CHECK_INT(err.kind, ==, ERR_NOT_FOUND);
+        CHECK_INT(writable_seal(&w, "file", LAYER, &err), <, 0);
+        CHECK_INT(writable_seal(&w, "link", LAYER, &err), <, 0);
+        CHECK_INT(err.kind, ==, ERR_NOT_FOUND);
+        CHECK_INT(writable_seal(&w, "tree", LAYER, &err), ==, 0);
+        CHECK(has(sealed, LAYER "/etc") && !has(sealed, LAYER "/file"));
+        CHECK_INT(count_entries(w.dir), ==, 0);
+        CHECK_INT(writable_seal(&w, "tree", LAYER, &err), ==, 0);
 }
 
 static void a_layer_is_never_replaced(void)
@@ -212,7 +234,7 @@ static void a_layer_is_never_replaced(void)
         CHECK_INT(mkdirat(sealed, LAYER, 0755), ==, 0); /* empty: a rename over it would succeed */
         CHECK_INT(writable_prepare(&w, WRITABLE_NEW, &err), ==, 0);
         CHECK(put_file(&w, "file", 1));
-        CHECK_INT(writable_seal(&w, LAYER, &err), <, 0);
+        CHECK_INT(writable_seal(&w, NULL, LAYER, &err), <, 0);
         CHECK_INT(writable_copy(&w, &size, &err), ==, 0);
         CHECK_INT(writable_copy_seal(&w, LAYER, &err), <, 0);
         CHECK(has_file(&w, "file") && !has(sealed, LAYER "/file"));
@@ -339,7 +361,7 @@ static void one_made_ahead_becomes_a_sandboxs(void)
         CHECK(w.dir >= 0);
         CHECK_INT(writable_prepare(&w, WRITABLE_AHEAD, &err), ==, 0);
         CHECK(put_file(&w, "file", 1));
-        CHECK_INT(writable_seal(&w, LAYER, &err), ==, 0);
+        CHECK_INT(writable_seal(&w, NULL, LAYER, &err), ==, 0);
         CHECK(has(sealed, LAYER "/file"));
         close_fd(&w.dir);
         writable_ahead_give_up(&a);
@@ -387,6 +409,7 @@ int main(void)
         RUN(only_files_of_its_own_are_measured);
         RUN(a_discarded_one_is_gone_and_can_be_made_anew);
         RUN(it_becomes_a_layer_once_and_asking_again_is_fine);
+        RUN(one_directory_becomes_a_layer);
         RUN(a_layer_is_never_replaced);
         RUN(a_copy_becomes_a_layer_and_the_files_stay);
         RUN(a_half_done_copy_is_discarded_or_made_anew);

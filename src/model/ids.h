@@ -10,6 +10,7 @@
 #define CHECKPOINT_ID_MAX (CHECKPOINT_ID_LEN + 1)
 #define SEALED_ID_LEN 22 /* "u-" + 20 of [a-z0-9]: a layer that was the upper directory of a sandbox */
 #define SEALED_ID_MAX (SEALED_ID_LEN + 1)
+#define LAYER_ID_MAX 65    /* layer_id_is_valid() */
 #define TEMPLATE_ID_MAX 21 /* 20 of [a-z0-9] + NUL */
 #define UUID_MAX 37
 #define CLIENT_ID "6532622b" /* a constant of the contract, required in every answer */

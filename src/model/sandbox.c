@@ -83,7 +83,7 @@ static const struct {
 
 bool sandbox_is_visible(const struct sandbox *s)
 {
-        return looks[s->state].is_visible && !s->is_missing;
+        return looks[s->state].is_visible && !s->is_missing && s->purpose == SANDBOX_FOR_CLIENT;
 }
 
 bool sandbox_is_shown_running(const struct sandbox *s)
@@ -93,7 +93,7 @@ bool sandbox_is_shown_running(const struct sandbox *s)
 
 bool sandbox_is_counted(const struct sandbox *s)
 {
-        return looks[s->state].is_counted;
+        return looks[s->state].is_counted && s->purpose == SANDBOX_FOR_CLIENT;
 }
 
 const char *sandbox_state_name(enum sandbox_state state)

@@ -40,12 +40,20 @@ enum sandbox_state { /* the numbers are in the store */
                      SANDBOX_GONE = 11,
 };
 
+enum sandbox_purpose { /* the numbers are in the store */
+                       SANDBOX_FOR_CLIENT = 0,
+                       /* A step of a template's build runs in it: no client sees it, no traffic reaches it, it is not counted,
+                        * has no deadline, and is ended when control starts. */
+                       SANDBOX_FOR_BUILD = 1,
+};
+
 enum choice { CHOICE_UNSET, CHOICE_NO, CHOICE_YES };
 
 struct sandbox {
         char id[SANDBOX_ID_MAX];
         int64_t team; /* the owner's number in the store */
         enum sandbox_state state;
+        enum sandbox_purpose purpose;
         char template_id[TEMPLATE_ID_MAX];
         char *alias; /* owned; NULL: the template has none */
         int64_t started_ns, end_ns;

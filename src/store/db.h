@@ -77,6 +77,6 @@ int db_column_text(sqlite3_stmt *q, int at, char **ret);
 /* Text of a fixed form, "" for NULL; -EBADMSG when it is longer than `size` has room for. */
 int db_column_id(sqlite3_stmt *q, int at, char *out, size_t size);
 
-#define DB_SCHEMA_VERSION 5
+#define DB_SCHEMA_VERSION 6
 /* Bring the schema from whatever version the file has to `version` (at most DB_SCHEMA_VERSION), in one transaction. */
 int db_migrate(sqlite3 *db, int version, struct err *err);

@@ -14,7 +14,7 @@ int store_sandbox_add(struct store *s, const struct sandbox *sb, struct err *err
                 {2, sb->team},       {3, sb->state},       {6, sb->started_ns},         {7, sb->end_ns},
                 {8, sb->cpu_count},  {9, sb->memory_mb},   {10, sb->disk_mb},           {11, sb->is_secured},
                 {12, sb->internet},  {19, sb->auto_pause}, {20, sb->auto_pause_memory}, {21, sb->auto_resume},
-                {22, sb->timeout_s}, {24, sb->upper_kept}, {26, sb->image_secured},
+                {22, sb->timeout_s}, {24, sb->upper_kept}, {26, sb->image_secured},     {27, sb->purpose},
         };
         int r = db_keep_row_room(s, err, "add sandbox");
 
@@ -30,7 +30,7 @@ int store_sandbox_add(struct store *s, const struct sandbox *sb, struct err *err
         db_bind_text(q, 23, sb->checkpoint);
         db_bind_text(q, 25, sb->image_of);
         if (db_bind_json(q, 13, sb->metadata) < 0 || db_bind_json(q, 14, sb->network) < 0 ||
-            db_bind_json(q, 15, sb->mcp) < 0 || db_bind_json(q, 16, sb->layers) < 0 || db_bind_json(q, 27, sb->env) < 0)
+            db_bind_json(q, 15, sb->mcp) < 0 || db_bind_json(q, 16, sb->layers) < 0 || db_bind_json(q, 28, sb->env) < 0)
                 r = err_sys(err, -ENOMEM, "store: add sandbox");
         else
                 r = db_run(s, DB_SANDBOX_ADD, err, "add sandbox");
@@ -176,6 +176,7 @@ static int sandbox_read_row(sqlite3_stmt *q, struct sandbox *sb)
         sb->timeout_s = (uint32_t)sqlite3_column_int64(q, 21);
         sb->upper_kept = sqlite3_column_int(q, 23) != 0;
         sb->image_secured = sqlite3_column_int(q, 25) != 0;
+        sb->purpose = sqlite3_column_int(q, 26) == SANDBOX_FOR_BUILD ? SANDBOX_FOR_BUILD : SANDBOX_FOR_CLIENT;
         if (r == 0)
                 r = db_column_json(q, 12, &sb->metadata);
         if (r == 0)

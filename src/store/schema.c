@@ -48,6 +48,8 @@ static const char *const steps[DB_SCHEMA_VERSION] = {
          "ALTER TABLE api_key ADD COLUMN uid INTEGER;"
          "ALTER TABLE api_key ADD COLUMN last_used_ns INTEGER NOT NULL DEFAULT 0;"
          "CREATE UNIQUE INDEX api_key_uid ON api_key (uid) WHERE uid IS NOT NULL;"),
+
+        "ALTER TABLE sandbox ADD COLUMN purpose INTEGER NOT NULL DEFAULT 0;", /* enum sandbox_purpose */
 };
 
 static int schema_version_of(sqlite3 *db, int *ret, struct err *err)

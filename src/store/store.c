@@ -33,7 +33,7 @@ static const char pragmas[] = "PRAGMA locking_mode = EXCLUSIVE;"
         "id, team, state, template_id, alias, started_ns, end_ns, cpu_count, memory_mb, disk_mb, is_secured, "         \
         "internet,"                                                                                                    \
         " metadata, network, mcp, layers, default_user, default_workdir, auto_pause, auto_pause_memory, auto_resume,"  \
-        " timeout_s, checkpoint, upper_kept, image_of, image_secured"
+        " timeout_s, checkpoint, upper_kept, image_of, image_secured, purpose"
 #define SNAPSHOT_COLUMNS                                                                                               \
         "id, template_id, name, tag, team, source, created_ns, checkpoint, layers, image_of, image_secured, "          \
         "cpu_count,"                                                                                                   \
@@ -57,7 +57,7 @@ static const char *const texts[DB_STATEMENTS] = {
         [DB_KEY_REMOVE] = "DELETE FROM api_key WHERE id = ?",
         [DB_KEY_USED] = "UPDATE api_key SET last_used_ns = ? WHERE id = ?",
         [DB_SANDBOX_ADD] = ("INSERT INTO sandbox (" SANDBOX_COLUMNS ", env) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-                            " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+                            " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
         [DB_SANDBOX_STARTED] = "UPDATE sandbox SET state = ?, started_ns = ?, end_ns = ? WHERE id = ?",
         [DB_SANDBOX_END] = "UPDATE sandbox SET end_ns = ? WHERE id = ?",
         [DB_SANDBOX_UPDATE] = ("UPDATE sandbox SET state = ?2, started_ns = ?3, end_ns = ?4, layers = ?5,"

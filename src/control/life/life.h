@@ -75,6 +75,7 @@ void life_on_snapshotted(struct life *l, const struct err *err);   /* SNAPSHOTTI
 void life_on_copied_paused(struct life *l, const struct err *err); /* COPYING_PAUSED */
 void life_on_rolled_back(struct life *l, const struct err *err);   /* ROLLING_BACK: life_rollback.c */
 void life_on_rolled_back_paused(struct life *l, const struct err *err); /* ROLLING_BACK_PAUSED */
+void life_on_commit_step(struct life *l, const struct err *err);        /* PAUSING, of a build: life_commit.c */
 void life_ask_kill(struct life *l);                                     /* life_end.c */
 void life_exited(struct life *l);                                       /* it died by itself */
 void life_ended_with_machine(struct life *l);                           /* it died with the machine */
@@ -99,13 +100,24 @@ void life_job_left_nothing(struct life *l); /* it was busy, and the engine has n
 /* ---- life_image.c ---- */
 void life_apply_sealed(struct life *l,
                        const char *layer); /* the engine says that its upper directory became that layer */
-void life_give_image(struct life *l, const struct err *err); /* to its taker, if any */
+void life_give(struct life *l, const struct image *image, const struct err *err); /* to its taker, if any */
+void life_give_image(struct life *l, const struct err *err);                      /* the image that its row describes */
 /* COPYING: there is no copy, and the sandbox goes on. */
 void life_fail_copy(struct life *l, const struct err *err);
 /* SNAPSHOTTING, and found paused: begin it again. */
 void life_begin_again(struct life *l);
 void life_drop_sealing(struct life *l); /* the names held for a copy: layer and checkpoint */
 void life_forget_merged_layers(struct life *l);
+
+/* Pick, write down and hold the names of a layer to be made and, if wanted, of a checkpoint. */
+int life_pick_copy_names(struct life *l, bool with_checkpoint, struct err *err);
+
+/* ---- life_commit.c ---- */
+static inline bool life_is_build(const struct life *l)
+{
+        return l->sandbox.purpose == SANDBOX_FOR_BUILD;
+}
+void life_commit_lost(struct life *l); /* the engine restarted: what became of the files is not looked for */
 
 /* ---- life_rollback.c ---- */
 /* End what the engine has under its id, before the sandbox is begun from a snapshot: STEP_END. */

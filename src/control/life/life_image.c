@@ -27,7 +27,7 @@ void image_taker_cancel(struct image_taker *t)
         t->life = NULL;
 }
 
-static void image_taker_give(struct life *l, const struct image *image, const struct err *err)
+void life_give(struct life *l, const struct image *image, const struct err *err)
 {
         struct image_taker *t = TAKE_PTR(l->taker);
 
@@ -43,7 +43,7 @@ void life_give_image(struct life *l, const struct err *err)
 
         memcpy(image.checkpoint, l->sandbox.checkpoint, sizeof(image.checkpoint));
         memcpy(image.image_of, l->sandbox.image_of, sizeof(image.image_of));
-        image_taker_give(l, &image, err);
+        life_give(l, &image, err);
 }
 
 void life_drop_sealing(struct life *l)
@@ -55,8 +55,7 @@ void life_drop_sealing(struct life *l)
         l->sealing[0] = l->copying[0] = 0;
 }
 
-/* Pick, write down and hold the names of the layer to be made and, for a running sandbox, of the checkpoint. */
-static int life_pick_copy_names(struct life *l, bool with_checkpoint, struct err *err)
+int life_pick_copy_names(struct life *l, bool with_checkpoint, struct err *err)
 {
         json_t *one;
         int r = -ENOMEM;
@@ -137,7 +136,7 @@ void life_apply_sealed(struct life *l, const char *layer)
 static void life_copy_running(struct life *l)
 {
         life_go(l, SANDBOX_COPYING);
-        life_call(l, STEP_COPY,
+        life_call(l, STEP_TAKE_COPY,
                   json_pack("{s:s,s:s,s:s,s:s,s:o*}", "op", "copy", "id", l->sandbox.id, "checkpoint", l->copying,
                             "layer", l->sealing, "origin", life_origin_of_copy(l)),
                   COPY_TIMEOUT_MS);
@@ -151,7 +150,7 @@ static void life_give_copy(struct life *l)
         image.layers = layers_with(l->merged_layers ? l->merged_layers : l->sandbox.layers, l->sealing);
         memcpy(image.checkpoint, l->copying, sizeof(image.checkpoint));
         memcpy(image.image_of, l->sandbox.id, sizeof(image.image_of));
-        image_taker_give(l, &image, image.layers ? NULL : &no_memory);
+        life_give(l, &image, image.layers ? NULL : &no_memory);
         if (layers_sealed(image.layers) > LAYERS_SEALED_MAX)
                 l->lives->o.on_many_layers(l->lives->o.arg);
         json_decref(image.layers);
@@ -173,7 +172,7 @@ static int life_stop_for_copy(struct life *l, struct err *err);
 void life_fail_copy(struct life *l, const struct err *err)
 {
         log_warn("sandbox.copy", "sandbox=%s failed=\"%s\"", l->sandbox.id, err->msg);
-        image_taker_give(l, NULL, err);
+        life_give(l, NULL, err);
         life_copy_done(l);
 }
 

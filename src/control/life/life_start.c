@@ -37,7 +37,9 @@ static int life_begin_running(struct life *l, struct err *err)
                 row.image_secured = false;
                 r = life_record(l, &row, err);
         } else {
-                r = store_sandbox_started(ls->o.store, l->sandbox.id, row.started_ns, row.end_ns, err);
+                r = life_is_build(l)
+                            ? 0
+                            : store_sandbox_started(ls->o.store, l->sandbox.id, row.started_ns, row.end_ns, err);
                 l->sandbox.started_ns = row.started_ns;
                 l->sandbox.end_ns = row.end_ns;
         }
@@ -91,7 +93,7 @@ int lives_start(struct lives *ls, struct sandbox *s,
         s->started_ns = lives_real_ns(ls);
         s->end_ns = s->started_ns + (int64_t)s->timeout_s * 1000000000;
         r = plan_for(ls->o.conf, ls->o.tokens, s, s->checkpoint[0], &plan, err);
-        if (r == 0)
+        if (r == 0 && s->purpose == SANDBOX_FOR_CLIENT)
                 (void)json_object_set_new(plan, "origin", origin_encode(ls->o.tokens, s, s->layers));
         if (r == 0)
                 r = life_add_row(ls, s, err);

@@ -26,7 +26,7 @@ static void life_step_done(struct life *l, const struct err *err)
 {
         switch (l->sandbox.state) {
         case SANDBOX_STARTING: life_on_created(l, err); break;
-        case SANDBOX_PAUSING: life_on_paused(l, err); break;
+        case SANDBOX_PAUSING: (life_is_build(l) ? life_on_commit_step : life_on_paused)(l, err); break;
         case SANDBOX_RESUMING: life_on_resumed(l, err); break;
         case SANDBOX_COPYING: life_on_copied(l, err); break;
         case SANDBOX_SNAPSHOTTING: life_on_snapshotted(l, err); break;
@@ -149,7 +149,7 @@ int life_create(struct lives *ls, struct sandbox *s, struct team *team, struct l
         l->lives = ls;
         l->sandbox = *s;
         *s = (struct sandbox){0};
-        l->team = team;
+        l->team = life_is_build(l) ? NULL : team;
         l->call.on = life_call_done;
         l->synced.on = life_synced;
         l->retry_ms = KILL_RETRY_MS_MIN;
@@ -157,8 +157,8 @@ int life_create(struct lives *ls, struct sandbox *s, struct team *team, struct l
         list_push_back(&ls->all, &l->node);
         ls->count++;
         life_set_names(l, l->sandbox.checkpoint, l->sandbox.layers);
-        if (team && sandbox_is_counted(&l->sandbox))
-                team->sandbox_count++;
+        if (l->team && sandbox_is_counted(&l->sandbox))
+                l->team->sandbox_count++;
         ls->running += l->sandbox.state == SANDBOX_RUNNING;
         *ret = l;
         return 0;
@@ -190,6 +190,8 @@ void lives_tidy_later(struct lives *ls)
 
 void life_show(struct life *l)
 {
+        if (life_is_build(l))
+                return;
         l->lives->o.on_changed(&l->sandbox, l->lives->o.arg);
 }
 
@@ -327,7 +329,7 @@ static void lives_deadline_passed(struct timer *t)
 
 int life_set_deadline(struct life *l, int64_t end_ns)
 {
-        int r = deadlines_set(&l->lives->deadlines, &l->deadline, end_ns);
+        int r = life_is_build(l) ? 0 : deadlines_set(&l->lives->deadlines, &l->deadline, end_ns);
 
         lives_arm_timer(l->lives);
         return r;
@@ -395,19 +397,22 @@ static int lives_take_row(struct sandbox *row, void *arg)
                 r = life_create(ls, row, team, &l);
         if (r < 0)
                 return r;
+        if (life_is_build(l))
+                return 0;
         l->was_paused = true; /* it may have been */
         return l->sandbox.state == SANDBOX_RUNNING ? deadlines_set(&ls->deadlines, &l->deadline, l->sandbox.end_ns) : 0;
 }
 
 /* Rows of sandboxes that were being started when control died: no client was told of them, and they are ended.  STARTING means
- * just that at a start of control, so the rows need not be written. */
+ * just that at a start of control, so the rows need not be written.  Those of builds are ended as well: each build begins again,
+ * and finds what was done in its cache. */
 static void lives_end_unfinished(struct lives *ls)
 {
         LIST_EACH (node, &ls->all) {
                 struct life *l = LIST_ENTRY(node, struct life, node);
 
-                if (l->sandbox.state == SANDBOX_STARTING) {
-                        l->was_starting = true;
+                if (l->sandbox.state == SANDBOX_STARTING || (life_is_build(l) && l->sandbox.state < SANDBOX_KILLING)) {
+                        l->was_starting = !life_is_build(l);
                         life_go(l, SANDBOX_KILLING);
                 }
         }

@@ -49,7 +49,7 @@ struct life_waiter { /* embedded in what waits for the end of a transition; zero
 
 enum life_step { /* what is under way in a transition */
                  STEP_NONE,
-                 STEP_COPY, /* asked of the engine, as the next six */
+                 STEP_TAKE_COPY, /* asked of the engine, as the next six */
                  STEP_PAUSE,
                  STEP_SEAL,
                  STEP_FLUSH,
@@ -69,7 +69,7 @@ enum pause_cause {              /* why a sandbox is PAUSING; what becomes of a p
 struct life {
         struct lives *lives;
         struct sandbox sandbox;
-        struct team *team; /* borrowed */
+        struct team *team; /* borrowed; NULL: that of a build, which no team sees */
         struct deadline deadline;
         struct list node;      /* among all lives */
         struct list waiters;   /* for the end of the transition */
@@ -80,7 +80,8 @@ struct life {
         struct durable_waiter synced;
         struct image_taker *taker;   /* of the copy; borrowed; NULL: nobody wants a copy (any more) */
         char sealing[SEALED_ID_MAX]; /* the layer to be made of the upper directory or a copy of it; held; "": none */
-        char copying[CHECKPOINT_ID_MAX]; /* STEP_COPY: the checkpoint to be made, for the taker; held; "": none */
+        char copying[CHECKPOINT_ID_MAX]; /* STEP_TAKE_COPY: the checkpoint to be made, for the taker; held; "": none */
+        char below[LAYER_ID_MAX];        /* life_commit(); "": all files */
         bool with_memory;                /* RESUMING: from the checkpoint */
         enum pause_cause pause_cause;
         bool is_retried; /* SNAPSHOTTING, ROLLING_BACK: to begin the sandbox again failed once */
@@ -228,6 +229,16 @@ struct image_taker { /* embedded in what wants a copy; zeroed: wants none */
  * many and are being merged.  Negative: nothing was begun. */
 int life_take_image(struct life *l, struct image_taker *t, struct err *err);
 void image_taker_cancel(struct image_taker *t); /* fine when it waits for nothing */
+
+/* ---- a step of a build is done: life_commit.c ---- */
+
+struct life_commit {
+        bool with_memory;
+        const char *below; /* only this directory of its files is wanted, as the lowest layer; NULL: all of them */
+};
+/* The files of a RUNNING sandbox of a build become a layer, and it is ended, whatever happens.  Not yet on disk when the taker
+ * has the image.  Negative: nothing was begun. */
+int life_commit(struct life *l, const struct life_commit *how, struct image_taker *t, struct err *err);
 
 /* ---- going back: life_rollback.c ---- */
 

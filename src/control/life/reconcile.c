@@ -264,6 +264,17 @@ static void reconcile_killing(struct life *l, enum found found)
         life_ask_kill(l);
 }
 
+/* A step that runs in it goes on.  Whatever else was under way, the build takes this step again. */
+static void reconcile_build(struct life *l, enum found found)
+{
+        if (found == FOUND_RUNNING && l->sandbox.state == SANDBOX_RUNNING)
+                return;
+        if (found == FOUND_NOTHING || found == FOUND_ENDED)
+                life_exited(l);
+        else
+                life_commit_lost(l);
+}
+
 static void reconcile_life(struct life *l, const json_t *entry)
 {
         enum found found = engine_found(entry);
@@ -276,7 +287,11 @@ static void reconcile_life(struct life *l, const json_t *entry)
         timer_clear(&l->retry);
         if (durable_is_waiting(&l->synced) || engine_call_is_started(&l->call) || l->sandbox.state == SANDBOX_STARTING)
                 return;
-        if (l->sandbox.state == SANDBOX_ROLLING_BACK || l->sandbox.state == SANDBOX_ROLLING_BACK_PAUSED)
+        if (life_is_build(l)) {
+                if (found == FOUND_BUSY)
+                        life_count_busy(l);
+                reconcile_build(l, found);
+        } else if (l->sandbox.state == SANDBOX_ROLLING_BACK || l->sandbox.state == SANDBOX_ROLLING_BACK_PAUSED)
                 life_end_first(l);
         else if (found == FOUND_BUSY)
                 life_count_busy(l);

@@ -4,8 +4,8 @@
 
 /* What every sandbox needs, and what images for developers have; the template `base` has more. */
 #define PACKAGES                                                                                                       \
-        "bash,coreutils,sudo,passwd,login,procps,util-linux,iproute2,netbase,ca-certificates,curl,wget,gnupg,git,"     \
-        "less,file,ncurses-bin,ncurses-base,xz-utils,unzip,zip,bzip2,zstd,tzdata,libnss-myhostname"
+        "bash,coreutils,sudo,passwd,login,procps,util-linux,iproute2,netbase,ca-certificates,curl,git,less,"           \
+        "ncurses-base,xz-utils,tzdata,libnss-myhostname"
 
 /* Users, shells and apt are set up as in `base`.  A sandbox makes no device nodes; each sandbox gets its own /dev. */
 #define BOOTSTRAP                                                                                                      \
@@ -15,7 +15,8 @@
         "apt-get install -qq -y --no-install-recommends mmdebstrap >/dev/null\n"                                       \
         "mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Component: main' | head -n 1)\n" \
         "root=" RECIPE_ROOT "\n"                                                                                       \
-        "mmdebstrap --mode=root --variant=apt --skip=output/mknod --aptopt='Acquire::Languages \"none\"' "             \
+        "mmdebstrap --mode=root --variant=apt --skip=output/mknod,chroot/mount --aptopt='Acquire::Languages "          \
+        "\"none\"' "                                                                                                   \
         "--aptopt='Acquire::Retries \"3\"' --dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/man/*' "       \
         "--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright' "               \
         "--include=" PACKAGES " %1$s \"$root\" \"deb $mirror %1$s main\"\n"                                            \

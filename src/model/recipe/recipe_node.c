@@ -10,16 +10,17 @@
 #define NODE_FIRST 16u /* older ones: no npm of today runs on them */
 #define DENO_FIRST 2u  /* npm has no older one */
 
-/* npm_unpack PACKAGE DIRECTORY [tar's options]: the package's files without its folder "package". */
-#define NPM_UNPACK                                                                                                     \
+/* `fetch` puts packages into a temporary directory as NAME-VERSION.tgz.  `unpack NAME DIRECTORY [tar's options]`: the files of
+ * one package, without its folder "package". */
+#define FETCH                                                                                                          \
         "set -e\n"                                                                                                     \
-        "npm_unpack() {\n"                                                                                             \
-        "  dir=$(mktemp -d); mkdir -p \"$2\"\n"                                                                        \
-        "  (cd \"$dir\" && npm pack --silent \"$1\" >/dev/null)\n"                                                     \
-        "  what=$2; shift 2; tar -xzf \"$dir\"/*.tgz -C \"$what\" --strip-components=1 --no-same-owner \"$@\"\n"       \
-        "  rm -rf \"$dir\"\n"                                                                                          \
-        "}\n"                                                                                                          \
-        "arch=$(/usr/bin/node -p process.arch)\n"
+        "arch=$(node -p process.arch)\n"                                                                               \
+        "fetched=$(mktemp -d)\n"                                                                                       \
+        "fetch() { (cd \"$fetched\" && npm pack --silent \"$@\" >/dev/null); }\n"                                      \
+        "unpack() {\n"                                                                                                 \
+        "  archive=$(echo \"$fetched\"/$1-[0-9]*.tgz); into=$2; shift 2; mkdir -p \"$into\"\n"                         \
+        "  tar -xzf \"$archive\" -C \"$into\" --strip-components=1 --no-same-owner \"$@\"\n"                           \
+        "}\n"
 
 static const struct {
         const char *name;
@@ -65,18 +66,19 @@ int recipe_node(const struct recipe_tag *tag, struct recipe *r, struct err *err)
         recipe_note_variants(r, tag, recipe_suite_base());
         return recipe_add_run(
                 r, err,
-                NPM_UNPACK "npm_unpack node-linux-$arch@%s /usr/local package/bin package/include package/share\n"
-                           "npm_unpack npm@%s /usr/local/lib/node_modules/npm\n"
-                           "npm_unpack yarn@1 /usr/local/lib/node_modules/yarn\n"
-                           "cd /usr/local/bin\n"
-                           "ln -sf node nodejs\n"
-                           "ln -sf ../lib/node_modules/npm/bin/npm-cli.js npm\n"
-                           "ln -sf ../lib/node_modules/npm/bin/npx-cli.js npx\n"
-                           "ln -sf ../lib/node_modules/yarn/bin/yarn.js yarn\n"
-                           "ln -sf ../lib/node_modules/yarn/bin/yarn.js yarnpkg\n"
-                           "chmod 0755 ../lib/node_modules/npm/bin/*.js ../lib/node_modules/yarn/bin/yarn.js\n"
-                           "id -u node >/dev/null 2>&1 || useradd --create-home --user-group --shell /bin/bash node\n"
-                           "hash -r; node --version; npm --version\n",
+                FETCH "fetch node-linux-$arch@%s npm@%s yarn@1\n"
+                      "unpack node-linux-$arch /usr/local package/bin package/include\n"
+                      "unpack npm /usr/local/lib/node_modules/npm\n"
+                      "unpack yarn /usr/local/lib/node_modules/yarn\n"
+                      "cd /usr/local/bin\n"
+                      "ln -sf node nodejs\n"
+                      "ln -sf ../lib/node_modules/npm/bin/npm-cli.js npm\n"
+                      "ln -sf ../lib/node_modules/npm/bin/npx-cli.js npx\n"
+                      "ln -sf ../lib/node_modules/yarn/bin/yarn.js yarn\n"
+                      "ln -sf ../lib/node_modules/yarn/bin/yarn.js yarnpkg\n"
+                      "chmod 0755 ../lib/node_modules/npm/bin/*.js ../lib/node_modules/yarn/bin/yarn.js\n"
+                      "id -u node >/dev/null 2>&1 || useradd --create-home --user-group --shell /bin/bash node\n"
+                      "rm -rf \"$fetched\"; hash -r; node --version; npm --version\n",
                 range, npm_range(major));
 }
 
@@ -91,13 +93,14 @@ int recipe_bun(const struct recipe_tag *tag, struct recipe *r, struct err *err)
         recipe_note_variants(r, tag, recipe_suite_base());
         r->workdir = "/home/bun/app";
         return recipe_add_run(r, err,
-                              NPM_UNPACK "kind=$arch; [ $arch = arm64 ] && kind=aarch64\n"
-                                         "[ $arch = arm64 ] || grep -qw avx2 /proc/cpuinfo || kind=x64-baseline\n"
-                                         "npm_unpack @oven/bun-linux-$kind@%s /usr/local package/bin/bun\n"
-                                         "chmod 0755 /usr/local/bin/bun; ln -sf bun /usr/local/bin/bunx\n"
-                                         "useradd --create-home --user-group --shell /bin/bash bun\n"
-                                         "install -d -o bun -g bun /home/bun/app\n"
-                                         "bun --version\n",
+                              FETCH "kind=$arch; [ $arch = arm64 ] && kind=aarch64\n"
+                                    "[ $arch = arm64 ] || grep -qw avx2 /proc/cpuinfo || kind=x64-baseline\n"
+                                    "fetch @oven/bun-linux-$kind@%s\n"
+                                    "unpack oven-bun-linux-$kind /usr/local package/bin/bun\n"
+                                    "chmod 0755 /usr/local/bin/bun; ln -sf bun /usr/local/bin/bunx\n"
+                                    "useradd --create-home --user-group --shell /bin/bash bun\n"
+                                    "install -d -o bun -g bun /home/bun/app\n"
+                                    "rm -rf \"$fetched\"; bun --version\n",
                               tag->version[0] ? tag->version : "latest");
 }
 
@@ -114,11 +117,12 @@ int recipe_deno(const struct recipe_tag *tag, struct recipe *r, struct err *err)
                     tag->version[0] ? tag->version : "latest", recipe_suite_base()->name, STR_ARG(tag->image));
         recipe_note_variants(r, tag, recipe_suite_base());
         ret = recipe_add_run(r, err,
-                             NPM_UNPACK "npm_unpack @deno/linux-$arch-glibc@%s /usr/local/bin package/deno\n"
-                                        "chmod 0755 /usr/local/bin/deno\n"
-                                        "useradd --create-home --user-group --shell /bin/bash deno\n"
-                                        "install -d -o deno -g deno /deno-dir\n"
-                                        "deno --version\n",
+                             FETCH "fetch @deno/linux-$arch-glibc@%s\n"
+                                   "unpack deno-linux-$arch-glibc /usr/local/bin package/deno\n"
+                                   "chmod 0755 /usr/local/bin/deno\n"
+                                   "useradd --create-home --user-group --shell /bin/bash deno\n"
+                                   "install -d -o deno -g deno /deno-dir\n"
+                                   "rm -rf \"$fetched\"; deno --version\n",
                              tag->version[0] ? tag->version : "latest");
         return ret < 0 ? ret : recipe_add_env(r, "DENO_DIR", "/deno-dir", err);
 }

@@ -124,9 +124,9 @@ static void fetches_the_wanted_version(void)
                 {"node:iron-alpine", "@20 "},
                 {"node", "node-linux-$arch@latest "},
                 {"node:latest", "@latest "},
-                {"oven/bun:1.1", "@oven/bun-linux-$kind@1.1 "},
-                {"oven/bun", "@latest "},
-                {"denoland/deno:2.1.4", "glibc@2.1.4 "},
+                {"oven/bun:1.1", "@oven/bun-linux-$kind@1.1\n"},
+                {"oven/bun", "@latest\n"},
+                {"denoland/deno:2.1.4", "glibc@2.1.4\n"},
                 {"python:3.11", "build-essential"},
         };
 

@@ -9,7 +9,9 @@
 #include "base/err.h"
 #include "base/str.h"
 
-enum conf_type { CONF_TEXT, CONF_BOOL, CONF_U32 };
+enum conf_type { CONF_TEXT, CONF_BOOL, CONF_U32, CONF_MAP, CONF_LIST };
+
+#define CONF_ITEMS_MAX 256 /* in a map or a list */
 
 /* Every key, its type and its range, in one place.  `is_internal` keys are for roles only, never from a file. */
 static const struct conf_key {
@@ -30,6 +32,14 @@ static const struct conf_key {
 #define U32(member, min, max)                                                                                          \
         {                                                                                                              \
 #member, CONF_U32, offsetof(struct conf, member), min, max                                             \
+        }
+#define MAP(member)                                                                                                    \
+        {                                                                                                              \
+#member, CONF_MAP, offsetof(struct conf, member)                                                       \
+        }
+#define LIST(member)                                                                                                   \
+        {                                                                                                              \
+#member, CONF_LIST, offsetof(struct conf, member)                                                      \
         }
         {"data_dir", CONF_TEXT, offsetof(struct conf, data_dir), .is_internal = true},
         {"envd", CONF_TEXT, offsetof(struct conf, envd), .is_internal = true},
@@ -62,9 +72,16 @@ static const struct conf_key {
         U32(default_memory_mb, 32, 1024 * 1024),
         U32(default_cpus, 1, 1024),
         U32(default_pids, 16, 1000000),
+        MAP(registries),
+        LIST(insecure_registries),
+        TEXT(registry_proxy),
+        TEXT(registry_aws_url),
+        TEXT(registry_gcp_url),
 #undef TEXT
 #undef BOOL
 #undef U32
+#undef MAP
+#undef LIST
 };
 
 static const struct {
@@ -145,12 +162,56 @@ static int apply_text(char **to, const char *name, const json_t *value, struct e
         return 0;
 }
 
+static bool is_plain_text(const json_t *value)
+{
+        const char *text = json_string_value(value);
+
+        return text && text[0] && strlen(text) == json_string_length(value);
+}
+
+static int apply_map(json_t **to, const char *name, const json_t *value, struct err *err)
+{
+        const char *key;
+        json_t *item;
+
+        if (!json_is_object(value))
+                return err_set(err, ERR_INVALID, "%s: must be an object", name);
+        if (json_object_size(value) > CONF_ITEMS_MAX)
+                return err_set(err, ERR_INVALID, "%s: has more than %d members", name, CONF_ITEMS_MAX);
+        json_object_foreach ((json_t *)value, key, item)
+                if (!is_plain_text(item))
+                        return err_set(err, ERR_INVALID, "%s: '%s' must be text, not empty and without NUL", name, key);
+        json_decref(*to);
+        *to = json_deep_copy(value);
+        return *to ? 0 : err_set(err, ERR_LIMIT, "out of memory");
+}
+
+static int apply_list(json_t **to, const char *name, const json_t *value, struct err *err)
+{
+        json_t *item;
+        size_t i;
+
+        if (!json_is_array(value))
+                return err_set(err, ERR_INVALID, "%s: must be a list", name);
+        if (json_array_size(value) > CONF_ITEMS_MAX)
+                return err_set(err, ERR_INVALID, "%s: has more than %d items", name, CONF_ITEMS_MAX);
+        json_array_foreach ((json_t *)value, i, item)
+                if (!is_plain_text(item))
+                        return err_set(err, ERR_INVALID, "%s: item %zu must be text, not empty and without NUL", name,
+                                       i + 1);
+        json_decref(*to);
+        *to = json_deep_copy(value);
+        return *to ? 0 : err_set(err, ERR_LIMIT, "out of memory");
+}
+
 static int apply_key(struct conf *c, const struct conf_key *k, const json_t *value, struct err *err)
 {
         json_int_t number;
 
         switch (k->type) {
         case CONF_TEXT: return apply_text(conf_field(c, k->at), k->name, value, err);
+        case CONF_MAP: return apply_map(conf_field(c, k->at), k->name, value, err);
+        case CONF_LIST: return apply_list(conf_field(c, k->at), k->name, value, err);
         case CONF_BOOL:
                 if (!json_is_boolean(value))
                         return err_set(err, ERR_INVALID, "%s: must be true or false", k->name);
@@ -351,7 +412,25 @@ int conf_check(const struct conf *c, struct err *err)
                 known |= strcmp(levels[i], c->log_level) == 0;
         if (!known)
                 return err_set(err, ERR_INVALID, "log_level: must be error, warn, info or debug");
-        return check_uids(c, err);
+        r = check_uids(c, err);
+        return r < 0 ? r : conf_check_registries(c, err);
+}
+
+static json_t *encode_value(const struct conf_key *k, const void *p)
+{
+        switch (k->type) {
+        case CONF_TEXT: return json_string(*(char *const *)p);
+        case CONF_BOOL: return json_boolean(*(const bool *)p);
+        case CONF_U32: return json_integer(*(const uint32_t *)p);
+        case CONF_MAP:
+        case CONF_LIST: return json_incref(*(json_t *const *)p);
+        }
+        return NULL;
+}
+
+static bool is_unset(const struct conf_key *k, const void *p)
+{
+        return k->type != CONF_BOOL && k->type != CONF_U32 && !*(void *const *)p;
 }
 
 json_t *conf_encode(const struct conf *c)
@@ -362,12 +441,8 @@ json_t *conf_encode(const struct conf *c)
         for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
                 void *p = conf_field(c, keys[i].at);
 
-                if (keys[i].type == CONF_TEXT && !*(char **)p)
-                        continue;
-                bad |= json_object_set_new(obj, keys[i].name,
-                                           keys[i].type == CONF_TEXT   ? json_string(*(char **)p)
-                                           : keys[i].type == CONF_BOOL ? json_boolean(*(bool *)p)
-                                                                       : json_integer(*(uint32_t *)p));
+                if (!is_unset(&keys[i], p))
+                        bad |= json_object_set_new(obj, keys[i].name, encode_value(&keys[i], p));
         }
         for (size_t i = 0; i < ARRAY_LEN(fd_keys); i++)
                 bad |= json_object_set_new(
@@ -406,8 +481,14 @@ int conf_decode(const json_t *msg, struct conf *ret, struct err *err)
 void conf_done(struct conf *c)
 {
         for (size_t i = 0; i < ARRAY_LEN(keys); i++)
-                if (keys[i].type == CONF_TEXT)
+                if (keys[i].type == CONF_TEXT) {
                         (void)conf_set_text(conf_field(c, keys[i].at), NULL);
+                } else if (keys[i].type == CONF_MAP || keys[i].type == CONF_LIST) {
+                        json_t **j = conf_field(c, keys[i].at);
+
+                        json_decref(*j);
+                        *j = NULL;
+                }
 }
 
 char *conf_path(const struct conf *c, const char *below)

@@ -45,6 +45,11 @@ struct conf {
         uint32_t sandbox_connections_max; /* into one sandbox, per edge; 0: no limit */
         bool access_log;                  /* edge: a line for each exchange */
         uint32_t default_memory_mb, default_cpus, default_pids; /* when the template does not say */
+        json_t *registries; /* puller: {host: "https://mirror[:port]"}, asked instead of the host; NULL: none */
+        json_t *insecure_registries; /* puller: [host[:port]] that are spoken to over plain HTTP; NULL: none */
+        char *registry_proxy;        /* puller: "http://proxy:3128"; NULL: none */
+        char *registry_aws_url; /* puller: whom to ask for ECR tokens; NULL: AWS, in the region of the credentials */
+        char *registry_gcp_url; /* puller: whom to ask for GCP tokens; NULL: Google */
         /* Sockets and files a role inherits; -1 where it gets none. */
         struct conf_fds {
                 int http, https;       /* edge: its own listening sockets (SO_REUSEPORT) */
@@ -71,6 +76,12 @@ void conf_done(struct conf *c);
 
 /* Paths below the data directory, malloc'd: conf_path(c, "run/control.sock"). */
 char *conf_path(const struct conf *c, const char *below);
+
+/* Part of conf_check(): the settings that begin with "registr", and insecure_registries. */
+int conf_check_registries(const struct conf *c, struct err *err);
+/* May plain HTTP be spoken with "host[:port]"?  On this machine, and where insecure_registries names it, with or without
+ * its port. */
+bool conf_is_insecure_registry(const struct conf *c, struct str host_port);
 
 /* "127.0.0.1:3000" into host (brackets of an IPv6 address kept, may be empty) and port; negative when it is neither. */
 int conf_split_address(struct str addr, struct str *ret_host, uint16_t *ret_port);

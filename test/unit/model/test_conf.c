@@ -74,6 +74,11 @@ static void bad_keys_and_values_are_named(void)
                 {"{\"edge_count\":1.5}", "edge_count: must be a whole number"},
                 {"{\"control_uid\":0}", "control_uid: must be from 1 to 4294967294"},
                 {"{\"stop_sandboxes\":1}", "stop_sandboxes: must be true or false"},
+                {"{\"registries\":[]}", "registries: must be an object"},
+                {"{\"registries\":{\"a\":1}}", "registries: 'a' must be text, not empty and without NUL"},
+                {"{\"insecure_registries\":{}}", "insecure_registries: must be a list"},
+                {"{\"insecure_registries\":[\"a\",\"\"]}",
+                 "insecure_registries: item 2 must be text, not empty and without NUL"},
                 {"[]", "configuration: must be a JSON object"},
         };
 
@@ -104,6 +109,15 @@ static void the_whole_is_checked(void)
                 "{\"log_level\":\"loud\"}",
                 "{\"images_dir\":\"images\"}",
                 "{\"control_uid\":5,\"edge_uid\":5}",
+                "{\"puller_uid\":5,\"builder_uid\":5}",
+                "{\"registries\":{\"docker.io\":\"http://mirror.example\"}}",
+                "{\"registries\":{\"docker.io\":\"mirror.example\"}}",
+                "{\"registries\":{\"docker.io\":\"https://u:p@mirror.example\"}}",
+                "{\"registries\":{\"docker.io\":\"https://mirror.example/x\"}}",
+                "{\"registries\":{\"docker/io\":\"https://mirror.example\"}}",
+                "{\"insecure_registries\":[\"http://a\"]}",
+                "{\"registry_proxy\":\"proxy\"}",
+                "{\"registry_aws_url\":\"http://a.example\"}",
         };
 
         for (size_t i = 0; i < ARRAY_LEN(bad); i++) {

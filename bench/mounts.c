@@ -24,6 +24,7 @@
 #include "engine/host/devices.h"
 #include "engine/host/mount_stage.h"
 #include "engine/host/mount_ways.h"
+#include "engine/storage/layer_links.h"
 #include "engine/storage/rootfs.h"
 #include "samples.h"
 #include "sys/fs.h"
@@ -50,6 +51,7 @@ struct scene {
         pid_t pid; /* a process in namespaces of its own */
         struct plan_create plan;
         struct devices devices;
+        struct layer_links links;
         int common_dev; /* detached, for the other way */
         unsigned made;
 };
@@ -120,7 +122,7 @@ static uint64_t overlay_attached(struct scene *s, uint64_t *ret_after)
 
         must(rootfs_open_parts(&parts, &dirs, &s->plan, &owner, &why), "parts");
         must(mount_stage_open(&stage, STAGE_DISK, &why), "stage");
-        must(rootfs_mount(&tree, &parts, &stage, &dirs, &owner, &why), "overlay");
+        must(rootfs_mount(&tree, &parts, &stage, &s->links, &dirs, &owner, &why), "overlay");
         rootfs_parts_done(&parts);
         made = clock_mono_us();
         mount_stage_close(&stage);
@@ -300,6 +302,7 @@ int main(int argc, char **argv)
         }
         must(mount_ways_find(&ways, &why), "ways");
         must(mount_stage_enter(&why), "mount namespace");
+        must(layer_links_open(&s.links, &why), "links");
         must(sys_keep_caps(true), "keep capabilities");
         make_files(&s, argv[optind], layers);
         make_namespaces(&s);

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,18 +14,21 @@
 
 static int make_dirs(void)
 {
-        static const char *const dirs[] = {NAMES,     NAMES "/" STAGE_FILES, STAGE_DISK,
-                                           STAGE_JOB, STAGE_DEVICES,         STAGE_DEVICES_KEPT};
-        char path[64];
+        static const char *const dirs[] = {NAMES,
+                                           NAMES "/" STAGE_FILES,
+                                           NAMES "/" STAGE_LAYERS,
+                                           NAMES "/" STAGE_SEALED,
+                                           NAMES "/" STAGE_SPARE_0,
+                                           NAMES "/" STAGE_SPARE_1,
+                                           STAGE_LINKS,
+                                           STAGE_DISK,
+                                           STAGE_JOB,
+                                           STAGE_DEVICES,
+                                           STAGE_DEVICES_KEPT};
 
         for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
                 if (mkdir(dirs[i], 0755) < 0)
                         return -errno;
-        for (unsigned i = 0; i < STAGE_NAMES_MAX - 1; i++) {
-                (void)snprintf(path, sizeof(path), NAMES "/%u", i);
-                if (mkdir(path, 0755) < 0)
-                        return -errno;
-        }
         return 0;
 }
 

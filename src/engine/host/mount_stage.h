@@ -5,7 +5,8 @@
  * on the host goes there, too; what is mounted there is not seen on the host.
  *
  *     /run/sandglass/mounts/   a tmpfs, in that namespace only
- *             names/           empty directories: STAGE_FILES, and 0, 1, 2, ... for layers
+ *             names/           empty directories: STAGE_FILES, STAGE_LAYERS, STAGE_SEALED, and two for trials
+ *             links/           short names of layers, a directory for each process that makes overlays (layer_links.h)
  *             disk/, job/      where a copy of names/ hangs, with mounts on its directories, while somebody makes an overlay
  *             devices/         devices.h, for sandboxes that are restored
  *             devices_kept/    the same with an older envd */
@@ -18,8 +19,12 @@ struct err;
 #define STAGE_JOB STAGE_DIR "/job" /* for processes that left the engine's namespace for one of their own */
 #define STAGE_DEVICES STAGE_DIR "/devices"
 #define STAGE_DEVICES_KEPT STAGE_DIR "/devices_kept"
+#define STAGE_LINKS STAGE_DIR "/links"
 #define STAGE_FILES "w"
-#define STAGE_NAMES_MAX 65 /* with STAGE_FILES */
+#define STAGE_LAYERS "l" /* the directory of layers that were no sandbox's */
+#define STAGE_SEALED "s" /* the directory of sealed layers */
+#define STAGE_SPARE_0 "0"
+#define STAGE_SPARE_1 "1"
 
 /* Leave the host's mount namespace for good.  Descriptors from before are of no use as sources of mounts. */
 int mount_stage_enter(struct err *err);

@@ -157,7 +157,7 @@ static int make_upper(int dir, const char *name)
 static int try_overlay_once(struct mount_ways *w, const struct mount_stage *s, int files, bool has_uuid,
                             struct err *err)
 {
-        struct overlay o = {.dir = s->dir, .lower = "1:0", .has_uuid = has_uuid};
+        struct overlay o = {.dir = s->dir, .lower = STAGE_SPARE_1 ":" STAGE_SPARE_0, .has_uuid = has_uuid};
         AUTO_CLOSE int mount = -1, file = -1;
         int r = make_upper(files, has_uuid ? "uuid-" : "");
 

@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "engine/host/mount_stage.h"
 #include "engine/jobs/envd_copies.h"
+#include "engine/storage/layer_links.h"
 #include "engine/storage/trash.h"
 #include "sys/fs.h"
 #include "sys/mnt.h"
@@ -114,12 +115,16 @@ static int mount_root(struct restore_place *p, const struct job_conf *c, const s
                       const struct rootfs_dirs *dirs, uint32_t uid_base, struct err *err)
 {
         const struct rootfs_owner owner = {.uid_base = uid_base, .userns = p->userns, .has_uuid = c->has_uuid};
+        struct layer_links links;
         struct mount_stage stage;
         int r = mount_stage_open(&stage, STAGE_JOB, err);
 
         if (r < 0)
                 return r;
-        r = rootfs_mount(&p->rootfs, parts, &stage, dirs, &owner, err);
+        r = layer_links_open(&links, err);
+        if (r == 0)
+                r = rootfs_mount(&p->rootfs, parts, &stage, &links, dirs, &owner, err);
+        layer_links_close(&links);
         close_fd(&stage.dir);
         return r;
 }

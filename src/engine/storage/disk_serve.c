@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "engine/host/mount_stage.h"
 #include "engine/storage/disk.h"
+#include "engine/storage/layer_links.h"
 #include "engine/storage/lost_files.h"
 #include "engine/records/origin.h"
 #include "engine/storage/trash.h"
@@ -34,6 +35,7 @@ struct disk_service {
         int origin; /* a file with an origin, or changes of one; -1: none */
         struct rootfs tree;
         struct mount_stage stage; /* open while an order is carried out that needs it */
+        struct layer_links links;
 };
 
 static void tell_engine(const struct disk_service *s, const struct disk_word *w, const int *fds, size_t nfds)
@@ -74,9 +76,11 @@ static int build_tree(struct disk_service *s, int dir, bool is_ahead, struct err
                 plan.layers[plan.layer_count++] = (char *)(uintptr_t)at; /* only read */
         if ((r = rootfs_open_parts(&parts, &dirs, &plan, &owner, err)) < 0)
                 return r;
-        r = mount_stage_open(&s->stage, STAGE_DISK, err);
+        r = s->links.dir < 0 ? layer_links_open(&s->links, err) : 0;
         if (r == 0)
-                r = rootfs_mount(&s->tree, &parts, &s->stage, &dirs, &owner, err);
+                r = mount_stage_open(&s->stage, STAGE_DISK, err);
+        if (r == 0)
+                r = rootfs_mount(&s->tree, &parts, &s->stage, &s->links, &dirs, &owner, err);
         rootfs_parts_done(&parts);
         if (r == 0 && s->order.is_upper_kept)
                 r = rootfs_renew_boot_id(&s->tree, &s->stage, s->order.uid_base, err);
@@ -277,6 +281,7 @@ _Noreturn void disk_serve(const struct disk_dirs *dirs, int sock)
 
         mount_stage_clear(STAGE_DISK); /* of a helper that died */
         mount_stage_init(&s.stage);
+        layer_links_init(&s.links);
         writable_ahead_init(&s.ahead, dirs->ahead);
         for (use_idle_time(&s); receive_order(&s); use_idle_time(&s)) {
                 struct disk_word over = {.number = s.order.number, .is_over = true};
@@ -291,5 +296,6 @@ _Noreturn void disk_serve(const struct disk_dirs *dirs, int sock)
                 close_fd(&s.userns);
                 mount_stage_close(&s.stage); /* waits, and nobody for it */
         }
+        layer_links_close(&s.links);
         _exit(0);
 }

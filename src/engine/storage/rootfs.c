@@ -12,14 +12,14 @@
 #include "base/log.h"
 #include "engine/host/mount_stage.h"
 #include "engine/host/overlay.h"
+#include "engine/storage/layer_links.h"
 #include "sys/fs.h"
 #include "sys/mnt.h"
 #include "sys/proc.h"
 
 #define BOOT_ID ".boot_id"
-#define BOOT_ID_AT "0" /* a name on the stage; the layers are not needed any more by then */
-
-_Static_assert(PLAN_LAYERS_MAX < STAGE_NAMES_MAX, "each layer has a name on the stage");
+#define BOOT_ID_AT STAGE_SPARE_0
+#define FILES_PATH_MAX 64
 
 void rootfs_init(struct rootfs *r)
 {
@@ -36,30 +36,42 @@ void rootfs_done(struct rootfs *r)
 
 void rootfs_parts_init(struct rootfs_parts *p)
 {
-        p->layer_count = 0;
-        p->files = -1;
+        *p = (struct rootfs_parts){.layers = -1, .sealed = -1, .files = -1};
 }
 
 void rootfs_parts_done(struct rootfs_parts *p)
 {
-        while (p->layer_count > 0)
-                close_fd(&p->layers[--p->layer_count]);
+        close_fd(&p->layers);
+        close_fd(&p->sealed);
         close_fd(&p->files);
 }
 
-static int open_layer(const struct rootfs_dirs *d, const char *name, int userns, int *ret, struct err *err)
+/* The directory that holds a layer, mapped once for all layers in it. */
+static int open_holder(int dir, int userns, int *held)
 {
-        int at = layer_id_is_sealed(name) ? d->writable.sealed : d->layers, r;
-        AUTO_CLOSE int dir = sys_open_beneath(at, name, O_PATH | O_DIRECTORY, 0), tree = -1;
+        AUTO_CLOSE int tree = -1;
+        int r;
+
+        if (*held >= 0)
+                return 0;
+        tree = sys_clone_tree(dir, "");
+        r = tree < 0 ? tree : sys_mount_idmap(tree, userns);
+        if (r == 0)
+                *held = TAKE_FD(tree);
+        return r;
+}
+
+static int open_layer(struct rootfs_parts *p, const struct rootfs_dirs *d, const char *name, int userns,
+                      struct err *err)
+{
+        bool is_sealed = layer_id_is_sealed(name);
+        int at = is_sealed ? d->writable.sealed : d->layers, r;
+        AUTO_CLOSE int dir = sys_open_beneath(at, name, O_PATH | O_DIRECTORY, 0);
 
         if (dir < 0)
                 return err_sys(err, dir, "layer '%s'", name);
-        tree = sys_clone_tree(dir, "");
-        r = tree < 0 ? tree : sys_mount_idmap(tree, userns);
-        if (r < 0)
-                return err_sys(err, r, "map owners of layer '%s'", name);
-        *ret = TAKE_FD(tree);
-        return 0;
+        r = open_holder(at, userns, is_sealed ? &p->sealed : &p->layers);
+        return r < 0 ? err_sys(err, r, "map owners of layer '%s'", name) : 0;
 }
 
 static enum writable_use find_use(const struct rootfs_dirs *d, const struct plan_create *plan)
@@ -73,8 +85,9 @@ int rootfs_open_parts(struct rootfs_parts *p, const struct rootfs_dirs *d, const
         int e = 0;
 
         rootfs_parts_init(p);
-        for (; p->layer_count < plan->layer_count && e == 0; p->layer_count += e == 0)
-                e = open_layer(d, plan->layers[p->layer_count], o->userns, &p->layers[p->layer_count], err);
+        p->plan = plan;
+        for (size_t i = 0; i < plan->layer_count && e == 0; i++)
+                e = open_layer(p, d, plan->layers[i], o->userns, err);
         if (e < 0 || (e = writable_prepare(&d->writable, find_use(d, plan), err)) < 0 ||
             (e = writable_open(&d->writable, o->userns, &p->files, err)) < 0)
                 rootfs_parts_done(p);
@@ -83,19 +96,29 @@ int rootfs_open_parts(struct rootfs_parts *p, const struct rootfs_dirs *d, const
 
 /* ------------------------------------------------------------- the overlay */
 
-/* The kernel wants the topmost first. */
-static int hang_parts(const struct rootfs_parts *p, const struct mount_stage *s, char lower[OVERLAY_NAMES_MAX])
+static int hang_parts(const struct rootfs_parts *p, const struct mount_stage *s)
 {
-        size_t len = 0;
         int e = mount_stage_hang(s, p->files, STAGE_FILES);
 
-        for (size_t i = p->layer_count; i-- > 0 && e == 0;) {
-                char name[24];
+        if (e == 0 && p->layers >= 0)
+                e = mount_stage_hang(s, p->layers, STAGE_LAYERS);
+        if (e == 0 && p->sealed >= 0)
+                e = mount_stage_hang(s, p->sealed, STAGE_SEALED);
+        return e;
+}
 
-                (void)snprintf(name, sizeof(name), "%zu", i);
-                e = mount_stage_hang(s, p->layers[i], name);
-                len += (size_t)snprintf(lower + len, OVERLAY_NAMES_MAX - len, "%s%s", len > 0 ? ":" : "", name);
-        }
+/* The kernel wants the topmost first. */
+static int name_layers(const struct plan_create *plan, const struct mount_stage *s, struct layer_links *links,
+                       char lower[OVERLAY_NAMES_MAX])
+{
+        size_t len = 0;
+        int e = 0;
+
+        for (size_t i = 0; i < plan->layer_count && e == 0; i++)
+                e = layer_links_set(links, i, s->at, layer_id_is_sealed(plan->layers[i]) ? STAGE_SEALED : STAGE_LAYERS,
+                                    plan->layers[i]);
+        for (size_t i = plan->layer_count; i-- > 0;)
+                len += (size_t)snprintf(lower + len, OVERLAY_NAMES_MAX - len, "%s%zu", len > 0 ? ":" : "", i);
         return e;
 }
 
@@ -112,22 +135,26 @@ static int check_writable(const struct rootfs *r, const struct rootfs_dirs *d, s
         return err_sys(err, e < 0 ? e : -EROFS, "make upper directory");
 }
 
-int rootfs_mount(struct rootfs *r, const struct rootfs_parts *p, const struct mount_stage *s,
+int rootfs_mount(struct rootfs *r, const struct rootfs_parts *p, const struct mount_stage *s, struct layer_links *links,
                  const struct rootfs_dirs *d, const struct rootfs_owner *o, struct err *err)
 {
-        char lower[OVERLAY_NAMES_MAX];
-        const struct overlay overlay = {.dir = s->dir,
+        char lower[OVERLAY_NAMES_MAX], upper[FILES_PATH_MAX], work[FILES_PATH_MAX];
+        const struct overlay overlay = {.dir = links->dir,
                                         .lower = lower,
-                                        .upper = STAGE_FILES "/" WRITABLE_UPPER,
-                                        .work = STAGE_FILES "/" WRITABLE_WORK,
+                                        .upper = upper,
+                                        .work = work,
                                         .uid = o->uid_base,
                                         .has_uuid = o->has_uuid,
                                         .attrs = MOUNT_ATTR_NODEV};
-        int e = hang_parts(p, s, lower);
+        int e = hang_parts(p, s);
 
         rootfs_init(r);
+        if (e == 0)
+                e = name_layers(p->plan, s, links, lower);
         if (e < 0)
                 return err_sys(err, e, "hang up layers");
+        (void)snprintf(upper, sizeof(upper), "%s/" STAGE_FILES "/" WRITABLE_UPPER, s->at);
+        (void)snprintf(work, sizeof(work), "%s/" STAGE_FILES "/" WRITABLE_WORK, s->at);
         if ((e = overlay_mount(&overlay, &r->mount, err)) < 0 || (e = check_writable(r, d, err)) < 0)
                 rootfs_done(r);
         return e;

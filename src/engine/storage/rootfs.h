@@ -11,6 +11,7 @@
 #include "model/plan.h"
 
 struct err;
+struct layer_links;
 struct mount_stage;
 
 struct rootfs {
@@ -33,12 +34,13 @@ struct rootfs_owner {
         bool has_uuid;     /* mount_ways.h */
 };
 
-/* The directories of an overlay, each as a detached idmapped mount.  Made where the directories are attached, used in any
- * mount namespace. */
+/* The directories of an overlay, as detached idmapped mounts: one of each directory that holds layers, since a mount of each
+ * layer would cost more than the rest of the overlay.  Made where the directories are attached, used in any mount namespace. */
 struct rootfs_parts {
-        int layers[PLAN_LAYERS_MAX]; /* lowest first */
-        size_t layer_count;
-        int files; /* with the upper directory */
+        const struct plan_create *plan; /* borrowed: names the layers */
+        int layers;                     /* where layers are that were no sandbox's; -1: the plan names none of them */
+        int sealed;                     /* the same for sealed layers */
+        int files;                      /* with the upper directory */
 };
 
 void rootfs_parts_init(struct rootfs_parts *p);
@@ -47,7 +49,7 @@ void rootfs_parts_done(struct rootfs_parts *p); /* free once they hang on a stag
 int rootfs_open_parts(struct rootfs_parts *p, const struct rootfs_dirs *d, const struct plan_create *plan,
                       const struct rootfs_owner *o, struct err *err);
 /* Hang them on the stage, and make the overlay.  The stage may be closed after that.  On failure *r holds nothing. */
-int rootfs_mount(struct rootfs *r, const struct rootfs_parts *p, const struct mount_stage *s,
+int rootfs_mount(struct rootfs *r, const struct rootfs_parts *p, const struct mount_stage *s, struct layer_links *links,
                  const struct rootfs_dirs *d, const struct rootfs_owner *o, struct err *err);
 /* A boot id of the sandbox's own, over the host's.  A sandbox that is started on files of an earlier start sees by it that
  * it was booted again.  Needs the stage of before.  Without it the sandbox sees the host's, which is no secret.

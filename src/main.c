@@ -7,6 +7,7 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "builder/role.h"
 #include "cli/cli.h"
 #include "cli/conf.h"
 #include "control/role.h"
@@ -23,6 +24,7 @@ static const struct {
         {"engine", "engine", "sg-engine", engine_main},
         {"control", "control", "sg-control", control_main},
         {"edge", "edge", "sg-edge", edge_main},
+        {"builder", "builder", "sg-builder", builder_main},
         {NULL, NULL, NULL, NULL},
 };
 

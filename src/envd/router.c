@@ -1,5 +1,6 @@
 #include "envd/router.h"
 
+#include "envd/build/build_calls.h"
 #include "envd/endpoints.h"
 #include "envd/envd.h"
 #include "envd/files/files.h"
@@ -57,6 +58,11 @@ static void endpoint_compose(struct envd *e, struct http_request *rq)
         files_compose(&e->context, rq);
 }
 
+static void endpoint_prepare(struct envd *e, struct http_request *rq)
+{
+        build_call_prepare(&e->context, rq);
+}
+
 static const struct endpoint_route routes[] = {
         {"/health", "GET", true, endpoint_health},
         {"/init", "POST", true, endpoint_init},
@@ -65,6 +71,7 @@ static const struct endpoint_route routes[] = {
         {"/files", "GET", true, endpoint_download},
         {"/files", "POST", true, endpoint_upload},
         {"/files/compose", "POST", false, endpoint_compose},
+        {"/sandglass/prepare", "POST", false, endpoint_prepare},
 };
 
 static const struct rpc_method *find_in(const struct rpc_method *methods, size_t count, struct str path)

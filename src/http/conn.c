@@ -434,3 +434,18 @@ int conn_create(struct http_server *s, int fd)
         conn_set_timer(c, s->opt.idle_timeout_ms);
         return 0;
 }
+
+/* ---- another process goes on ---- */
+
+void http_take(struct http_request *rq, struct http_taken *ret)
+{
+        struct http_conn *c = rq->conn;
+
+        *ret = (struct http_taken){
+                .fd = TAKE_FD(c->io.fd), .read = {(const char *)buf_at(&c->in), c->in.len}, .body = c->ex->body};
+}
+
+void http_leave(struct http_request *rq)
+{
+        conn_cut(rq->conn);
+}

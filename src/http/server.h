@@ -91,3 +91,13 @@ void http_end(struct http_request *rq);
 void http_abort(struct http_request *rq);
 /* Send the file's bytes [offset, offset+length) as the body after http_start() with that length, then end; takes fd. */
 void http_send_file(struct http_request *rq, int fd, uint64_t offset, uint64_t length);
+
+/* Another process does the rest of the exchange: the handler forks, the child takes the connection, and the parent leaves
+ * it.  Nothing of the body was asked for yet, and nothing answered. */
+struct http_taken {
+        int fd;                 /* the child's own now: non-blocking */
+        struct str read;        /* bytes of the body that were read already; valid as long as the child */
+        struct http1_body body; /* how the body goes on */
+};
+void http_take(struct http_request *rq, struct http_taken *ret); /* in the child, which never runs the loop again */
+void http_leave(struct http_request *rq); /* in the parent: on_close comes, the connection stays the child's */

@@ -96,7 +96,14 @@ static int start_engine_link(struct control *c, struct err *err)
         return 0;
 }
 
-static int start_catalogue(struct control *c, struct err *err)
+static int open_build_logs(struct control *c, struct err *err)
+{
+        AUTO_FREE char *dir = conf_path(c->conf, "builds");
+
+        return dir ? build_logs_init(&c->build_logs, dir, err) : err_sys(err, -ENOMEM, "open logs of builds");
+}
+
+static int start_catalogue(struct control *c, int64_t (*now_ns)(void), struct err *err)
 {
         int r;
 
@@ -106,7 +113,15 @@ static int start_catalogue(struct control *c, struct err *err)
         c->refs.on_dropped = name_dropped;
         c->refs.arg = c;
         r = refs_load(&c->refs, err);
-        return r < 0 ? r : snapshots_init(&c->snapshots, c->store, &c->refs, err);
+        if (r == 0)
+                r = snapshots_init(&c->snapshots, c->store, &c->refs, err);
+        if (r == 0)
+                r = template_rows_init(&c->template_rows, c->store, &c->refs, now_ns, err);
+        if (r == 0)
+                r = layer_cache_init(&c->layer_cache, c->store, &c->refs, now_ns, err);
+        if (r == 0)
+                r = images_init(&c->images, c->store, &c->refs, err);
+        return r < 0 ? r : open_build_logs(c, err);
 }
 
 static int start_lives(struct control *c, int64_t (*now_ns)(void), int64_t (*boot_ns)(void), struct err *err)
@@ -167,7 +182,7 @@ int control_init(struct control *c, const struct conf *conf, struct loop *loop, 
         if (r == 0)
                 r = start_engine_link(c, err);
         if (r == 0)
-                r = start_catalogue(c, err);
+                r = start_catalogue(c, now_ns, err);
         if (r == 0)
                 r = start_lives(c, now_ns, boot_ns, err);
         if (r == 0)
@@ -195,6 +210,9 @@ void control_done(struct control *c)
         layer_chains_done(&c->layer_chains);
         route_server_done(&c->routes); /* as do edges */
         lives_done(&c->lives);
+        build_logs_done(&c->build_logs);
+        images_done(&c->images);
+        template_rows_done(&c->template_rows);
         snapshots_done(&c->snapshots);
         refs_done(&c->refs);
         ended_files_done(&c->ended);

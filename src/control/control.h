@@ -6,9 +6,13 @@
 #include "control/access/tokens.h"
 #include "control/access/user_door.h"
 #include "control/api/api.h"
+#include "control/catalogue/build_log.h"
 #include "control/catalogue/durable.h"
+#include "control/catalogue/images.h"
+#include "control/catalogue/layer_cache.h"
 #include "control/catalogue/refs.h"
 #include "control/catalogue/snapshots.h"
+#include "control/catalogue/template_rows.h"
 #include "control/catalogue/templates.h"
 #include "control/engine_link/engine_link.h"
 #include "control/life/ended_files.h"
@@ -33,6 +37,10 @@ struct control {
         struct refs refs;
         struct ended_files ended;
         struct snapshots snapshots;
+        struct template_rows template_rows;
+        struct layer_cache layer_cache;
+        struct images images;
+        struct build_logs build_logs;
         struct lives lives;
         struct layer_chains layer_chains;
         struct route_server routes;

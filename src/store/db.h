@@ -40,6 +40,28 @@ enum db_statement {
         DB_IMAGE_TOKEN_ADD,
         DB_IMAGE_TOKEN_REMOVE,
         DB_IMAGE_TOKEN_ALL,
+        DB_TEMPLATE_ADD,
+        DB_TEMPLATE_UPDATE,
+        DB_TEMPLATE_REMOVE,
+        DB_TEMPLATE_ALL,
+        DB_TAG_PUT,
+        DB_TAG_REMOVE,
+        DB_TAGS_REMOVE,
+        DB_TAG_ALL,
+        DB_BUILD_ADD,
+        DB_BUILD_UPDATE,
+        DB_BUILD_SET_REQUEST,
+        DB_BUILD_REQUEST,
+        DB_BUILD_REMOVE,
+        DB_BUILD_ALL,
+        DB_CACHED_PUT,
+        DB_CACHED_GET,
+        DB_CACHED_USED,
+        DB_CACHED_REMOVE,
+        DB_CACHED_ALL,
+        DB_IMAGE_PUT,
+        DB_IMAGE_REMOVE,
+        DB_IMAGE_ALL,
         DB_STATEMENTS,
 };
 
@@ -77,6 +99,6 @@ int db_column_text(sqlite3_stmt *q, int at, char **ret);
 /* Text of a fixed form, "" for NULL; -EBADMSG when it is longer than `size` has room for. */
 int db_column_id(sqlite3_stmt *q, int at, char *out, size_t size);
 
-#define DB_SCHEMA_VERSION 6
+#define DB_SCHEMA_VERSION 7
 /* Bring the schema from whatever version the file has to `version` (at most DB_SCHEMA_VERSION), in one transaction. */
 int db_migrate(sqlite3 *db, int version, struct err *err);

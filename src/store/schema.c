@@ -50,6 +50,32 @@ static const char *const steps[DB_SCHEMA_VERSION] = {
          "CREATE UNIQUE INDEX api_key_uid ON api_key (uid) WHERE uid IS NOT NULL;"),
 
         "ALTER TABLE sandbox ADD COLUMN purpose INTEGER NOT NULL DEFAULT 0;", /* enum sandbox_purpose */
+        /* A build is removed before its template, and a tag before its build.  A row of layer_cache with team 0 is for all teams. */
+        ("CREATE TABLE template ("
+         " id TEXT PRIMARY KEY, team INTEGER NOT NULL REFERENCES team (no), alias TEXT, is_public INTEGER NOT NULL,"
+         " is_bare INTEGER NOT NULL, created_ns INTEGER NOT NULL, updated_ns INTEGER NOT NULL,"
+         " spawn_count INTEGER NOT NULL, last_spawned_ns INTEGER NOT NULL, build_count INTEGER NOT NULL"
+         ") WITHOUT ROWID;"
+         "CREATE UNIQUE INDEX template_alias ON template (team, alias) WHERE alias IS NOT NULL;"
+         "CREATE TABLE build ("
+         " id TEXT PRIMARY KEY, template_id TEXT NOT NULL REFERENCES template (id), number INTEGER NOT NULL,"
+         " status INTEGER NOT NULL, request TEXT, tags TEXT, cpu_count INTEGER NOT NULL, memory_mb INTEGER NOT NULL,"
+         " disk_mb INTEGER NOT NULL, created_ns INTEGER NOT NULL, updated_ns INTEGER NOT NULL,"
+         " finished_ns INTEGER NOT NULL, reason TEXT, attempts INTEGER NOT NULL, checkpoint TEXT, layers TEXT,"
+         " image_of TEXT, image_secured INTEGER NOT NULL, env TEXT, default_user TEXT, default_workdir TEXT,"
+         " start_cmd TEXT, ready_cmd TEXT) WITHOUT ROWID;"
+         "CREATE UNIQUE INDEX build_number ON build (template_id, number);"
+         "CREATE TABLE tag ("
+         " template_id TEXT NOT NULL REFERENCES template (id), tag TEXT NOT NULL,"
+         " build_id TEXT NOT NULL REFERENCES build (id), created_ns INTEGER NOT NULL, PRIMARY KEY (template_id, tag)"
+         ") WITHOUT ROWID;"
+         "CREATE INDEX tag_build ON tag (build_id);"
+         "CREATE TABLE layer_cache ("
+         " team INTEGER NOT NULL, key TEXT NOT NULL, layer TEXT, context TEXT, used_ns INTEGER NOT NULL,"
+         " PRIMARY KEY (team, key)) WITHOUT ROWID;"
+         "CREATE TABLE image ("
+         " name TEXT PRIMARY KEY, digest TEXT NOT NULL, layers TEXT NOT NULL, config TEXT NOT NULL,"
+         " bytes INTEGER NOT NULL, created_ns INTEGER NOT NULL, source TEXT NOT NULL) WITHOUT ROWID;"),
 };
 
 static int schema_version_of(sqlite3 *db, int *ret, struct err *err)

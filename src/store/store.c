@@ -28,7 +28,7 @@ static const char pragmas[] = "PRAGMA locking_mode = EXCLUSIVE;"
                               "PRAGMA cache_size = -1024;"
                               "PRAGMA trusted_schema = OFF;";
 
-/* In the order in which sandboxes.c and snapshots.c bind and read them. */
+/* In the order in which sandboxes.c, snapshots.c, templates.c and builds.c bind and read them. */
 #define SANDBOX_COLUMNS                                                                                                \
         "id, team, state, template_id, alias, started_ns, end_ns, cpu_count, memory_mb, disk_mb, is_secured, "         \
         "internet,"                                                                                                    \
@@ -38,6 +38,13 @@ static const char pragmas[] = "PRAGMA locking_mode = EXCLUSIVE;"
         "id, template_id, name, tag, team, source, created_ns, checkpoint, layers, image_of, image_secured, "          \
         "cpu_count,"                                                                                                   \
         " memory_mb, disk_mb, env, default_user, default_workdir"
+
+#define TEMPLATE_COLUMNS                                                                                               \
+        "id, team, alias, is_public, is_bare, created_ns, updated_ns, spawn_count, last_spawned_ns, build_count"
+#define BUILD_COLUMNS                                                                                                  \
+        "id, template_id, number, status, tags, cpu_count, memory_mb, disk_mb, created_ns, updated_ns, finished_ns,"   \
+        " reason, attempts, checkpoint, layers, image_of, image_secured, env, default_user, default_workdir,"          \
+        " start_cmd, ready_cmd"
 
 static const char *const texts[DB_STATEMENTS] = {
         [DB_BEGIN] = "BEGIN IMMEDIATE",
@@ -79,6 +86,35 @@ static const char *const texts[DB_STATEMENTS] = {
         [DB_IMAGE_TOKEN_ADD] = "INSERT OR REPLACE INTO image_token (checkpoint, token) VALUES (?, ?)",
         [DB_IMAGE_TOKEN_REMOVE] = "DELETE FROM image_token WHERE checkpoint = ?",
         [DB_IMAGE_TOKEN_ALL] = "SELECT checkpoint, token FROM image_token",
+        [DB_TEMPLATE_ADD] = "INSERT INTO template (" TEMPLATE_COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [DB_TEMPLATE_UPDATE] = ("UPDATE template SET alias = ?3, is_public = ?4, is_bare = ?5, updated_ns = ?7,"
+                                " spawn_count = ?8, last_spawned_ns = ?9, build_count = ?10 WHERE id = ?1"),
+        [DB_TEMPLATE_REMOVE] = "DELETE FROM template WHERE id = ?",
+        [DB_TEMPLATE_ALL] = "SELECT " TEMPLATE_COLUMNS " FROM template ORDER BY created_ns, id",
+        [DB_TAG_PUT] = "INSERT OR REPLACE INTO tag (template_id, tag, build_id, created_ns) VALUES (?, ?, ?, ?)",
+        [DB_TAG_REMOVE] = "DELETE FROM tag WHERE template_id = ? AND tag = ?",
+        [DB_TAGS_REMOVE] = "DELETE FROM tag WHERE template_id = ?",
+        [DB_TAG_ALL] = "SELECT template_id, tag, build_id, created_ns FROM tag ORDER BY template_id, created_ns, tag",
+        [DB_BUILD_ADD] = ("INSERT INTO build (" BUILD_COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+                          " ?, ?, ?, ?, ?, ?, ?)"),
+        [DB_BUILD_UPDATE] = ("UPDATE build SET status = ?4, tags = ?5, cpu_count = ?6, memory_mb = ?7, disk_mb = ?8,"
+                             " updated_ns = ?10, finished_ns = ?11, reason = ?12, attempts = ?13, checkpoint = ?14,"
+                             " layers = ?15, image_of = ?16, image_secured = ?17, env = ?18, default_user = ?19,"
+                             " default_workdir = ?20, start_cmd = ?21, ready_cmd = ?22 WHERE id = ?1"),
+        [DB_BUILD_SET_REQUEST] = "UPDATE build SET request = ? WHERE id = ?",
+        [DB_BUILD_REQUEST] = "SELECT request FROM build WHERE id = ?",
+        [DB_BUILD_REMOVE] = "DELETE FROM build WHERE id = ?",
+        [DB_BUILD_ALL] = "SELECT " BUILD_COLUMNS " FROM build ORDER BY created_ns, number",
+        [DB_CACHED_PUT] =
+                "INSERT OR REPLACE INTO layer_cache (team, key, layer, context, used_ns) VALUES (?, ?, ?, ?, ?)",
+        [DB_CACHED_GET] = "SELECT layer, context FROM layer_cache WHERE team = ? AND key = ?",
+        [DB_CACHED_USED] = "UPDATE layer_cache SET used_ns = ? WHERE team = ? AND key = ?",
+        [DB_CACHED_REMOVE] = "DELETE FROM layer_cache WHERE team = ? AND key = ?",
+        [DB_CACHED_ALL] = "SELECT team, key, layer, used_ns FROM layer_cache ORDER BY used_ns",
+        [DB_IMAGE_PUT] = ("INSERT OR REPLACE INTO image (name, digest, layers, config, bytes, created_ns, source)"
+                          " VALUES (?, ?, ?, ?, ?, ?, ?)"),
+        [DB_IMAGE_REMOVE] = "DELETE FROM image WHERE name = ?",
+        [DB_IMAGE_ALL] = "SELECT name, digest, layers, config, bytes, created_ns, source FROM image ORDER BY name",
 };
 
 static bool is_full(sqlite3 *db)

@@ -20,6 +20,7 @@
         "--aptopt='Acquire::Retries \"3\"' --dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/man/*' "       \
         "--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright' "               \
         "--include=" PACKAGES " %1$s \"$root\" \"deb $mirror %1$s main\"\n"                                            \
+        "rm -rf \"$root\"/dev/* \"$root\"/run/* \"$root\"/tmp/*\n"                                                     \
         "rm -f \"$root\"/etc/skel/.bash_logout\n"                                                                      \
         "cp -p /etc/profile \"$root\"/etc/profile\n"                                                                   \
         "cp -p /etc/skel/.bashrc /etc/skel/.profile \"$root\"/etc/skel/\n"                                             \

@@ -14,7 +14,10 @@
 
 static void engine_listed(const json_t *answer, void *arg)
 {
-        lives_reconcile(&((struct control *)arg)->lives, answer);
+        struct control *c = arg;
+
+        lives_reconcile(&c->lives, answer);
+        builds_resume_all(&c->builds);
 }
 
 static void engine_rechecked(const json_t *fact, void *arg)
@@ -149,6 +152,29 @@ static int start_lives(struct control *c, int64_t (*now_ns)(void), int64_t (*boo
         return lives_init(&c->lives, &o, err);
 }
 
+static int start_builds(struct control *c, int64_t (*now_ns)(void), struct err *err)
+{
+        const struct builds_run_options o = {
+                .loop = c->loop,
+                .conf = c->conf,
+                .keys = &c->keys,
+                .tokens = &c->tokens,
+                .engine = &c->engine,
+                .durable = &c->durable,
+                .refs = &c->refs,
+                .lives = &c->lives,
+                .templates = &c->templates,
+                .snapshots = &c->snapshots,
+                .rows = &c->template_rows,
+                .cache = &c->layer_cache,
+                .images = &c->images,
+                .logs = &c->build_logs,
+                .now_ns = now_ns,
+        };
+
+        return builds_run_init(&c->builds, &o, err);
+}
+
 static int start_api(struct control *c, int64_t (*now_ns)(void), struct err *err)
 {
         c->api = (struct api){
@@ -164,6 +190,7 @@ static int start_api(struct control *c, int64_t (*now_ns)(void), struct err *err
                 .snapshots = &c->snapshots,
                 .lives = &c->lives,
                 .layer_chains = &c->layer_chains,
+                .runner = &c->builds.runner,
                 .now_ns = now_ns,
         };
         return api_init(&c->api, err);
@@ -185,6 +212,8 @@ int control_init(struct control *c, const struct conf *conf, struct loop *loop, 
                 r = start_catalogue(c, now_ns, err);
         if (r == 0)
                 r = start_lives(c, now_ns, boot_ns, err);
+        if (r == 0)
+                r = start_builds(c, now_ns, err);
         if (r == 0)
                 r = start_api(c, now_ns, err);
         return r;
@@ -209,6 +238,7 @@ void control_done(struct control *c)
         api_done(&c->api); /* first: its requests wait for the parts below */
         layer_chains_done(&c->layer_chains);
         route_server_done(&c->routes); /* as do edges */
+        builds_run_done(&c->builds);
         lives_done(&c->lives);
         build_logs_done(&c->build_logs);
         images_done(&c->images);

@@ -6,6 +6,7 @@
 #include "control/access/tokens.h"
 #include "control/access/user_door.h"
 #include "control/api/api.h"
+#include "control/build/builds_run.h"
 #include "control/catalogue/build_log.h"
 #include "control/catalogue/durable.h"
 #include "control/catalogue/images.h"
@@ -43,6 +44,7 @@ struct control {
         struct build_logs build_logs;
         struct lives lives;
         struct layer_chains layer_chains;
+        struct builds_run builds;
         struct route_server routes;
         struct api api;
 };

@@ -72,6 +72,8 @@ static const struct conf_key {
         U32(default_memory_mb, 32, 1024 * 1024),
         U32(default_cpus, 1, 1024),
         U32(default_pids, 16, 1000000),
+        U32(build_timeout_s, 1, 7 * 24 * 3600),
+        TEXT(image_source),
         MAP(registries),
         LIST(insecure_registries),
         TEXT(registry_proxy),
@@ -129,6 +131,7 @@ int conf_defaults(struct conf *ret, const char *data_dir, struct err *err)
                 .default_memory_mb = 1024,
                 .default_cpus = 2,
                 .default_pids = 4096,
+                .build_timeout_s = 3600,
         };
 
         for (size_t i = 0; i < ARRAY_LEN(fd_keys); i++)
@@ -141,7 +144,8 @@ int conf_defaults(struct conf *ret, const char *data_dir, struct err *err)
                 c.criu_dir = NULL;
         if (!c.images_dir || !c.criu_dir || conf_set_text(&c.data_dir, data_dir) < 0 ||
             conf_set_text(&c.listen, "127.0.0.1:3000") < 0 || conf_set_text(&c.tls_listen, "127.0.0.1:3443") < 0 ||
-            conf_set_text(&c.domain, CONF_DEFAULT_DOMAIN) < 0 || conf_set_text(&c.log_level, "info") < 0) {
+            conf_set_text(&c.domain, CONF_DEFAULT_DOMAIN) < 0 || conf_set_text(&c.log_level, "info") < 0 ||
+            conf_set_text(&c.image_source, "auto") < 0) {
                 conf_done(&c);
                 return err_set(err, ERR_LIMIT, "out of memory");
         }
@@ -412,6 +416,9 @@ int conf_check(const struct conf *c, struct err *err)
                 known |= strcmp(levels[i], c->log_level) == 0;
         if (!known)
                 return err_set(err, ERR_INVALID, "log_level: must be error, warn, info or debug");
+        if (strcmp(c->image_source, "auto") != 0 && strcmp(c->image_source, "registry") != 0 &&
+            strcmp(c->image_source, "recipe") != 0)
+                return err_set(err, ERR_INVALID, "image_source: must be auto, registry or recipe");
         r = check_uids(c, err);
         return r < 0 ? r : conf_check_registries(c, err);
 }

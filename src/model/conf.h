@@ -45,6 +45,8 @@ struct conf {
         uint32_t sandbox_connections_max; /* into one sandbox, per edge; 0: no limit */
         bool access_log;                  /* edge: a line for each exchange */
         uint32_t default_memory_mb, default_cpus, default_pids; /* when the template does not say */
+        uint32_t build_timeout_s;                               /* longest time that one build of a template may take */
+        char *image_source; /* of a build's base: "registry", "recipe", or "auto": as docs/templates.md says */
         json_t *registries; /* puller: {host: "https://mirror[:port]"}, asked instead of the host; NULL: none */
         json_t *insecure_registries; /* puller: [host[:port]] that are spoken to over plain HTTP; NULL: none */
         char *registry_proxy;        /* puller: "http://proxy:3128"; NULL: none */

@@ -12,6 +12,7 @@ struct http_server;
 struct keys;
 struct layer_chains;
 struct lives;
+struct build_runner;
 struct loop;
 struct refs;
 struct snapshots;
@@ -32,6 +33,7 @@ struct api {
         struct snapshots *snapshots;
         struct lives *lives;
         struct layer_chains *layer_chains;
+        struct build_runner *runner;
         int64_t (*now_ns)(void); /* real time */
         /* its own: zeroed to begin with */
         struct http_server *http;

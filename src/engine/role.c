@@ -26,6 +26,7 @@
 #include "engine/guest/warm.h"
 #include "engine/checkpoint/used_checkpoints.h"
 #include "engine/jobs/envd_copies.h"
+#include "engine/storage/host_layer.h"
 #include "sys/fs.h"
 
 #define BIT(cap) (1ull << (cap))
@@ -78,6 +79,7 @@ static int open_dirs(struct engine *e, struct err *err)
         if ((r = open_or_make(e->data_dir, "sandboxes", 0700, &e->sandboxes_dir, err)) < 0 ||
             (r = open_or_make(e->data_dir, "trash", 0700, &e->trash_dir, err)) < 0 ||
             (r = open_or_make(e->data_dir, "ahead", 0700, &e->ahead_dir, err)) < 0 ||
+            (r = open_or_make(e->data_dir, HOST_LAYER_DIR, 0700, &e->host_dir, err)) < 0 ||
             (r = open_or_make(e->data_dir, "checkpoints", 0700, &e->checkpoints_dir, err)) < 0 ||
             (r = open_or_make(e->data_dir, "sealed", 0700, &e->sealed_dir, err)) < 0 ||
             (r = open_or_make(e->data_dir, LOST_DIR, 0700, &e->lost_dir, err)) < 0 ||
@@ -202,6 +204,7 @@ static int start_job_queue(struct engine *e, struct err *err)
                 .sealed_dir = e->sealed_dir,
                 .trash_dir = e->trash_dir,
                 .layers_dir = e->layers_dir,
+                .host_dir = e->host_dir,
                 .envd_dir = e->envd_dir,
                 .proc_dir = e->proc_dir,
                 .envd_binary = e->envd_binary,
@@ -238,6 +241,8 @@ static int start_disk(struct engine *e, struct err *err)
                                        .trash = e->trash_dir,
                                        .lost = e->lost_dir,
                                        .ahead = e->ahead_dir,
+                                       .host = e->host_dir,
+                                       .boot_id = e->boot_id,
                                        .has_uuid = e->namespaces->ways.has_overlay_uuid};
 
         return disk_open(&e->disk, e->loop, &dirs, close_mounts_later, &e->namespaces->pool.slots, err);
@@ -359,6 +364,7 @@ int engine_main(const struct conf *conf)
                            .sandboxes_dir = -1,
                            .trash_dir = -1,
                            .ahead_dir = -1,
+                           .host_dir = -1,
                            .layers_dir = -1,
                            .proc_dir = -1,
                            .used_checkpoints = -1,

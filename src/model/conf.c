@@ -12,6 +12,8 @@
 enum conf_type { CONF_TEXT, CONF_BOOL, CONF_U32, CONF_MAP, CONF_LIST };
 
 #define CONF_ITEMS_MAX 256 /* in a map or a list */
+#define SANDBOX_ENV_MAX (64u << 10)
+#define SANDBOX_DNS_MAX 3u /* as many as resolv.conf(5) takes */
 
 /* Every key, its type and its range, in one place.  `is_internal` keys are for roles only, never from a file. */
 static const struct conf_key {
@@ -74,6 +76,9 @@ static const struct conf_key {
         U32(default_pids, 16, 1000000),
         U32(build_timeout_s, 1, 7 * 24 * 3600),
         TEXT(image_source),
+        TEXT(sandbox_ca),
+        MAP(sandbox_env),
+        LIST(sandbox_dns),
         MAP(registries),
         LIST(insecure_registries),
         TEXT(registry_proxy),
@@ -380,6 +385,39 @@ static int check_uids(const struct conf *c, struct err *err)
         return 0;
 }
 
+static int check_sandbox_env(const json_t *env, struct err *err)
+{
+        size_t bytes = 0;
+        const char *name;
+        json_t *v;
+
+        json_object_foreach ((json_t *)env, name, v) {
+                if (!name[0] || strchr(name, '='))
+                        return err_set(err, ERR_INVALID, "sandbox_env: '%s' is no name of a variable", name);
+                bytes += strlen(name) + json_string_length(v);
+        }
+        if (bytes > SANDBOX_ENV_MAX)
+                return err_set(err, ERR_INVALID, "sandbox_env: has more than %u bytes", SANDBOX_ENV_MAX);
+        return 0;
+}
+
+static int check_sandbox_dns(const json_t *servers, struct err *err)
+{
+        struct in6_addr any;
+        const char *text;
+        json_t *v;
+        size_t i;
+
+        if (servers && (json_array_size(servers) < 1 || json_array_size(servers) > SANDBOX_DNS_MAX))
+                return err_set(err, ERR_INVALID, "sandbox_dns: must have 1 to %u addresses", SANDBOX_DNS_MAX);
+        json_array_foreach (servers, i, v) {
+                text = json_string_value(v);
+                if (inet_pton(AF_INET, text, &any) != 1 && inet_pton(AF_INET6, text, &any) != 1)
+                        return err_set(err, ERR_INVALID, "sandbox_dns: '%s' is no address", text);
+        }
+        return 0;
+}
+
 int conf_check(const struct conf *c, struct err *err)
 {
         static const char *const levels[] = {"error", "warn", "info", "debug"};
@@ -400,6 +438,8 @@ int conf_check(const struct conf *c, struct err *err)
                 r = check_absolute("tls_cert", c->tls_cert, err);
         if (r == 0 && c->tls_key)
                 r = check_absolute("tls_key", c->tls_key, err);
+        if (r == 0 && c->sandbox_ca)
+                r = check_absolute("sandbox_ca", c->sandbox_ca, err);
         if (r < 0)
                 return r;
         if (!is_domain(c->domain))
@@ -420,6 +460,10 @@ int conf_check(const struct conf *c, struct err *err)
             strcmp(c->image_source, "recipe") != 0)
                 return err_set(err, ERR_INVALID, "image_source: must be auto, registry or recipe");
         r = check_uids(c, err);
+        if (r == 0)
+                r = check_sandbox_env(c->sandbox_env, err);
+        if (r == 0)
+                r = check_sandbox_dns(c->sandbox_dns, err);
         return r < 0 ? r : conf_check_registries(c, err);
 }
 

@@ -16,6 +16,7 @@ struct err;
 #define CONF_EDGE_UID 1879048194u
 #define CONF_BUILDER_UID 1879048195u
 #define CONF_PULLER_UID 1879048196u
+#define CONF_DNS_UID 1879048200u /* of the DNS forwarder */
 #define CONF_EDGES_MAX 256
 
 struct conf {
@@ -48,6 +49,9 @@ struct conf {
         uint32_t build_timeout_s;                               /* longest time that one build of a template may take */
         char *image_source; /* of a build's base: "registry", "recipe", or "auto": as docs/templates.md says */
         json_t *registries; /* puller: {host: "https://mirror[:port]"}, asked instead of the host; NULL: none */
+        char *sandbox_ca; /* file or directory of certificates that sandboxes trust, too; NULL: serve/setup/host_files.h */
+        json_t *sandbox_env;         /* {name: text} below all other variables of a sandbox; NULL: none */
+        json_t *sandbox_dns;         /* [address] of name servers for sandboxes; NULL: the host's */
         json_t *insecure_registries; /* puller: [host[:port]] that are spoken to over plain HTTP; NULL: none */
         char *registry_proxy;        /* puller: "http://proxy:3128"; NULL: none */
         char *registry_aws_url; /* puller: whom to ask for ECR tokens; NULL: AWS, in the region of the credentials */

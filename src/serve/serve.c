@@ -21,6 +21,7 @@
 #include "serve/setup/ca_bundle.h"
 #include "serve/setup/criu_tool.h"
 #include "serve/setup/datadir.h"
+#include "serve/setup/host_files.h"
 #include "serve/greeting.h"
 #include "serve/supervisor/leftover.h"
 #include "serve/options.h"
@@ -55,6 +56,7 @@ struct serve {
         struct sockets sockets;
         int lock;
         struct greeting greeting;
+        struct host_files host_files;
 };
 
 /* Own users when the package made them.  A user whose group has another number is not used: that number as a group
@@ -206,6 +208,8 @@ static int serve_prepare(struct serve *s, struct err *err)
         if (r == 0)
                 r = make_certificate(c, err);
         if (r == 0)
+                r = host_files_init(&s->host_files, c, &host_sources_default, err);
+        if (r == 0)
                 r = open_unix_sockets(s, err);
         if (r == 0)
                 r = greeting_init(&s->greeting, c, &s->sockets, err);
@@ -238,12 +242,20 @@ static int serve_check_ended(void *arg, int status, struct err *err)
         return greeting_check_end(&s->greeting, status, err);
 }
 
+static void serve_look(void *arg)
+{
+        struct serve *s = arg;
+
+        host_files_look(&s->host_files);
+}
+
 static int serve_run(struct serve *s, struct err *err)
 {
         const struct supervisor_options sup = {.conf = &s->opt.conf,
                                                .sockets = &s->sockets,
                                                .on_ready = serve_is_ready,
                                                .on_child = serve_check_ended,
+                                               .on_look = serve_look,
                                                .arg = s};
         struct err later = {0};
         int r = serve_prepare(s, err);

@@ -22,7 +22,7 @@ struct engine {
         const struct engine_ops *const *kinds; /* rows of this server, then NULL; new sandboxes are of the first */
         struct namespaces *namespaces;         /* of the kind "namespace": namespace/namespaces.h */
         struct io supervisor;                  /* its pidfd */
-        int data_dir, sandboxes_dir, trash_dir, ahead_dir, layers_dir, proc_dir, envd_binary;
+        int data_dir, sandboxes_dir, trash_dir, ahead_dir, host_dir, layers_dir, proc_dir, envd_binary;
         int used_checkpoints; /* used_checkpoints.h */
         uint64_t mark_turn;   /* of the next mark */
         int checkpoints_dir, sealed_dir, envd_dir, lost_dir;

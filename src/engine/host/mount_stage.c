@@ -18,6 +18,7 @@ static int make_dirs(void)
                                            NAMES "/" STAGE_FILES,
                                            NAMES "/" STAGE_LAYERS,
                                            NAMES "/" STAGE_SEALED,
+                                           NAMES "/" STAGE_HOST,
                                            NAMES "/" STAGE_SPARE_0,
                                            NAMES "/" STAGE_SPARE_1,
                                            STAGE_LINKS,

@@ -23,6 +23,7 @@ struct err;
 #define STAGE_FILES "w"
 #define STAGE_LAYERS "l" /* the directory of layers that were no sandbox's */
 #define STAGE_SEALED "s" /* the directory of sealed layers */
+#define STAGE_HOST "h"   /* the host's layer */
 #define STAGE_SPARE_0 "0"
 #define STAGE_SPARE_1 "1"
 

@@ -220,8 +220,9 @@ _Noreturn void job_process_serve(struct job_conf *c, int sock)
 
 unsigned job_conf_fds(const struct job_conf *c, int *out)
 {
-        const int dirs[] = {c->data_dir,   c->sandboxes_dir, c->checkpoints_dir, c->sealed_dir,  c->trash_dir,
-                            c->layers_dir, c->envd_dir,      c->proc_dir,        c->envd_binary, c->used_checkpoints};
+        const int dirs[] = {c->data_dir,    c->sandboxes_dir,    c->checkpoints_dir, c->sealed_dir,
+                            c->trash_dir,   c->layers_dir,       c->envd_dir,        c->proc_dir,
+                            c->envd_binary, c->used_checkpoints, c->host_dir};
         unsigned n = cgroups_fds(c->cgroups, out);
 
         for (size_t i = 0; i < ARRAY_LEN(dirs); i++)

@@ -21,6 +21,7 @@ struct job_conf { /* all borrowed from the engine */
         struct plan_limits default_limits;
         const char *data_path;
         int data_dir, sandboxes_dir, checkpoints_dir, sealed_dir, trash_dir, layers_dir, envd_dir, proc_dir;
+        int host_dir; /* host_layer.h; -1: none */
         int envd_binary;
         int used_checkpoints;       /* used_checkpoints.h */
         int engine_sock;            /* in a job process: to the engine, which waits for the answer */
@@ -55,4 +56,4 @@ void job_say_waits(const struct job_conf *c); /* say JOB_WAITS */
 /* The process of the job queue: serve jobs until the engine is gone. */
 _Noreturn void job_process_serve(struct job_conf *c, int sock);
 unsigned job_conf_fds(const struct job_conf *c, int *out); /* what it needs open; at most JOB_KEEP_MAX */
-#define JOB_KEEP_MAX (CGROUPS_FDS_MAX + 10)
+#define JOB_KEEP_MAX (CGROUPS_FDS_MAX + 11)

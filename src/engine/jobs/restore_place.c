@@ -15,6 +15,7 @@
 #include "engine/host/mount_stage.h"
 #include "engine/jobs/envd_copies.h"
 #include "engine/storage/layer_links.h"
+#include "engine/storage/host_layer.h"
 #include "engine/storage/trash.h"
 #include "sys/fs.h"
 #include "sys/mnt.h"
@@ -185,7 +186,8 @@ static int mount_all(struct restore_place *p, const struct job_conf *c, const st
 int restore_place_make(struct restore_place *p, const struct job_conf *c, int dir, const struct plan_create *plan,
                        const struct checkpoint *cp, uint32_t uid_base, struct err *err)
 {
-        const struct rootfs_dirs dirs = {.layers = c->layers_dir, .writable = job_writable(c, dir)};
+        struct host_layer host;
+        const struct rootfs_dirs dirs = {.layers = c->layers_dir, .writable = job_writable(c, dir), .host = &host};
         struct rootfs_owner owner = {.uid_base = uid_base};
         struct rootfs_parts parts;
         int r;
@@ -194,7 +196,9 @@ int restore_place_make(struct restore_place *p, const struct job_conf *c, int di
             (r = make_userns(c, uid_base, &p->userns, err)) < 0)
                 return r;
         owner.userns = p->userns;
+        host_layer_init(&host, c->host_dir, c->boot_id);
         r = rootfs_open_parts(&parts, &dirs, plan, &owner, err); /* where the directories are attached */
+        host_layer_done(&host);
         if (r < 0)
                 return r;
         r = mount_all(p, c, &parts, &dirs, cp, uid_base, err);

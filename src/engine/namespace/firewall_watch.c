@@ -100,6 +100,9 @@ void firewall_watch_start(struct namespaces *ns)
                 passage_open(&ns->instance, &first); /* before the first sandbox; the keeper reports the same */
                 if (passage_keeper_start(&ns->passage_keeper, ns->engine->loop, &ns->instance, &err) < 0)
                         log_error("helper.failed", "name=passage error=\"%s\"", err.msg);
+                if (dns_forwarder_start(&ns->dns_forwarder, ns->engine->loop, &ns->instance,
+                                        ns->engine->conf->sandbox_dns, ns->engine->proc_dir, &err) < 0)
+                        log_error("helper.failed", "name=dns error=\"%s\"", err.msg);
                 return;
         }
         (void)snprintf(ns->firewall_why, sizeof(ns->firewall_why), "%.199s", err.msg);
@@ -109,6 +112,7 @@ void firewall_watch_start(struct namespaces *ns)
 void firewall_watch_stop(struct namespaces *ns)
 {
         passage_keeper_stop(&ns->passage_keeper);
+        dns_forwarder_stop(&ns->dns_forwarder);
         if (!ns->table_events.loop)
                 return;
         loop_del(&ns->table_events);

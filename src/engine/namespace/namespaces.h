@@ -14,6 +14,7 @@
 #include "engine/host/cgroups.h"
 #include "engine/host/instance.h"
 #include "engine/namespace/pool.h"
+#include "engine/net/dns_forwarder.h"
 #include "engine/net/passage_keeper.h"
 
 struct firewall;
@@ -29,6 +30,7 @@ struct namespaces {
         char firewall_why[200];               /* then: why */
         struct io table_events;               /* firewall_watch.h */
         struct passage_keeper passage_keeper; /* runs while there is a firewall */
+        struct dns_forwarder dns_forwarder;   /* likewise */
         struct pool pool;
 };
 

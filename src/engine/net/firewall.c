@@ -9,6 +9,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "engine/host/instance.h"
+#include "engine/net/dns_forwarder.h"
+#include "model/network/closed_networks.h"
 
 #define SCRIPT_MAX (8u << 20)
 
@@ -18,18 +20,14 @@ struct firewall {
         struct buf script; /* of the command being made */
 };
 
-/* Never reachable.  0/8 is "this host", 198.18/15 the sandboxes themselves. */
-#define NEVER                                                                                                          \
-        "0.0.0.0/8, 10.0.0.0/8, 100.64.0.0/10, 127.0.0.0/8, 169.254.0.0/16, 172.16.0.0/12, 192.168.0.0/16, "           \
-        "198.18.0.0/15, 224.0.0.0/4, 240.0.0.0/4"
-
 /* A connection of a sandbox has an entry in the host's table of connections, as everyone's has: no sandbox may fill it,
  * neither with open ones nor by opening and closing. */
 #define FLOWS_MAX "4096"
 #define NEW_FLOWS "500/second burst 2000 packets"
 
-/* %1$s: table, %2$u: instance number, %3$s: its addresses.  Nobody connects from the host to a sandbox's link: the
- * engine dials inside, and a local user would get past the tokens. */
+/* %1$s: table, %2$u: instance number, %3$s: its addresses, %4$s: closed networks, %5$s: the gateway, %6$s: the DNS forwarder,
+ * %7$u: its slot.  Nobody connects from the host to a sandbox's link: the engine dials inside, and a local user would get past
+ * the tokens.  Queries to the gateway go to the DNS forwarder, under the same rules as all that a sandbox sends. */
 static const char table_text[] = "add table inet %1$s\n"
                                  "delete table inet %1$s\n"
                                  "table inet %1$s {\n"
@@ -50,21 +48,32 @@ static const char table_text[] = "add table inet %1$s\n"
                                  "  }\n"
                                  "  chain forward {\n"
                                  "    type filter hook forward priority filter; policy accept;\n"
+                                 "    iifname \"sg%2$u-%7$u\" ct state established,related accept\n"
+                                 "    iifname \"sg%2$u-%7$u\" drop\n"
                                  "    iifname \"sg%2$u-*\" goto egress\n"
                                  "    oifname \"sg%2$u-*\" ct state established,related accept\n"
                                  "    oifname \"sg%2$u-*\" drop\n"
+                                 "  }\n"
+                                 "  chain never {\n"
+                                 "    ip daddr %6$s meta l4proto { tcp, udp } th dport 53 return\n"
+                                 "    drop\n"
                                  "  }\n"
                                  "  chain egress {\n"
                                  "    meta nfproto != ipv4 drop\n"
                                  "    fib saddr . iif oif missing drop\n"
                                  "    ct state invalid drop\n"
-                                 "    ip daddr { " NEVER " } drop\n"
+                                 "    ip daddr { %4$s } jump never\n"
                                  "    ct state new update @rates { ip saddr limit rate over " NEW_FLOWS " } drop\n"
                                  "    ct state new add @flows { ip saddr ct count over " FLOWS_MAX " } drop\n"
                                  "    ip saddr . ip daddr @allow accept\n"
                                  "    ip saddr @closed drop\n"
                                  "    ip saddr . ip daddr @deny drop\n"
                                  "    accept\n"
+                                 "  }\n"
+                                 "  chain resolve {\n"
+                                 "    type nat hook prerouting priority dstnat; policy accept;\n"
+                                 "    iifname \"sg%2$u-*\" ip daddr %5$s meta l4proto { tcp, udp } th dport 53 "
+                                 "dnat ip to %6$s\n"
                                  "  }\n"
                                  "  chain leave {\n"
                                  "    type nat hook postrouting priority srcnat; policy accept;\n"
@@ -158,18 +167,40 @@ static int run(struct firewall *f, struct err *err)
 
 /* ------------------------------------------------------------- the table */
 
+static int add_closed(struct buf *b)
+{
+        int r = 0;
+
+        for (unsigned i = 0; i < CLOSED_NETWORKS && r == 0; i++) {
+                r = i > 0 ? buf_addc(b, ", ") : 0;
+                if (r == 0)
+                        r = add_addr(b, closed_networks[i].addr);
+                if (r == 0)
+                        r = buf_addf(b, "/%u", closed_networks[i].prefix);
+        }
+        return r;
+}
+
+static int add_table(struct firewall *f)
+{
+        AUTO_BUF struct buf ours = BUF_INIT(32), closed = BUF_INIT(512), gateway = BUF_INIT(32), dns = BUF_INIT(32);
+        const struct instance *in = f->instance;
+        int r;
+
+        if ((r = add_addr(&ours, instance_address(in, 0))) < 0 || (r = buf_addc(&ours, "/20")) < 0 ||
+            (r = add_closed(&closed)) < 0 || (r = add_addr(&gateway, INSTANCE_GATEWAY)) < 0 ||
+            (r = add_addr(&dns, instance_address(in, DNS_FORWARDER_SLOT))) < 0)
+                return r;
+        if (!buf_cstr(&ours) || !buf_cstr(&closed) || !buf_cstr(&gateway) || !buf_cstr(&dns))
+                return -ENOMEM;
+        return buf_addf(&f->script, table_text, in->name, in->number, buf_cstr(&ours), buf_cstr(&closed),
+                        buf_cstr(&gateway), buf_cstr(&dns), DNS_FORWARDER_SLOT);
+}
+
 int firewall_load(struct firewall *f, const struct firewall_entry *entries, size_t n, struct err *err)
 {
-        struct buf addresses = BUF_INIT(32);
-        int r = add_addr(&addresses, instance_address(f->instance, 0));
+        int r = add_table(f);
 
-        if (r == 0)
-                r = buf_addc(&addresses, "/20");
-        if (r == 0 && !buf_cstr(&addresses))
-                r = -ENOMEM;
-        if (r == 0)
-                r = buf_addf(&f->script, table_text, f->instance->name, f->instance->number, buf_cstr(&addresses));
-        buf_done(&addresses);
         for (size_t i = 0; i < n && r == 0; i++)
                 r = add_rules(f, "add", entries[i].slot, entries[i].net);
         return r < 0 ? err_sys(err, r, "packet filter") : run(f, err);

@@ -314,10 +314,10 @@ static int start_disk_helper(struct helper *h, struct err *err)
 {
         struct disk *d = CONTAINER_OF(h, struct disk, helper);
         const int keep[] = {d->dirs.sandboxes, d->dirs.layers, d->dirs.sealed, d->dirs.checkpoints,
-                            d->dirs.trash,     d->dirs.lost,   d->dirs.ahead};
+                            d->dirs.trash,     d->dirs.lost,   d->dirs.ahead,  d->dirs.host};
         const struct err none = {0};
         int sock = -1, r;
-        pid_t pid = helper_fork("sg-disk", keep, sizeof(keep) / sizeof(keep[0]), &sock);
+        pid_t pid = helper_fork("sg-disk", keep, sizeof(keep) / sizeof(keep[0]) - (d->dirs.host < 0), &sock);
 
         if (pid < 0)
                 return err_sys(err, pid, "fork disk helper");

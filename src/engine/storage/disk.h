@@ -27,7 +27,9 @@ typedef void disk_on_done(void *arg, const struct err *err);
 
 struct disk_dirs { /* borrowed */
         int sandboxes, layers, sealed, checkpoints, trash, lost;
-        int ahead;     /* writable_ahead.h */
+        int ahead; /* writable_ahead.h */
+        int host;  /* host_layer.h; -1: none */
+        const char *boot_id;
         bool has_uuid; /* of overlays: mount_ways.h */
 };
 

@@ -14,6 +14,7 @@
 #include "engine/host/mount_stage.h"
 #include "engine/storage/disk.h"
 #include "engine/storage/layer_links.h"
+#include "engine/storage/host_layer.h"
 #include "engine/storage/lost_files.h"
 #include "engine/records/origin.h"
 #include "engine/storage/trash.h"
@@ -26,6 +27,7 @@
 struct disk_service {
         const struct disk_dirs *dirs;
         struct writable_ahead ahead;
+        struct host_layer host;
         int sock;
         struct disk_order order;
         const char *names; /* of layers, one after the other */
@@ -64,7 +66,8 @@ static int build_tree(struct disk_service *s, int dir, bool is_ahead, struct err
 {
         struct rootfs_dirs dirs = {.layers = s->dirs->layers,
                                    .writable = {.dir = dir, .sealed = s->dirs->sealed, .trash = s->dirs->trash},
-                                   .is_ahead = is_ahead};
+                                   .is_ahead = is_ahead,
+                                   .host = &s->host};
         struct plan_create plan = {.is_upper_kept = s->order.is_upper_kept};
         const struct rootfs_owner owner = {
                 .uid_base = s->order.uid_base, .userns = s->userns, .has_uuid = s->dirs->has_uuid};
@@ -283,6 +286,8 @@ _Noreturn void disk_serve(const struct disk_dirs *dirs, int sock)
         mount_stage_init(&s.stage);
         layer_links_init(&s.links);
         writable_ahead_init(&s.ahead, dirs->ahead);
+        host_layer_init(&s.host, dirs->host, dirs->boot_id);
+        host_layer_tidy(&s.host);
         for (use_idle_time(&s); receive_order(&s); use_idle_time(&s)) {
                 struct disk_word over = {.number = s.order.number, .is_over = true};
 

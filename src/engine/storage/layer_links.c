@@ -27,7 +27,7 @@ static void remove_links(int dir)
 {
         char name[24];
 
-        for (size_t i = 0; i < PLAN_LAYERS_MAX; i++) {
+        for (size_t i = 0; i < LAYER_LINKS; i++) {
                 (void)snprintf(name, sizeof(name), "%zu", i);
                 if (unlinkat(dir, name, 0) < 0)
                         return; /* they are made in order */

@@ -10,11 +10,12 @@
 
 struct err;
 
-#define LAYER_LINK_MAX 160 /* characters of a target, with NUL */
+#define LAYER_LINK_MAX 160                 /* characters of a target, with NUL */
+#define LAYER_LINKS (PLAN_LAYERS_MAX + 1u) /* with the host's layer */
 
 struct layer_links {
         int dir; /* -1: there are none */
-        char targets[PLAN_LAYERS_MAX][LAYER_LINK_MAX];
+        char targets[LAYER_LINKS][LAYER_LINK_MAX];
 };
 
 void layer_links_init(struct layer_links *l);

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "engine/host/mount_stage.h"
 #include "engine/host/overlay.h"
+#include "engine/storage/host_layer.h"
 #include "engine/storage/layer_links.h"
 #include "sys/fs.h"
 #include "sys/mnt.h"
@@ -36,13 +37,14 @@ void rootfs_done(struct rootfs *r)
 
 void rootfs_parts_init(struct rootfs_parts *p)
 {
-        *p = (struct rootfs_parts){.layers = -1, .sealed = -1, .files = -1};
+        *p = (struct rootfs_parts){.layers = -1, .sealed = -1, .host = -1, .files = -1};
 }
 
 void rootfs_parts_done(struct rootfs_parts *p)
 {
         close_fd(&p->layers);
         close_fd(&p->sealed);
+        close_fd(&p->host);
         close_fd(&p->files);
 }
 
@@ -74,6 +76,17 @@ static int open_layer(struct rootfs_parts *p, const struct rootfs_dirs *d, const
         return r < 0 ? err_sys(err, r, "map owners of layer '%s'", name) : 0;
 }
 
+/* Above all others. */
+static int open_host_layer(struct rootfs_parts *p, const struct rootfs_dirs *d, const struct plan_create *plan,
+                           int userns, struct err *err)
+{
+        const struct host_layer_stack stack = {d->layers, d->writable.sealed, plan->layers, plan->layer_count};
+        AUTO_CLOSE int dir = d->host ? host_layer_open(d->host, &stack) : -1;
+        int r = dir < 0 ? 0 : open_holder(dir, userns, &p->host);
+
+        return r < 0 ? err_sys(err, r, "map owners of the host's layer") : 0;
+}
+
 static enum writable_use find_use(const struct rootfs_dirs *d, const struct plan_create *plan)
 {
         return d->is_ahead ? WRITABLE_AHEAD : plan->is_upper_kept ? WRITABLE_KEPT : WRITABLE_NEW;
@@ -88,7 +101,8 @@ int rootfs_open_parts(struct rootfs_parts *p, const struct rootfs_dirs *d, const
         p->plan = plan;
         for (size_t i = 0; i < plan->layer_count && e == 0; i++)
                 e = open_layer(p, d, plan->layers[i], o->userns, err);
-        if (e < 0 || (e = writable_prepare(&d->writable, find_use(d, plan), err)) < 0 ||
+        if (e < 0 || (e = open_host_layer(p, d, plan, o->userns, err)) < 0 ||
+            (e = writable_prepare(&d->writable, find_use(d, plan), err)) < 0 ||
             (e = writable_open(&d->writable, o->userns, &p->files, err)) < 0)
                 rootfs_parts_done(p);
         return e;
@@ -104,20 +118,25 @@ static int hang_parts(const struct rootfs_parts *p, const struct mount_stage *s)
                 e = mount_stage_hang(s, p->layers, STAGE_LAYERS);
         if (e == 0 && p->sealed >= 0)
                 e = mount_stage_hang(s, p->sealed, STAGE_SEALED);
+        if (e == 0 && p->host >= 0)
+                e = mount_stage_hang(s, p->host, STAGE_HOST);
         return e;
 }
 
 /* The kernel wants the topmost first. */
-static int name_layers(const struct plan_create *plan, const struct mount_stage *s, struct layer_links *links,
+static int name_layers(const struct rootfs_parts *p, const struct mount_stage *s, struct layer_links *links,
                        char lower[OVERLAY_NAMES_MAX])
 {
-        size_t len = 0;
+        const struct plan_create *plan = p->plan;
+        size_t len = 0, count = plan->layer_count;
         int e = 0;
 
         for (size_t i = 0; i < plan->layer_count && e == 0; i++)
                 e = layer_links_set(links, i, s->at, layer_id_is_sealed(plan->layers[i]) ? STAGE_SEALED : STAGE_LAYERS,
                                     plan->layers[i]);
-        for (size_t i = plan->layer_count; i-- > 0;)
+        if (e == 0 && p->host >= 0)
+                e = layer_links_set(links, count++, s->at, STAGE_HOST, ".");
+        for (size_t i = count; i-- > 0;)
                 len += (size_t)snprintf(lower + len, OVERLAY_NAMES_MAX - len, "%s%zu", len > 0 ? ":" : "", i);
         return e;
 }
@@ -150,7 +169,7 @@ int rootfs_mount(struct rootfs *r, const struct rootfs_parts *p, const struct mo
 
         rootfs_init(r);
         if (e == 0)
-                e = name_layers(p->plan, s, links, lower);
+                e = name_layers(p, s, links, lower);
         if (e < 0)
                 return err_sys(err, e, "hang up layers");
         (void)snprintf(upper, sizeof(upper), "%s/" STAGE_FILES "/" WRITABLE_UPPER, s->at);

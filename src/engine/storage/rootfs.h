@@ -1,4 +1,4 @@
-/* rootfs.h - a sandbox's file tree: an overlay of its layers and its own upper directory.
+/* rootfs.h - a sandbox's file tree: an overlay of its layers, the host's layer (host_layer.h) and its own upper directory.
  *
  * Layers and upper are idmapped with the sandbox's user namespace: on disk, owners are 0..65535 whatever range the sandbox
  * runs under. */
@@ -11,6 +11,7 @@
 #include "model/plan.h"
 
 struct err;
+struct host_layer;
 struct layer_links;
 struct mount_stage;
 
@@ -26,6 +27,7 @@ struct rootfs_dirs {
         int layers;               /* where layers are that were no sandbox's */
         struct writable writable; /* the sandbox's own files; plan_create says whether those of before are used again */
         bool is_ahead;            /* they were made ahead: there are none yet */
+        struct host_layer *host;  /* borrowed; NULL: none */
 };
 
 struct rootfs_owner {
@@ -40,6 +42,7 @@ struct rootfs_parts {
         const struct plan_create *plan; /* borrowed: names the layers */
         int layers;                     /* where layers are that were no sandbox's; -1: the plan names none of them */
         int sealed;                     /* the same for sealed layers */
+        int host;                       /* the host's layer; -1: none */
         int files;                      /* with the upper directory */
 };
 

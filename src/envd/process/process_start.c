@@ -9,6 +9,7 @@
 #include <termios.h>
 
 #include "base/buf.h"
+#include "envd/process/authorities.h"
 #include "envd/process/process.h"
 #include "envd/process/spawn.h"
 #include "envd/rpc/field.h"
@@ -73,8 +74,8 @@ static json_t *environment_merge(const struct settings *s, const struct user *u,
 
         if (!env || !defaults || environment_put(env, "PATH", DEFAULT_PATH) < 0 ||
             environment_put(env, "HOME", u->home) < 0 || environment_put(env, "USER", u->name) < 0 ||
-            environment_put(env, "LOGNAME", u->name) < 0 || json_object_update(env, defaults) < 0 ||
-            (envs && json_object_update(env, (json_t *)envs) < 0)) {
+            environment_put(env, "LOGNAME", u->name) < 0 || authorities_put(env) < 0 ||
+            json_object_update(env, defaults) < 0 || (envs && json_object_update(env, (json_t *)envs) < 0)) {
                 json_decref(env);
                 env = NULL;
         }

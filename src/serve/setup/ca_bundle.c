@@ -10,7 +10,7 @@
 #include "base/str.h"
 #include "serve/setup/datadir.h"
 
-#define SYSTEM_MAX (4u << 20) /* Debian's has 220 KiB */
+#define SYSTEM_MAX CA_BUNDLE_SYSTEM_MAX
 #define OWN_MAX (16u << 10)
 
 const char *const ca_bundle_systems[] = {
@@ -34,8 +34,7 @@ static bool has_certificate(const struct buf *b)
         return memmem(text.p, text.n, begin, strlen(begin)) != NULL;
 }
 
-/* The first that can be read and holds a certificate; distributions have links there. */
-static bool read_system(const char *const systems[], struct buf *out)
+bool ca_bundle_read_system(const char *const systems[], struct buf *out)
 {
         for (; *systems; systems++) {
                 AUTO_FREE char *real = realpath(*systems, NULL);
@@ -77,7 +76,7 @@ int ca_bundle_renew(const char *dir, const char *const systems[], struct err *er
 
         if (asprintf(&path, "%s/bundle.pem", dir) < 0 || asprintf(&own_path, "%s/ca.pem", dir) < 0)
                 return err_set(err, ERR_LIMIT, "out of memory");
-        if (!read_system(systems, &all)) {
+        if (!ca_bundle_read_system(systems, &all)) {
                 (void)unlink(path);
                 return err_set(err, ERR_NOT_FOUND,
                                "this system has no file of certificate authorities: install ca-certificates");

@@ -128,6 +128,7 @@ static void look_at_certificate(struct supervisor *s)
         s->look_due_ms = clock_mono_ms() + CERTIFICATE_LOOK_MS;
         if (certificate_look(&s->certificate))
                 send_certificate(s);
+        s->opt->on_look(s->opt->arg);
 }
 
 static int start_role(struct supervisor *s, struct supervised_role *role, struct err *err)

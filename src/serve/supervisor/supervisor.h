@@ -21,6 +21,7 @@ struct supervisor_options {
          * on_ready ended. */
         int (*on_ready)(void *arg, pid_t *ret_child, struct err *err);
         int (*on_child)(void *arg, int status, struct err *err);
+        void (*on_look)(void *arg); /* now and then: for files of the host that may have changed */
         void *arg;
 };
 

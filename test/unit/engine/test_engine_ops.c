@@ -191,7 +191,9 @@ static bool engine_opens(void)
         engine.kinds = kinds;
         engine.sandboxes_dir = make_dir("sandboxes");
         engine.trash_dir = make_dir("trash");
-        dirs = (struct disk_dirs){.sandboxes = engine.sandboxes_dir,
+        dirs = (struct disk_dirs){.host = -1,
+                                  .boot_id = "",
+                                  .sandboxes = engine.sandboxes_dir,
                                   .layers = make_dir("layers"),
                                   .sealed = make_dir("sealed"),
                                   .checkpoints = make_dir("checkpoints"),

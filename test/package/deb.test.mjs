@@ -35,6 +35,8 @@ test('the package has the programs, the unit, the users, the settings, manual pa
     '/usr/share/man/man1/sandglass.1.gz',
     '/usr/share/man/man5/sandglass.json.5.gz',
     '/usr/share/man/man8/sandglass-serve.8.gz',
+    ...['nextjs-developer/compile_page.sh', 'nextjs-developer/e2b.Dockerfile', 'nextjs-developer/e2b.toml', 'nextjs-developer/utils.ts'].map((name) => `/usr/share/sandglass/templates/${name}`),
+    ...['node', 'nodejs', 'python', 'python3'].flatMap((name) => ['e2b.Dockerfile', 'e2b.toml'].map((file) => `/usr/share/sandglass/templates/${name}/${file}`)),
     '/usr/share/zsh/site-functions/_sandglass',
   ])
 })

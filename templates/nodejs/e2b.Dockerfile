@@ -1,0 +1,1 @@
+FROM node:24

@@ -188,7 +188,7 @@ static void control_stop(void)
 
 static void make_dirs(void)
 {
-        static const char *const below[] = {"", "/run", "/images", "/images/templates"};
+        static const char *const below[] = {"", "/run", "/images", "/images/templates", "/builds", "/uploads"};
         char path[160];
 
         /* In memory where that is possible: nothing here is about the disk. */

@@ -382,6 +382,17 @@ static void engine_hang_up(struct task *t) /* not inside the channel's own callb
 }
 static struct task engine_hang_up_task = {.run = engine_hang_up};
 
+/* A socket whose other end nobody has: nothing is said over it here. */
+static void engine_dial(const json_t *msg)
+{
+        const char *id = json_string_value(json_object_get(msg, "id"));
+        json_t *answer = strcmp(state_at_engine(id), "running") == 0 ? engine_ok() : engine_not_running(id);
+        AUTO_CLOSE int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+        (void)json_object_set(answer, "req", json_object_get(msg, "req"));
+        (void)channel_send(engine.channel, answer, &fd, json_object_get(answer, "ok") ? 1 : 0);
+}
+
 static void engine_carry_out(const json_t *msg)
 {
         const char *op = json_string_value(json_object_get(msg, "op"));
@@ -391,6 +402,10 @@ static void engine_carry_out(const json_t *msg)
         if (engine_is_op(engine.dies_before, op)) {
                 engine.dies_before = NULL;
                 loop_post(rig.loop, &engine_hang_up_task);
+                return;
+        }
+        if (strcmp(op, "dial") == 0 && !engine_is_op(engine.fails, op) && !engine_is_op(engine.dies_on, op)) {
+                engine_dial(msg);
                 return;
         }
         answer = engine_do(op, msg);

@@ -365,6 +365,13 @@ static int op_stats(struct engine *e, const json_t *msg, struct ask *a, struct e
         return 0;
 }
 
+static int op_usage(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
+{
+        (void)msg, (void)err;
+        standalone_job_run(e, &(struct standalone_job_how){.job = {.kind = JOB_USAGE}, .is_long = true}, a);
+        return 0;
+}
+
 static int op_info(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
 {
         json_t *info =
@@ -402,15 +409,26 @@ static int op_dial(struct engine *e, const json_t *msg, struct ask *a, struct er
 /* ------------------------------------------------------------- tables */
 
 const struct request_op control_ops[] = {
-        {"create", op_create},      {"kill", op_kill},
-        {"list", op_list},          {"net", op_net},
-        {"stats", op_stats},        {"info", op_info},
-        {"pause", op_pause},        {"copy", op_copy},
-        {"seal", op_seal},          {"keep", op_keep},
-        {"flush", op_flush},        {"drop", drop_op},
-        {"merge", merge_request},   {"origin", op_origin},
-        {"dial", op_dial},          {"lose", lost_op_lose},
-        {"lost", lost_op_list},     {"restore", lost_op_restore},
-        {"remove", lost_op_remove}, {NULL, NULL},
+        {"create", op_create},
+        {"kill", op_kill},
+        {"list", op_list},
+        {"net", op_net},
+        {"stats", op_stats},
+        {"info", op_info},
+        {"usage", op_usage},
+        {"pause", op_pause},
+        {"copy", op_copy},
+        {"seal", op_seal},
+        {"keep", op_keep},
+        {"flush", op_flush},
+        {"drop", drop_op},
+        {"merge", merge_request},
+        {"origin", op_origin},
+        {"dial", op_dial},
+        {"lose", lost_op_lose},
+        {"lost", lost_op_list},
+        {"restore", lost_op_restore},
+        {"remove", lost_op_remove},
+        {NULL, NULL},
 };
 const struct request_op edge_ops[] = {{"dial", op_dial}, {NULL, NULL}};

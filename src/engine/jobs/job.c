@@ -294,6 +294,7 @@ static const struct {
         [JOB_FLUSH] = {"flush", NO_SANDBOX, encode_flush, decode_flush},
         [JOB_MEASURE] = {"measure", LOOKS_AT_SANDBOX, NULL, NULL},
         [JOB_NAMES] = {"names", NO_SANDBOX, NULL, NULL},
+        [JOB_USAGE] = {"usage", NO_SANDBOX, NULL, NULL},
         [JOB_RECHECK] = {"recheck", LOOKS_AT_SANDBOX, NULL, NULL},
         [JOB_LOST] = {"lost", NO_SANDBOX, encode_lost, decode_lost},
         [JOB_LOST_RESTORE] = {"lost_restore", NO_SANDBOX, encode_lost_restore, decode_lost_restore},

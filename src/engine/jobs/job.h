@@ -24,6 +24,7 @@ enum job_kind {
         JOB_FLUSH,        /* a checkpoint, a layer, or both, to the disk */
         JOB_MEASURE,      /* how much of the disk a sandbox uses */
         JOB_NAMES,        /* which checkpoints and layers are complete */
+        JOB_USAGE,        /* how much of the disk each sandbox, checkpoint and layer uses */
         JOB_RECHECK,      /* wait until no job process is at a sandbox, nor what that job process started */
         JOB_LOST,         /* what lies in lost/ (lost_note.h): a page of it, or one of them in detail */
         JOB_LOST_RESTORE, /* from lost/ to where it was, all or nothing */

@@ -47,7 +47,7 @@ static const unsigned numbers_of[JOB_KINDS] = {
 
 static bool has_report(enum job_kind kind)
 {
-        return kind == JOB_NAMES || kind == JOB_LOST;
+        return kind == JOB_NAMES || kind == JOB_USAGE || kind == JOB_LOST;
 }
 
 /* ------------------------------------------------------------- the message */

@@ -27,6 +27,7 @@ struct job_answer {
 
         /* What the engine passes on to control as it is; owned.  NULL: it did not arrive.
          *   JOB_NAMES          {checkpoints, layers}: ids of what is complete
+         *   JOB_USAGE          {sandboxes, checkpoints, layers, bases: {id: bytes}, lost, trash, free, total}
          *   JOB_LOST, a page   {lost: [{id, kind, was, why, lostAt, bytes}], more}
          *   JOB_LOST, a name   {kind, origin, checkpoint?, sealed?} */
         json_t *report;

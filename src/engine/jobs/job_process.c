@@ -32,6 +32,7 @@ static job_op *const job_ops[JOB_KINDS] = {
         [JOB_FLUSH] = job_flush,
         [JOB_MEASURE] = job_measure,
         [JOB_NAMES] = job_names,
+        [JOB_USAGE] = job_usage,
         [JOB_RECHECK] = job_recheck,
         [JOB_LOST] = job_lost,
         [JOB_LOST_RESTORE] = job_lost_restore,

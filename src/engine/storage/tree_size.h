@@ -14,3 +14,5 @@ struct tree_size {
 
 /* Of dir/name: all entries, and the bytes of regular files.  Nothing where it cannot be read. */
 struct tree_size tree_size_of(int dir, const char *name);
+/* The same, but at most that many entries. */
+struct tree_size tree_size_upto(int dir, const char *name, unsigned entries_max);

@@ -84,7 +84,7 @@ static struct job complete(enum job_kind kind)
                 j.restore = (struct job_restore){.plan = plan(), .turn = 12, .is_recent = true, .namespace = process};
                 j.restore.namespace.pid = 0;
                 break;
-        case JOB_SEAL: j.seal = (struct job_seal){.layer = LAYER, .origin = origin()}; break;
+        case JOB_SEAL: j.seal = (struct job_seal){.layer = LAYER, .below = "tree", .origin = origin()}; break;
         case JOB_FLUSH: j.flush = (struct job_flush){.checkpoint = CHECKPOINT, .layer = LAYER}; break;
         case JOB_LOST: j.lost = (struct job_lost){.name = LAYER, .after = ID}; break;
         case JOB_LOST_RESTORE:
@@ -94,6 +94,7 @@ static struct job complete(enum job_kind kind)
         case JOB_MAKE_DURABLE:
         case JOB_MEASURE:
         case JOB_NAMES:
+        case JOB_USAGE:
         case JOB_RECHECK:
         case JOB_KINDS: break;
         }
@@ -209,6 +210,7 @@ static const struct {
         {JOB_PAUSE, "checkpoint"},
         {JOB_PAUSE, "origin"},
         {JOB_COPY, "origin"},
+        {JOB_SEAL, "below"},
         {JOB_SEAL, "origin"},
         {JOB_FLUSH, "checkpoint"},
         {JOB_FLUSH, "layer"},

@@ -289,7 +289,7 @@ static void a_field_of_a_wrong_type_is_named(void)
                 const char *field;
 
                 json_object_foreach (job, field, value) {
-                        json_t *wrong[] = {json_real(1.5), json_null(), json_string("no"), json_integer(-1),
+                        json_t *wrong[] = {json_real(1.5), json_null(), json_string("No"), json_integer(-1),
                                            json_pack("[i]", 1)};
 
                         for (size_t i = 0; i < ARRAY_LEN(wrong); i++)

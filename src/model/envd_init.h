@@ -16,7 +16,8 @@
  *   sandboxID, templateID   text        also in E2B_SANDBOX_ID, E2B_TEMPLATE_ID and /run/e2b/
  *   hostname                text        default: the sandbox id
  *   accessToken             text        absent: envd is open
- *   envVars                 {name:text} default environment of every process
+ *   envVars                 {name:text} default environment of every process; absent: as before
+ *   hostEnvVars             {name:text} below these: the setting sandbox_env; absent: none
  *   defaultUser             text        default "root"
  *   defaultWorkdir          text        default: the user's home
  *   memoryMB                number      what the sandbox may use, for its own metrics; default: the machine's

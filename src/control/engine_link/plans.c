@@ -11,24 +11,6 @@
 #include "model/plan.h"
 #include "model/sandbox.h"
 
-/* The sandbox's variables, above those of the operator. */
-static json_t *plan_add_env(json_t *init, const json_t *below, json_t *env)
-{
-        json_t *all;
-
-        if (json_object_size(below) == 0)
-                return json_with_ref(init, "envVars", env);
-        all = json_copy((json_t *)below);
-        if (!all || (env && json_object_update(all, env) < 0)) {
-                json_decref(all);
-                json_decref(init);
-                return NULL;
-        }
-        init = json_with_ref(init, "envVars", all);
-        json_decref(all);
-        return init;
-}
-
 /* What envd is told at its start (model/envd_init.h): all of that, or NULL when memory is short; never without the token. */
 static json_t *plan_make_init(const struct conf *conf, const struct tokens *tokens, const struct sandbox *s)
 {
@@ -40,7 +22,8 @@ static json_t *plan_make_init(const struct conf *conf, const struct tokens *toke
                 token_envd(tokens, s->id, token);
                 init = json_with_text(init, "accessToken", token);
         }
-        init = plan_add_env(init, conf->sandbox_env, s->env);
+        init = json_with_ref(init, "envVars", s->env);
+        init = json_with_ref(init, "hostEnvVars", conf->sandbox_env);
         init = json_with_text(init, "defaultUser", s->default_user);
         return json_with_text(init, "defaultWorkdir", s->default_workdir);
 }

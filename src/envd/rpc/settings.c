@@ -25,24 +25,26 @@ void settings_done(struct settings *s)
         free(s->sandbox_id);
         free(s->template_id);
         json_decref(s->vars);
+        json_decref(s->host_vars);
         *s = (struct settings){0};
 }
 
 struct init_request {
         const char *token, *user, *workdir, *sandbox_id, *template_id, *timestamp;
-        json_t *vars;
+        json_t *vars, *host_vars;
         int64_t at_ns;
         uint32_t memory_mb;
 };
 
-static int settings_check_vars(json_t *vars, struct fault *f)
+static int settings_check_vars(json_t *vars, const char *field, struct fault *f)
 {
         const char *name;
         json_t *v;
 
         json_object_foreach (vars, name, v) {
                 if (!name[0] || strchr(name, '='))
-                        return fault_set(f, CONNECT_INVALID_ARGUMENT, "field envVars: '%s' is no variable name", name);
+                        return fault_set(f, CONNECT_INVALID_ARGUMENT, "field %s: '%s' is no variable name", field,
+                                         name);
         }
         return 0;
 }
@@ -59,7 +61,9 @@ static int settings_decode(const json_t *obj, struct init_request *in, struct fa
             field_text(obj, "sandboxID", &in->sandbox_id, f) < 0 ||
             field_text(obj, "templateID", &in->template_id, f) < 0 ||
             field_text(obj, "timestamp", &in->timestamp, f) < 0 || field_u32(obj, "memoryMB", &in->memory_mb, f) < 0 ||
-            field_text_map(obj, "envVars", &in->vars, f) < 0 || settings_check_vars(in->vars, f) < 0)
+            field_text_map(obj, "envVars", &in->vars, f) < 0 || settings_check_vars(in->vars, "envVars", f) < 0 ||
+            field_text_map(obj, "hostEnvVars", &in->host_vars, f) < 0 ||
+            settings_check_vars(in->host_vars, "hostEnvVars", f) < 0)
                 return -1;
         if (in->token && !in->token[0])
                 return fault_set(f, CONNECT_INVALID_ARGUMENT, "field accessToken is empty");
@@ -103,6 +107,8 @@ int settings_apply(struct settings *s, const json_t *obj, struct fault *f)
                 json_decref(s->vars);
                 s->vars = json_incref(in.vars);
         }
+        json_decref(s->host_vars);
+        s->host_vars = in.host_vars && json_object_size(in.host_vars) > 0 ? json_incref(in.host_vars) : NULL;
         if (in.memory_mb)
                 s->memory_mb = in.memory_mb;
         if (in.timestamp)
@@ -112,9 +118,10 @@ int settings_apply(struct settings *s, const json_t *obj, struct fault *f)
 
 json_t *settings_env(const struct settings *s)
 {
-        json_t *env = json_copy(s->vars);
+        json_t *env = s->host_vars ? json_copy(s->host_vars) : json_object();
 
-        if (!env || json_object_set_new(env, "E2B_SANDBOX", json_string("true")) < 0 ||
+        if (!env || json_object_update(env, s->vars) < 0 ||
+            json_object_set_new(env, "E2B_SANDBOX", json_string("true")) < 0 ||
             (s->sandbox_id && json_object_set_new(env, "E2B_SANDBOX_ID", json_string(s->sandbox_id)) < 0) ||
             (s->template_id && json_object_set_new(env, "E2B_TEMPLATE_ID", json_string(s->template_id)) < 0)) {
                 json_decref(env);

@@ -75,6 +75,9 @@ static void bad_keys_and_values_are_named(void)
                 {"{\"control_uid\":0}", "control_uid: must be from 1 to 4294967294"},
                 {"{\"stop_sandboxes\":1}", "stop_sandboxes: must be true or false"},
                 {"{\"registries\":[]}", "registries: must be an object"},
+                {"{\"sandbox_env\":[]}", "sandbox_env: must be an object"},
+                {"{\"sandbox_env\":{\"A\":1}}", "sandbox_env: 'A' must be text, not empty and without NUL"},
+                {"{\"sandbox_dns\":\"9.9.9.9\"}", "sandbox_dns: must be a list"},
                 {"{\"registries\":{\"a\":1}}", "registries: 'a' must be text, not empty and without NUL"},
                 {"{\"insecure_registries\":{}}", "insecure_registries: must be a list"},
                 {"{\"insecure_registries\":[\"a\",\"\"]}",
@@ -107,6 +110,11 @@ static void the_whole_is_checked(void)
                 "{\"tls_cert\":\"/c.pem\"}",
                 "{\"tls_cert\":\"c.pem\",\"tls_key\":\"/k\"}",
                 "{\"log_level\":\"loud\"}",
+                "{\"sandbox_ca\":\"company.crt\"}",
+                "{\"sandbox_env\":{\"A=B\":\"x\"}}",
+                "{\"sandbox_dns\":[]}",
+                "{\"sandbox_dns\":[\"dns.example\"]}",
+                "{\"sandbox_dns\":[\"1.1.1.1\",\"1.1.1.2\",\"1.1.1.3\",\"1.1.1.4\"]}",
                 "{\"images_dir\":\"images\"}",
                 "{\"control_uid\":5,\"edge_uid\":5}",
                 "{\"puller_uid\":5,\"builder_uid\":5}",
@@ -169,7 +177,11 @@ static void a_role_gets_what_was_encoded(void)
         struct err e = {0};
 
         CHECK_INT(conf_defaults(&c, "/d", &e), ==, 0);
-        CHECK_INT(apply(&c, "{\"domain\":\"sbx.example.com:8443\",\"sandboxes_max\":7}", &e), ==, 0);
+        CHECK_INT(apply(&c,
+                        "{\"domain\":\"sbx.example.com:8443\",\"sandboxes_max\":7,\"sandbox_env\":{\"A\":\"b\"},"
+                        "\"sandbox_dns\":[\"10.0.0.1\",\"::1\"]}",
+                        &e),
+                  ==, 0);
         c.fds.api = 4;
         c.fds.tls_key = 9;
         j = conf_encode(&c);

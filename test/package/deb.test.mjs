@@ -27,6 +27,7 @@ test('the package has the programs, the unit, the users, the settings, manual pa
     '/usr/lib/sysusers.d/sandglass.conf',
     '/usr/libexec/sandglass/sandglass-criu-shim.so',
     '/usr/libexec/sandglass/sandglass-envd',
+    '/usr/libexec/sandglass/sandglass-puller',
     '/usr/share/bash-completion/completions/sandglass',
     '/usr/share/doc/sandglass/changelog.gz',
     '/usr/share/doc/sandglass/copyright',

@@ -131,11 +131,23 @@ static void look_at_certificate(struct supervisor *s)
         s->opt->on_look(s->opt->arg);
 }
 
+/* The puller is a program of its own, beside envd: what it loads would make the others slower to start. */
+static int open_puller(const struct conf *c, int *ret, struct err *err)
+{
+        const char *slash = c->envd ? strrchr(c->envd, '/') : NULL;
+        AUTO_FREE char *path = NULL;
+
+        if (!slash || asprintf(&path, "%.*s/sandglass-puller", (int)(slash - c->envd), c->envd) < 0)
+                return err_set(err, ERR_INTERNAL, "the directory of sandglass-puller is not known");
+        *ret = open(path, O_RDONLY | O_CLOEXEC);
+        return *ret < 0 ? err_sys(err, -errno, "open '%s'", path) : 0;
+}
+
 static int start_role(struct supervisor *s, struct supervised_role *role, struct err *err)
 {
         const struct conf *c = s->opt->conf;
         const struct sockets *k = s->opt->sockets;
-        AUTO_CLOSE int renewals = -1;
+        AUTO_CLOSE int renewals = -1, program = -1;
         struct role_spec spec = {.name = role_names[role->kind],
                                  .conf = c,
                                  .exe = s->exe,
@@ -163,6 +175,8 @@ static int start_role(struct supervisor *s, struct supervised_role *role, struct
                 spec.uid = c->builder_uid;
                 break;
         case ROLE_PULLER:
+                r = open_puller(c, &program, err);
+                spec.exe = program;
                 spec.fds.puller = k->puller;
                 spec.uid = c->puller_uid;
                 break;

@@ -134,8 +134,9 @@ static void talk(const char *path)
         int fd;
 
         buf_init(&c.text, 1u << 20);
-        if (loop_create(&c.loop) < 0 || connect_unix(path, &fd) < 0 || channel_create(c.loop, fd, &ops, &c, &c.channel) < 0 ||
-            loop_add(c.loop, &c.in, EPOLLIN) < 0 || loop_run(c.loop) < 0)
+        if (loop_create(&c.loop) < 0 || connect_unix(path, &fd) < 0 ||
+            channel_create(c.loop, fd, &ops, &c, &c.channel) < 0 || loop_add(c.loop, &c.in, EPOLLIN) < 0 ||
+            loop_run(c.loop) < 0)
                 die("no connection");
         c.channel = channel_free(c.channel);
         loop_del(&c.in);

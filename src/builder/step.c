@@ -12,7 +12,8 @@
 
 #define ENVD_IDLE_MS 300000u /* envd says at least every 30 s that it is there while a command runs */
 
-static const struct step_kind *const kinds[] = {&step_run, &step_home, &step_user, &step_workdir};
+static const struct step_kind *const kinds[] = {&step_run,  &step_home,   &step_user,   &step_workdir,
+                                                &step_copy, &step_unpack, &step_archive};
 
 static void step_free(struct step *s)
 {

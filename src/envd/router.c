@@ -63,6 +63,21 @@ static void endpoint_prepare(struct envd *e, struct http_request *rq)
         build_call_prepare(&e->context, rq);
 }
 
+static void endpoint_copy(struct envd *e, struct http_request *rq)
+{
+        build_call_copy(&e->context, rq);
+}
+
+static void endpoint_unpack(struct envd *e, struct http_request *rq)
+{
+        build_call_unpack(&e->context, rq);
+}
+
+static void endpoint_archive(struct envd *e, struct http_request *rq)
+{
+        build_call_archive(&e->context, rq);
+}
+
 static const struct endpoint_route routes[] = {
         {"/health", "GET", true, endpoint_health},
         {"/init", "POST", true, endpoint_init},
@@ -72,6 +87,9 @@ static const struct endpoint_route routes[] = {
         {"/files", "POST", true, endpoint_upload},
         {"/files/compose", "POST", false, endpoint_compose},
         {"/sandglass/prepare", "POST", false, endpoint_prepare},
+        {"/sandglass/copy", "POST", false, endpoint_copy},
+        {"/sandglass/unpack", "POST", false, endpoint_unpack},
+        {"/sandglass/archive", "GET", false, endpoint_archive},
 };
 
 static const struct rpc_method *find_in(const struct rpc_method *methods, size_t count, struct str path)

@@ -77,10 +77,20 @@ static int body_next(struct byte_source *s, struct str *ret)
         return 0;
 }
 
+void byte_source_return(struct byte_source *s, struct str piece)
+{
+        s->again = piece;
+}
+
 int byte_source_next(struct byte_source *s, struct str *ret)
 {
         ssize_t n;
 
+        if (s->again.n) {
+                *ret = s->again;
+                s->again = (struct str){0};
+                return 1;
+        }
         if (s->is_body)
                 return body_next(s, ret);
         n = byte_source_read(s);

@@ -12,6 +12,7 @@ struct byte_source {
         int fd;                 /* borrowed */
         bool is_body;           /* in the framing of HTTP, else all bytes until the end of fd */
         struct http1_body body; /* of the request */
+        struct str again;       /* given back; NULL: nothing */
         struct str rest;        /* read, not yet given; in mem, or where http_take() found it */
         uint8_t *mem;           /* owned */
 };
@@ -25,5 +26,7 @@ void byte_source_done(struct byte_source *s);
 /* The next bytes: 1, valid until the next call; 0 that was all; -EPIPE the request was cut off; -EPROTO its framing is
  * broken; other negative errno. */
 int byte_source_next(struct byte_source *s, struct str *ret);
+/* The piece that came last comes again next. */
+void byte_source_return(struct byte_source *s, struct str piece);
 /* All of it; -E2BIG over the maximum of out. */
 int byte_source_collect(struct byte_source *s, struct buf *out);

@@ -158,6 +158,21 @@ struct str users_group_name(const struct users *us, gid_t gid)
         return name_of_id(&us->group, gid);
 }
 
+int users_group_id(const struct users *us, struct str name, gid_t *ret)
+{
+        struct str text = users_text(&us->group);
+        struct users_line rec;
+        uint32_t gid;
+
+        while (users_next_line(&text, &rec))
+                if (rec.count >= 3 && str_eq(rec.field[0], name) &&
+                    parse_u32(rec.field[2], 0, UINT32_MAX - 1, &gid) == 0) {
+                        *ret = gid;
+                        return 0;
+                }
+        return -ENOENT;
+}
+
 int user_lookup(const char *name, struct user *ret)
 {
         AUTO_USERS struct users us;

@@ -38,6 +38,7 @@ int users_find(const struct users *us, struct str name, struct user *ret);
 /* The name of an id, or an empty string. */
 struct str users_name(const struct users *us, uid_t uid);
 struct str users_group_name(const struct users *us, gid_t gid);
+int users_group_id(const struct users *us, struct str name, gid_t *ret); /* -ENOENT */
 
 /* users_load() and users_find() in one. */
 int user_lookup(const char *name, struct user *ret);

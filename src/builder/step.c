@@ -12,8 +12,8 @@
 
 #define ENVD_IDLE_MS 300000u /* envd says at least every 30 s that it is there while a command runs */
 
-static const struct step_kind *const kinds[] = {&step_run,  &step_home,   &step_user,   &step_workdir,
-                                                &step_copy, &step_unpack, &step_archive};
+static const struct step_kind *const kinds[] = {&step_run,    &step_home,    &step_user,      &step_workdir, &step_copy,
+                                                &step_unpack, &step_archive, &step_configure, &step_start};
 
 static void step_free(struct step *s)
 {

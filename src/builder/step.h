@@ -23,7 +23,8 @@ struct step_kind {
         int (*begin)(struct step *s, struct err *err);
         void (*done)(struct step *s); /* release s->own; NULL: there is nothing */
 };
-extern const struct step_kind step_run, step_home, step_user, step_workdir, step_copy, step_unpack, step_archive;
+extern const struct step_kind step_run, step_home, step_user, step_workdir, step_copy, step_unpack, step_archive,
+        step_configure, step_start;
 
 struct step {
         struct list node; /* of its connection */

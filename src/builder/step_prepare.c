@@ -15,7 +15,11 @@ static void prepare_on_end(const json_t *answer, uint64_t bytes, const struct er
 
         (void)bytes;
         if (err->kind != ERR_NONE) {
-                step_fail_envd(s, err);
+                struct err why = *err;
+
+                if (s->kind == &step_configure && err->kind != ERR_UNAVAILABLE)
+                        (void)err_set(&why, err->kind, "configuration script failed: %s", err->msg);
+                step_fail_envd(s, &why);
                 return;
         }
         more = json_deep_copy(answer);
@@ -48,3 +52,4 @@ static void prepare_done(struct step *s)
 const struct step_kind step_home = {.name = "home", .fds = 1, .begin = prepare_begin, .done = prepare_done};
 const struct step_kind step_user = {.name = "user", .fds = 1, .begin = prepare_begin, .done = prepare_done};
 const struct step_kind step_workdir = {.name = "workdir", .fds = 1, .begin = prepare_begin, .done = prepare_done};
+const struct step_kind step_configure = {.name = "configure", .fds = 1, .begin = prepare_begin, .done = prepare_done};

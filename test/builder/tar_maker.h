@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "wire/tar.h"
+#include "wire/tar/tar.h"
 
 struct tar_maker {
         struct buf out;

@@ -17,7 +17,7 @@
 #include "envd/build/build_process.h"
 #include "envd/build/copy_request.h"
 #include "sys/fs.h"
-#include "wire/tar.h"
+#include "wire/tar/tar.h"
 
 #define OUT_HIGH (512u << 10)
 #define OUT_MAX (2u << 20)

@@ -7,7 +7,7 @@
 
 #include "base/auto.h"
 #include "envd/rpc/users.h"
-#include "wire/tar.h"
+#include "wire/tar/tar.h"
 #include "wire/url.h"
 
 bool copy_cut_pattern(char *src)

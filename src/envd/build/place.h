@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "base/map.h"
 #include "base/str.h"
-#include "wire/tar.h"
+#include "wire/tar/tar.h"
 
 struct place_rules {
         bool stays_on_root; /* what is on another file system (/proc, /dev) is left out, with a note */

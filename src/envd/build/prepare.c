@@ -10,10 +10,12 @@
 #include "base/err.h"
 #include "envd/build/build_calls.h"
 #include "envd/build/build_process.h"
+#include "envd/build/configure.h"
 #include "envd/rpc/handler_context.h"
 #include "envd/rpc/users.h"
 
 #define BODY_MAX (1u << 20)
+#define SUDO_USER "user" /* steps of a build run as this user, and need no password for sudo */
 
 /* ---- users ---- */
 
@@ -141,9 +143,11 @@ static json_t *run_user(const json_t *in, struct err *err)
         const char *given = json_string_value(json_object_get(in, "name"));
         char name[PREPARE_NAME_MAX];
         AUTO_USER struct user u = {0};
-        bool created;
+        bool created, changed;
 
         if (prepare_user(given ? given : "", name, &created, err) < 0 || find_user(name, &u, err) < 0)
+                return NULL;
+        if (created && strcmp(name, SUDO_USER) == 0 && configure_sudo(name, &changed, err) < 0)
                 return NULL;
         return json_pack("{s:b, s:s, s:s}", "created", created, "name", name, "home", u.home);
 }
@@ -160,6 +164,21 @@ static json_t *run_workdir(const json_t *in, struct err *err)
         return json_pack("{s:b}", "created", created);
 }
 
+static json_t *run_configure(const json_t *in, struct err *err)
+{
+        const char *template_id = json_string_value(json_object_get(in, "template_id"));
+        const char *build_id = json_string_value(json_object_get(in, "build_id"));
+        bool changed;
+
+        if (!template_id || !build_id || strpbrk(template_id, "\n\r") || strpbrk(build_id, "\n\r")) {
+                (void)err_set(err, ERR_INVALID, "'template_id' and 'build_id' are needed");
+                return NULL;
+        }
+        if (configure_template(template_id, build_id, &changed, err) < 0)
+                return NULL;
+        return json_pack("{s:b}", "changed", changed);
+}
+
 static const struct {
         const char *kind;
         json_t *(*run)(const json_t *in, struct err *err); /* the answer, or NULL with *err */
@@ -167,6 +186,7 @@ static const struct {
         {"home", run_home},
         {"user", run_user},
         {"workdir", run_workdir},
+        {"configure", run_configure},
 };
 
 static json_t *prepare_run(const json_t *in, struct err *err)

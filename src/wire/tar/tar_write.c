@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "wire/tar.h"
-#include "wire/tar_header.h"
+#include "wire/tar/tar.h"
+#include "wire/tar/tar_header.h"
 
 #define OCTAL_7 07777777u        /* the largest number in 7 digits */
 #define OCTAL_11 077777777777ull /* and in 11 */

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "wire/tar.h"
+#include "wire/tar/tar.h"
 
 struct tar_header { /* the layout of ustar; everything is a byte, so nothing is padded */
         char name[100], mode[8], uid[8], gid[8], size[12], mtime[12], checksum[8], type, link[100];

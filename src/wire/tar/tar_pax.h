@@ -1,6 +1,6 @@
 /* tar_pax.h - the records of a pax header: "27 path=some/name\n", checked one by one.  For tar_read.c. */
 #pragma once
-#include "wire/tar.h"
+#include "wire/tar/tar.h"
 
 struct tar_pax {               /* what a header has said; zeroed: nothing */
         struct buf text;       /* its bytes, into which the rest points */

@@ -1,4 +1,4 @@
-#include "wire/tar_pax.h"
+#include "wire/tar/tar_pax.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/tar.h"
-#include "wire/tar_header.h"
-#include "wire/tar_pax.h"
+#include "wire/tar/tar.h"
+#include "wire/tar/tar_header.h"
+#include "wire/tar/tar_pax.h"
 
 #define WHY_MAX 400
 

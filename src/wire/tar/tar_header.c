@@ -1,4 +1,4 @@
-#include "wire/tar_header.h"
+#include "wire/tar/tar_header.h"
 
 #include <errno.h>
 #include <stdio.h>

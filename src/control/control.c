@@ -99,11 +99,15 @@ static int start_engine_link(struct control *c, struct err *err)
         return 0;
 }
 
-static int open_build_logs(struct control *c, struct err *err)
+static int open_build_files(struct control *c, struct err *err)
 {
-        AUTO_FREE char *dir = conf_path(c->conf, "builds");
+        AUTO_FREE char *logs = conf_path(c->conf, "builds"), *uploads = conf_path(c->conf, "uploads");
+        int r;
 
-        return dir ? build_logs_init(&c->build_logs, dir, err) : err_sys(err, -ENOMEM, "open logs of builds");
+        if (!logs || !uploads)
+                return err_sys(err, -ENOMEM, "open files of builds");
+        r = build_logs_init(&c->build_logs, logs, err);
+        return r < 0 ? r : uploads_init(&c->uploads, uploads, err);
 }
 
 static int start_catalogue(struct control *c, int64_t (*now_ns)(void), struct err *err)
@@ -124,7 +128,7 @@ static int start_catalogue(struct control *c, int64_t (*now_ns)(void), struct er
                 r = layer_cache_init(&c->layer_cache, c->store, &c->refs, now_ns, err);
         if (r == 0)
                 r = images_init(&c->images, c->store, &c->refs, err);
-        return r < 0 ? r : open_build_logs(c, err);
+        return r < 0 ? r : open_build_files(c, err);
 }
 
 static int start_lives(struct control *c, int64_t (*now_ns)(void), int64_t (*boot_ns)(void), struct err *err)
@@ -191,6 +195,13 @@ static int start_api(struct control *c, int64_t (*now_ns)(void), struct err *err
                 .lives = &c->lives,
                 .layer_chains = &c->layer_chains,
                 .runner = &c->builds.runner,
+                .template_rows = &c->template_rows,
+                .build_logs = &c->build_logs,
+                .uploads = &c->uploads,
+                .sources = {.manifests = &c->templates,
+                            .snapshots = &c->snapshots,
+                            .rows = &c->template_rows,
+                            .keys = &c->keys},
                 .now_ns = now_ns,
         };
         return api_init(&c->api, err);
@@ -240,6 +251,7 @@ void control_done(struct control *c)
         route_server_done(&c->routes); /* as do edges */
         builds_run_done(&c->builds);
         lives_done(&c->lives);
+        uploads_done(&c->uploads);
         build_logs_done(&c->build_logs);
         images_done(&c->images);
         template_rows_done(&c->template_rows);

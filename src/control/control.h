@@ -15,6 +15,7 @@
 #include "control/catalogue/snapshots.h"
 #include "control/catalogue/template_rows.h"
 #include "control/catalogue/templates.h"
+#include "control/catalogue/uploads.h"
 #include "control/engine_link/engine_link.h"
 #include "control/life/ended_files.h"
 #include "control/life/layer_chains.h"
@@ -42,6 +43,7 @@ struct control {
         struct layer_cache layer_cache;
         struct images images;
         struct build_logs build_logs;
+        struct uploads uploads;
         struct lives lives;
         struct layer_chains layer_chains;
         struct builds_run builds;

@@ -50,6 +50,14 @@ void token_traffic(const struct tokens *t, const char *sandbox_id, char out[TOKE
         token_derive(t, text, out);
 }
 
+void token_upload(const struct tokens *t, const char *text, char out[TOKEN_MAX])
+{
+        char whole[192];
+
+        (void)snprintf(whole, sizeof(whole), "upload-%.150s", text);
+        token_derive(t, whole, out);
+}
+
 void token_user_key(const struct tokens *t, const char *id, uint8_t out[SHA256_LEN])
 {
         char text[64];

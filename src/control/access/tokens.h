@@ -26,6 +26,9 @@ void tokens_done(struct tokens *t); /* also zeroed */
 void token_envd(const struct tokens *t, const char *sandbox_id, char out[TOKEN_MAX]);
 void token_traffic(const struct tokens *t, const char *sandbox_id, char out[TOKEN_MAX]);
 
+/* The signature of an upload link; `text` is what the link says. */
+void token_upload(const struct tokens *t, const char *text, char out[TOKEN_MAX]);
+
 /* What the API key of a user is made of; `id` is of the key's row. */
 void token_user_key(const struct tokens *t, const char *id, uint8_t out[SHA256_LEN]);
 

@@ -3,7 +3,10 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "control/catalogue/sources.h"
 
+struct build_logs;
+struct build_runner;
 struct conf;
 struct durable;
 struct engine_link;
@@ -17,8 +20,10 @@ struct loop;
 struct refs;
 struct snapshots;
 struct store;
+struct template_rows;
 struct templates;
 struct tokens;
+struct uploads;
 
 struct api {
         const struct conf *conf; /* borrowed, as all up to the clock */
@@ -33,7 +38,11 @@ struct api {
         struct snapshots *snapshots;
         struct lives *lives;
         struct layer_chains *layer_chains;
-        struct build_runner *runner;
+        struct build_runner *runner; /* NULL: builds cannot be started */
+        struct template_rows *template_rows;
+        struct build_logs *build_logs;
+        struct uploads *uploads;
+        struct sources sources;
         int64_t (*now_ns)(void); /* real time */
         /* its own: zeroed to begin with */
         struct http_server *http;

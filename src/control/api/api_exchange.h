@@ -27,6 +27,7 @@ struct api_exchange {
         char key_id[UUID_MAX]; /* of the row of that key; the key may be revoked meanwhile */
         char id[API_ID_MAX]; /* the sandbox that the path names, without a client suffix; or the sandbox that is being made */
         struct str segment;        /* the path's segment for another name in braces; raw, borrowed from rq */
+        struct str segment2;       /* of the second such name, if the pattern has two */
         json_t *body;              /* owned; NULL: none */
         struct life_waiter waiter; /* for the end of a transition */
         struct image_taker taker;  /* for a copy */

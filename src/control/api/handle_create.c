@@ -10,23 +10,11 @@
 #include "control/api/api.h"
 #include "control/api/api_exchange.h"
 #include "control/api/show.h"
-#include "control/catalogue/snapshots.h"
-#include "control/catalogue/templates.h"
+#include "control/catalogue/sources.h"
+#include "control/catalogue/template_rows.h"
 #include "control/life/lives.h"
 #include "model/conf.h"
 #include "model/request/create_request.h"
-
-static json_t *template_layers(const struct template *t)
-{
-        json_t *layers = json_array();
-
-        for (size_t i = 0; layers && i < t->layer_count; i++)
-                if (json_array_append_new(layers, json_string(t->layers[i])) < 0) {
-                        json_decref(layers);
-                        return NULL;
-                }
-        return layers;
-}
 
 static char *dup_or_null(const char *s, bool *ok)
 {
@@ -52,24 +40,7 @@ static void create_fill_wishes(const struct api_exchange *x, const struct create
         sandbox_id_make(s->id);
 }
 
-static int create_fill_from_template(const struct create_request *want, const struct template *t, struct sandbox *s,
-                                     struct err *err)
-{
-        bool ok = true;
-
-        memcpy(s->template_id, t->id, sizeof(s->template_id));
-        s->cpu_count = t->cpu_count;
-        s->memory_mb = t->memory_mb;
-        s->disk_mb = t->disk_mb;
-        s->alias = dup_or_null(t->alias, &ok);
-        s->default_user = dup_or_null(t->default_user, &ok);
-        s->default_workdir = dup_or_null(t->default_workdir, &ok);
-        s->layers = template_layers(t);
-        s->env = json_incref(want->env);
-        return ok && s->layers ? 0 : err_sys(err, -ENOMEM, "create sandbox");
-}
-
-/* The snapshot's environment, and the client's on top of it. */
+/* The template's environment, and the client's on top of it. */
 static int create_merge_env(json_t *first, json_t *second, json_t **ret, struct err *err)
 {
         json_t *env;
@@ -87,23 +58,23 @@ static int create_merge_env(json_t *first, json_t *second, json_t **ret, struct 
         return 0;
 }
 
-static int create_fill_from_snapshot(const struct create_request *want, const struct snapshot *sn, struct sandbox *s,
-                                     struct err *err)
+static int create_fill_from(const struct create_request *want, const struct source_base *from, struct sandbox *s,
+                            struct err *err)
 {
         bool ok = true;
 
-        memcpy(s->template_id, sn->template_id, sizeof(s->template_id));
-        memcpy(s->checkpoint, sn->checkpoint, sizeof(s->checkpoint));
-        memcpy(s->image_of, sn->image_of, sizeof(s->image_of));
-        s->image_secured = sn->image_secured;
-        s->cpu_count = sn->cpu_count;
-        s->memory_mb = sn->memory_mb;
-        s->disk_mb = sn->disk_mb;
-        s->alias = dup_or_null(sn->name, &ok);
-        s->default_user = dup_or_null(sn->default_user, &ok);
-        s->default_workdir = dup_or_null(sn->default_workdir, &ok);
-        s->layers = json_incref(sn->layers);
-        return ok ? create_merge_env(sn->env, want->env, &s->env, err) : err_sys(err, -ENOMEM, "create sandbox");
+        memcpy(s->template_id, from->template_id, sizeof(s->template_id));
+        memcpy(s->checkpoint, from->checkpoint, sizeof(s->checkpoint));
+        memcpy(s->image_of, from->image_of, sizeof(s->image_of));
+        s->image_secured = from->image_secured;
+        s->cpu_count = from->cpu_count;
+        s->memory_mb = from->memory_mb;
+        s->disk_mb = from->disk_mb;
+        s->alias = dup_or_null(from->alias, &ok);
+        s->default_user = dup_or_null(from->default_user, &ok);
+        s->default_workdir = dup_or_null(from->default_workdir, &ok);
+        s->layers = json_incref(from->layers);
+        return ok ? create_merge_env(from->env, want->env, &s->env, err) : err_sys(err, -ENOMEM, "create sandbox");
 }
 
 static void create_started(struct life *l, const struct err *err, void *arg)
@@ -125,41 +96,38 @@ static void create_over(struct api_exchange *x, bool is_complete)
                 lives_abandon(x->api->lives, x->id);
 }
 
-struct create_source { /* one of the two; the other is NULL */
-        const struct template *template;
-        const struct snapshot *snapshot;
-};
-
-static int create_find_source(struct api_exchange *x, const struct create_request *want, struct create_source *ret,
-                              struct err *err)
+/* What there is, for a client that asked for something else. */
+static void answer_no_template(struct api_exchange *x, const struct err *err)
 {
-        struct err why = {0};
-        int r;
+        AUTO_BUF struct buf names = BUF_INIT(240);
 
-        r = templates_find(x->api->templates, &want->template, x->team->slug, &ret->template, err);
-        if (r == 0 || templates_has(x->api->templates, want->template.name))
-                return r;
-        if (snapshots_find(x->api->snapshots, &want->template, x->team, &ret->snapshot, &why) == 0)
-                return 0;
-        *err = why;
-        return r;
+        sources_names(&x->api->sources, x->team, &names);
+        if (names.len)
+                answer_error(x, 404, NULL, "%s. There are: %s", err->msg, buf_cstr(&names));
+        else
+                answer_error(x, 404, NULL, "%s", err->msg);
 }
 
-static int create_start(struct api_exchange *x, struct create_request *want, const struct create_source *from,
+static int create_start(struct api_exchange *x, struct create_request *want, const struct template_source *from,
                         struct err *err)
 {
+        AUTO(source_base_done) struct source_base base = {0};
         struct sandbox s = {0};
         int r;
 
         create_fill_wishes(x, want, &s);
-        r = from->template ? create_fill_from_template(want, from->template, &s, err)
-                           : create_fill_from_snapshot(want, from->snapshot, &s, err);
+        if (source_base_of(from, &base) < 0)
+                r = err_sys(err, -ENOMEM, "create sandbox");
+        else
+                r = create_fill_from(want, &base, &s, err);
         if (r == 0) {
                 memcpy(x->id, s.id, sizeof(s.id));
                 x->on_over = create_over;
                 r = lives_start(x->api->lives, &s, create_started, x, err);
                 if (r < 0)
                         x->on_over = NULL;
+                else if (from->row)
+                        template_row_spawned(x->api->template_rows, from->row);
         }
         sandbox_done(&s);
         return r;
@@ -169,14 +137,19 @@ static void create_handle(struct api_exchange *x, enum create_version version)
 {
         const struct conf *conf = x->api->conf;
         AUTO(create_request_done) struct create_request want = {0};
-        struct create_source from = {0};
+        struct template_source from = {0};
+        bool is_known = false;
         struct err err = {0};
         int r;
 
         r = create_request_decode(x->body, version, conf->timeout_max_s, &want, &err);
-        if (r == 0)
-                r = create_find_source(x, &want, &from, &err);
-        if (r < 0) {
+        if (r == 0) {
+                r = sources_find(&x->api->sources, &want.template, x->team, &from, &err);
+                is_known = from.row || from.snapshot || from.manifest;
+        }
+        if (r < 0 && err.kind == ERR_NOT_FOUND && !is_known) {
+                answer_no_template(x, &err);
+        } else if (r < 0) {
                 answer_err(x, &err);
         } else if (lives_check_limit(x->api->lives, x->team, &err) < 0) {
                 answer_too_many(x, &err);

@@ -13,6 +13,7 @@
 #include "control/catalogue/durable.h"
 #include "control/catalogue/refs.h"
 #include "control/catalogue/snapshots.h"
+#include "control/catalogue/template_rows.h"
 #include "control/catalogue/templates.h"
 #include "control/engine_link/engine_link.h"
 #include "control/life/layer_chains.h"
@@ -237,7 +238,8 @@ static int snapshot_choose_name(struct api_exchange *x, struct snapshot *sn, str
                         return err_set(err, ERR_INVALID, "Invalid name: %s", why.msg);
                 if (ref.ns[0] && strcmp(ref.ns, x->team->slug) != 0)
                         return err_set(err, ERR_INVALID, "Invalid name: namespace '%s' is not yours", ref.ns);
-                if (templates_has(x->api->templates, ref.name))
+                if (templates_has(x->api->templates, ref.name) ||
+                    template_rows_by_alias(x->api->template_rows, x->team->no, ref.name))
                         return err_set(err, ERR_INVALID, "Invalid name: '%s' is a template", ref.name);
                 known = snapshots_template_of(x->api->snapshots, ref.name, x->team);
         }

@@ -28,8 +28,33 @@ void handle_snapshot(struct api_exchange *x); /* handle_snapshot.c */
 
 void handle_rollback(struct api_exchange *x); /* handle_rollback.c */
 
-void handle_list_snapshots(struct api_exchange *x); /* handle_templates.c */
+void handle_list_snapshots(struct api_exchange *x); /* handle_snapshots.c */
+
+void handle_request_build(struct api_exchange *x); /* template/handle_request.c */
+void handle_build_v1(struct api_exchange *x);
+
+void handle_start_build(struct api_exchange *x); /* template/handle_build.c */
+void handle_cancel_build(struct api_exchange *x);
+void handle_build_status(struct api_exchange *x);
+void handle_build_logs(struct api_exchange *x);
+struct template_row;
+void template_stop_builds(struct api_exchange *x, struct template_row *t); /* those that are not over */
+
+void handle_list_templates_v1(struct api_exchange *x); /* template/handle_template.c */
+void handle_list_templates_v2(struct api_exchange *x);
+void handle_get_template(struct api_exchange *x);
+void handle_template_alias(struct api_exchange *x);
 void handle_delete_template(struct api_exchange *x);
+void handle_patch_template_v1(struct api_exchange *x);
+void handle_patch_template_v2(struct api_exchange *x);
+
+void handle_assign_tags(struct api_exchange *x); /* template/handle_tags.c */
+void handle_remove_tags(struct api_exchange *x);
+void handle_list_tags(struct api_exchange *x);
+void handle_roll_back_template(struct api_exchange *x);
+
+void handle_file_link(struct api_exchange *x); /* template/handle_files.c */
+void handle_upload(struct api_exchange *x);
 
 void handle_list_keys(struct api_exchange *x); /* handle_keys.c */
 void handle_make_key(struct api_exchange *x);

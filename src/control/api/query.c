@@ -266,6 +266,32 @@ int query_listing_v1(struct str query, struct listing *ret, struct err *err)
         return 0;
 }
 
+/* ---- pages ---- */
+
+void query_page_token(int64_t ns, const char *id, char out[QUERY_TOKEN_MAX])
+{
+        page_token_write(ns, id, "", out);
+}
+
+int query_page(struct str query, struct page_query *ret, struct err *err)
+{
+        AUTO_BUF struct buf text = BUF_INIT(QUERY_TOKEN_MAX);
+        AUTO_FREE char *token = NULL;
+        struct page_query q = {0};
+        struct str id;
+
+        if (query_get_limit(query, &q.limit, err) < 0 || query_get(query, "nextToken", &token, err) < 0)
+                return -EINVAL;
+        if (token) {
+                if (!page_token_split(str_of(token), &text, &q.after_ns, &id) || id.n == 0 ||
+                    id.n >= sizeof(q.after_id))
+                        return err_set(err, ERR_INVALID, "Invalid next token");
+                memcpy(q.after_id, id.p, id.n);
+        }
+        *ret = q;
+        return 0;
+}
+
 /* ---- snapshots ---- */
 
 void query_snapshot_token(const struct snapshot *sn, char out[QUERY_TOKEN_MAX])

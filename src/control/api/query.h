@@ -18,6 +18,15 @@ int query_listing_v1(struct str query, struct listing *ret, struct err *err);
 /* Where the page after s starts. */
 void query_token_make(const struct listing *l, const struct sandbox *s, char out[QUERY_TOKEN_MAX]);
 
+/* A page of a list that is newest first. */
+struct page_query {
+        size_t limit;
+        int64_t after_ns;        /* of the last one of the page before: its time, or another number that falls */
+        char after_id[UUID_MAX]; /* "": this is the first page */
+};
+int query_page(struct str query, struct page_query *ret, struct err *err);
+void query_page_token(int64_t ns, const char *id, char out[QUERY_TOKEN_MAX]);
+
 struct snapshot_query {
         char source[SANDBOX_ID_MAX]; /* "": of any sandbox */
         struct template_ref name;    /* with an empty name: any */

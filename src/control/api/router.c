@@ -6,10 +6,12 @@
 #include "control/access/keys.h"
 #include "control/api/api.h"
 #include "control/api/handlers.h"
+#include "model/build/build_request.h"
 
 #define SMALL_MAX (64u << 10)
 #define CREATE_MAX (1u << 20) /* environment variables go to the sandbox in one message of at most that size */
 #define ID_SEGMENT "{sandboxID}"
+#define IDS_MAX 2 /* names in braces in a pattern */
 
 #define GET(path, handler)                                                                                             \
         {                                                                                                              \
@@ -46,7 +48,29 @@ static const struct endpoint table[] = {
         POST("/sandboxes/{sandboxID}/rollback", handle_rollback, REQUIRED, SMALL_MAX),
 
         GET("/snapshots", handle_list_snapshots),
+
+        POST("/v3/templates", handle_request_build, REQUIRED, SMALL_MAX),
+        POST("/v2/templates", handle_request_build, REQUIRED, SMALL_MAX),
+        GET("/templates", handle_list_templates_v1),
+        GET("/v2/templates", handle_list_templates_v2),
+        POST("/templates/tags", handle_assign_tags, REQUIRED, SMALL_MAX), /* before {templateID} */
+        {"DELETE", "/templates/tags", handle_remove_tags, BODY_REQUIRED, SMALL_MAX, ACCESS_KEY},
+        GET("/templates/aliases/{alias}", handle_template_alias),
+        GET("/templates/{templateID}", handle_get_template),
         DELETE("/templates/{templateID}", handle_delete_template),
+        {"PATCH", "/templates/{templateID}", handle_patch_template_v1, BODY_REQUIRED, SMALL_MAX, ACCESS_KEY},
+        {"PATCH", "/v2/templates/{templateID}", handle_patch_template_v2, BODY_REQUIRED, SMALL_MAX, ACCESS_KEY},
+        GET("/templates/{templateID}/tags", handle_list_tags),
+        POST("/templates/{templateID}/rollback", handle_roll_back_template, OPTIONAL, SMALL_MAX),
+        GET("/templates/{templateID}/files/{hash}", handle_file_link),
+        {"PUT", "/_upload/{uploadID}", handle_upload, BODY_STREAMED, 0, ACCESS_OPEN},
+        POST("/v2/templates/{templateID}/builds/{buildID}", handle_start_build, REQUIRED, BUILD_REQUEST_MAX),
+        DELETE("/templates/{templateID}/builds/{buildID}", handle_cancel_build),
+        GET("/templates/{templateID}/builds/{buildID}/status", handle_build_status),
+        GET("/templates/{templateID}/builds/{buildID}/logs", handle_build_logs),
+        {"POST", "/templates", handle_build_v1, BODY_NONE, 0, ACCESS_GONE},
+        {"POST", "/templates/{templateID}", handle_build_v1, BODY_NONE, 0, ACCESS_GONE},
+        {"POST", "/templates/{templateID}/builds/{buildID}", handle_build_v1, BODY_NONE, 0, ACCESS_GONE},
 
         {"GET", "/sandglass/lost", handle_list_lost, BODY_NONE, 0, ACCESS_OPERATOR},
         {"POST", "/sandglass/lost/{lostID}/restore", handle_restore_lost, BODY_OPTIONAL, SMALL_MAX, ACCESS_OPERATOR},
@@ -65,40 +89,40 @@ const struct endpoint *router_table(size_t *ret_count)
 
 /* ---- matching ---- */
 
-/* *ret_id is the path's segment for the name in braces, empty when the pattern has none. */
-static bool endpoint_matches(const char *pattern, const struct url *url, struct str *ret_id)
+/* ret_ids are the path's segments for the names in braces, empty where the pattern has fewer. */
+static bool endpoint_matches(const char *pattern, const struct url *url, struct str ret_ids[IDS_MAX])
 {
-        struct str rest = str_of(pattern + 1), want, id = {"", 0};
+        struct str rest = str_of(pattern + 1), want, ids[IDS_MAX] = {{"", 0}, {"", 0}};
         bool more = true;
-        size_t i = 0;
+        size_t i = 0, n = 0;
 
         for (; more; i++) {
                 more = str_cut(&rest, '/', &want);
                 if (i >= url->segment_count)
                         return false;
-                if (str_starts(want, "{"))
-                        id = url->segments[i];
+                if (str_starts(want, "{") && n < IDS_MAX)
+                        ids[n++] = url->segments[i];
                 else if (!str_eq(want, url->segments[i]))
                         return false;
         }
         if (i != url->segment_count)
                 return false;
-        *ret_id = id;
+        memcpy(ret_ids, ids, sizeof(ids));
         return true;
 }
 
-static const struct endpoint *endpoint_find(struct str method, const struct url *url, struct str *ret_id,
+static const struct endpoint *endpoint_find(struct str method, const struct url *url, struct str ret_ids[IDS_MAX],
                                             char allow[64])
 {
         allow[0] = 0;
         for (size_t i = 0; i < ARRAY_LEN(table); i++) {
                 size_t n = strlen(allow);
 
-                if (!endpoint_matches(table[i].pattern, url, ret_id))
+                if (!endpoint_matches(table[i].pattern, url, ret_ids))
                         continue;
                 if (str_is(method, table[i].method))
                         return &table[i];
-                (void)snprintf(allow + n, 64 - n, "%s%s", n ? ", " : "", table[i].method); /* three methods at most */
+                (void)snprintf(allow + n, 64 - n, "%s%s", n ? ", " : "", table[i].method); /* six methods at most */
         }
         return NULL;
 }
@@ -209,12 +233,19 @@ static bool request_authenticate(struct api_exchange *x)
         return x->endpoint->access != ACCESS_OPERATOR || request_choose_team(x, key);
 }
 
+static bool endpoint_needs_key(const struct endpoint *e)
+{
+        return e->access != ACCESS_OPEN && e->access != ACCESS_GONE;
+}
+
 static void request_dispatch(struct api_exchange *x)
 {
-        struct str method = x->rq->head->method, id = {"", 0};
+        struct str method = x->rq->head->method, ids[IDS_MAX] = {{"", 0}, {"", 0}};
         char allow[64];
 
-        x->endpoint = endpoint_find(method, &x->rq->url, &id, allow);
+        x->endpoint = endpoint_find(method, &x->rq->url, ids, allow);
+        x->segment = ids[0];
+        x->segment2 = ids[1];
         if (!x->endpoint && str_is(method, "OPTIONS")) {
                 answer_preflight(x);
         } else if (!x->endpoint && allow[0]) {
@@ -222,15 +253,13 @@ static void request_dispatch(struct api_exchange *x)
         } else if (!x->endpoint) {
                 answer_error(x, 404, NULL, "Unknown route: %.*s %.*s", STR_ARG(method),
                              (int)(x->rq->url.path.n < 200 ? x->rq->url.path.n : 200), x->rq->url.path.p);
-        } else if (x->endpoint->access != ACCESS_OPEN && !request_authenticate(x)) {
+        } else if (endpoint_needs_key(x->endpoint) && !request_authenticate(x)) {
                 return;
-        } else if (strstr(x->endpoint->pattern, ID_SEGMENT) && !take_sandbox_id(x, id)) {
+        } else if (strstr(x->endpoint->pattern, ID_SEGMENT) && !take_sandbox_id(x, x->segment)) {
                 answer_error(x, 400, NULL, "Invalid sandbox ID");
-        } else if (x->endpoint->body == BODY_NONE) {
-                x->segment = id;
+        } else if (x->endpoint->body == BODY_NONE || x->endpoint->body == BODY_STREAMED) {
                 api_exchange_handle(x);
         } else {
-                x->segment = id;
                 http_read_body(x->rq, x->endpoint->body_max, request_body_read);
         }
 }

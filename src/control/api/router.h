@@ -8,10 +8,12 @@ enum endpoint_body {
         BODY_NONE,     /* a body is ignored */
         BODY_OPTIONAL, /* JSON object, or nothing */
         BODY_REQUIRED,
+        BODY_STREAMED, /* the handler takes it in pieces */
 };
 
 enum endpoint_access {
         ACCESS_OPEN,     /* needs no key */
+        ACCESS_GONE,     /* is not served any more, and says so to everybody */
         ACCESS_KEY,      /* any key, for its team */
         ACCESS_OPERATOR, /* the operator's key, for the team that X-Team-ID names, else its own */
 };

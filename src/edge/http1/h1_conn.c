@@ -386,6 +386,7 @@ void h1_conn_create(struct edge *e, int fd, struct tls_context *tls)
                 return;
         }
         edge_client_setup(&h->c, e, &h1_client_kind);
+        h->c.is_tls = tls;
         h->gone.run = h1_conn_gone;
         h->timer.on = h1_conn_on_timer;
         if (stream_init(&h->conn.stream, e->loop, fd, tls, h1_conn_on_stream) < 0) {

@@ -391,6 +391,7 @@ struct h2_stream *h2_stream_create(struct h2_session *h, int32_t id, bool is_end
         if (!st)
                 return NULL;
         edge_client_setup(&st->c, e, &h2_client_kind);
+        st->c.is_tls = stream_is_tls(&h->conn.stream);
         st->h2 = h;
         st->id = id;
         st->gone.run = h2_stream_gone;

@@ -127,6 +127,8 @@ int rewrite_request(const struct rewrite_request *rq, struct buf *out)
                 r = copy_headers(h, TO_UPSTREAM, out);
         if (rq->orig_host.n)
                 r = add_header(out, r, STR("X-Forwarded-Host"), rq->orig_host);
+        if (rq->scheme.n)
+                r = add_header(out, r, STR("X-Forwarded-Proto"), rq->scheme);
         r = add_framing(out, r, h, h->framing == HTTP1_BODY_CHUNKED);
         if (rq->is_upgrade)
                 r = add_upgrade(out, r, h);

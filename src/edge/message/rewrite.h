@@ -14,6 +14,7 @@ struct rewrite_request {
         struct str target;    /* origin-form, or "*" */
         struct str host;      /* sent as Host */
         struct str orig_host; /* sent as X-Forwarded-Host when not empty */
+        struct str scheme;    /* sent as X-Forwarded-Proto when not empty */
         bool is_upgrade;      /* pass Connection: Upgrade and Upgrade on */
 };
 /* 0, -E2BIG, -ENOMEM. */

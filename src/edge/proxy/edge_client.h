@@ -69,6 +69,7 @@ struct edge_client {
         bool is_waiting; /* the timer matters; the timer is left armed when a wait ends early */
         struct block in; /* owned: bytes not dealt with; begins with the current request's head while head_len > 0 */
         size_t head_len;
+        bool is_tls;      /* the connection is encrypted */
         bool is_ended;    /* the client sends no more */
         bool must_switch; /* the request asks for a tunnel, and no other answer will do */
         struct proxy_exchange x;

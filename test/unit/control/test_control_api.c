@@ -157,9 +157,9 @@ static void templates_have_several_names(void)
                 CHECK_INT(ask("POST", "/v2/sandboxes", body), ==, 201);
         }
         CHECK_INT(ask("POST", "/v2/sandboxes", "{\"templateID\":\"none\"}"), ==, 404);
-        CHECK(is_error(404, "template 'none' not found"));
+        CHECK(is_error(404, "template 'none' not found. There are: base"));
         CHECK_INT(ask("POST", "/v2/sandboxes", "{\"templateID\":\"other/base\"}"), ==, 404);
-        CHECK(is_error(404, "template 'other/base' not found"));
+        CHECK(is_error(404, "template 'other/base' not found. There are: base"));
         CHECK_INT(ask("POST", "/v2/sandboxes", "{\"templateID\":\"base:v2\"}"), ==, 404);
         CHECK(is_error(404, "tag 'v2' does not exist for template 'base'"));
         CHECK_INT(ask("POST", "/v2/sandboxes", "{\"templateID\":\"a b\"}"), ==, 400);

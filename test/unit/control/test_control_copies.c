@@ -123,7 +123,7 @@ static void bad_names_are_400(void)
         CHECK_INT(ask("POST", path_of(id, "/snapshots"), "{\"name\":\"base\"}"), ==, 400);
         CHECK_INT(ask("POST", path_of(id, "/snapshots"), "{\"name\":3}"), ==, 400);
         CHECK_INT(ask("POST", "/sandboxes/inone/snapshots", "{}"), ==, 404);
-        CHECK_INT(delete_template("base"), ==, 400);
+        CHECK_INT(delete_template("base"), ==, 403);
         CHECK_INT(delete_template("%20"), ==, 400);
         CHECK_INT(delete_template("other%2Fbase"), ==, 404);
         CHECK_INT(pause_it(id), ==, 204);

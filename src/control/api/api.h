@@ -15,7 +15,6 @@ struct http_server;
 struct keys;
 struct layer_chains;
 struct lives;
-struct build_runner;
 struct loop;
 struct refs;
 struct snapshots;

@@ -635,6 +635,7 @@ static void a_template_goes_back_to_an_earlier_build(void)
         CHECK_INT(ask("POST", "/templates/x/rollback", "{\"build\":2}"), ==, 200);
         CHECK_STR(text_at("buildID"), b.build_id);
         CHECK_INT(ask("POST", "/templates/x/rollback", "{\"tag\":\"old\",\"build\":1}"), ==, 200);
+        CHECK_INT(ask("POST", "/templates/x/rollback", "{\"buildID\":\"" NO_ID "\"}"), ==, 404);
         CHECK_INT(ask("POST", "/templates/x/rollback", "{\"build\":3}"), ==, 409);
         CHECK_INT(ask("POST", "/templates/x/rollback", "{\"build\":9}"), ==, 404);
         CHECK_INT(ask("POST", "/templates/x/rollback", "{\"build\":\"x\"}"), ==, 400);

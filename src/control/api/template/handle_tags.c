@@ -165,6 +165,14 @@ static struct build_entry *rollback_former(const struct template_row *t, const s
         return found;
 }
 
+/* "build": number or id; or "buildID". */
+static const json_t *rollback_wanted(const json_t *body)
+{
+        const char *name = json_field_is_set(body, "buildID") ? "buildID" : "build";
+
+        return json_object_get(body, name);
+}
+
 static int rollback_find(const struct template_row *t, const json_t *want, const char *tag, struct build_entry **ret,
                          struct err *err)
 {
@@ -210,7 +218,7 @@ void handle_roll_back_template(struct api_exchange *x)
         if (r == 0)
                 r = path_template(x, &t, &err);
         if (r == 0)
-                r = rollback_find(t, json_object_get(x->body, "build"), tag, &e, &err);
+                r = rollback_find(t, rollback_wanted(x->body), tag, &e, &err);
         if (r == 0)
                 r = template_tag_put(ts, e, tag, ts->now_ns() / 1000 * 1000, &err);
         if (r < 0)

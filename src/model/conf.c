@@ -80,6 +80,7 @@ static const struct conf_key {
         U32(default_cpus, 1, 1024),
         U32(default_pids, 16, 1000000),
         U32(build_timeout_s, 1, 7 * 24 * 3600),
+        U32(build_ready_timeout_s, 1, 24 * 3600),
         TEXT(image_source),
         TEXT(sandbox_ca),
         MAP(sandbox_env),
@@ -147,6 +148,7 @@ int conf_defaults(struct conf *ret, const char *data_dir, struct err *err)
                 .default_cpus = 2,
                 .default_pids = 4096,
                 .build_timeout_s = 3600,
+                .build_ready_timeout_s = 600,
         };
 
         for (size_t i = 0; i < ARRAY_LEN(fd_keys); i++)

@@ -51,6 +51,7 @@ struct conf {
         bool access_log;                  /* edge: a line for each exchange */
         uint32_t default_memory_mb, default_cpus, default_pids; /* when the template does not say */
         uint32_t build_timeout_s;                               /* longest time that one build of a template may take */
+        uint32_t build_ready_timeout_s;                         /* longest time that its ready command may fail */
         char *image_source; /* of a build's base: "registry", "recipe", or "auto": as docs/templates.md says */
         json_t *registries; /* puller: {host: "https://mirror[:port]"}, asked instead of the host; NULL: none */
         char *sandbox_ca; /* file or directory of certificates that sandboxes trust, too; NULL: serve/setup/host_files.h */

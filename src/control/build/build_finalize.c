@@ -17,7 +17,6 @@
 #include "control/catalogue/refs.h"
 #include "model/conf.h"
 
-#define READY_TIMEOUT_S 600
 #define READY_DEFAULT "sleep 20"
 #define FLUSH_TIMEOUT_MS 900000
 #define STEP "finalize"
@@ -207,7 +206,7 @@ static enum build_progress finalize_start(struct build_run *b)
         json_t *step = json_pack("{s:s,s:s*,s:s*,s:s,s:o,s:O,s:i}", "kind", "start", "start_cmd", b->start_cmd,
                                  "ready_cmd", b->ready_cmd, "user", default_user(b), "workdir",
                                  default_workdir(b) ? json_string(default_workdir(b)) : json_null(), "env",
-                                 b->chain.env, "ready_timeout_s", READY_TIMEOUT_S);
+                                 b->chain.env, "ready_timeout_s", (int)b->all->o.conf->build_ready_timeout_s);
 
         b->final = FINAL_START;
         if (b->start_cmd)

@@ -128,7 +128,19 @@ static int start_catalogue(struct control *c, int64_t (*now_ns)(void), struct er
                 r = layer_cache_init(&c->layer_cache, c->store, &c->refs, now_ns, err);
         if (r == 0)
                 r = images_init(&c->images, c->store, &c->refs, err);
-        return r < 0 ? r : open_build_files(c, err);
+        if (r == 0)
+                r = open_build_files(c, err);
+        if (r < 0)
+                return r;
+        template_gc_init(&c->template_gc, &(struct template_gc_options){.loop = c->loop,
+                                                                        .rows = &c->template_rows,
+                                                                        .logs = &c->build_logs,
+                                                                        .uploads = &c->uploads,
+                                                                        .cache = &c->layer_cache,
+                                                                        .builds_kept = c->conf->builds_kept,
+                                                                        .cached_days = c->conf->build_cache_days,
+                                                                        .now_ns = now_ns});
+        return 0;
 }
 
 static int start_lives(struct control *c, int64_t (*now_ns)(void), int64_t (*boot_ns)(void), struct err *err)
@@ -251,6 +263,7 @@ void control_done(struct control *c)
         route_server_done(&c->routes); /* as do edges */
         builds_run_done(&c->builds);
         lives_done(&c->lives);
+        template_gc_done(&c->template_gc);
         uploads_done(&c->uploads);
         build_logs_done(&c->build_logs);
         images_done(&c->images);

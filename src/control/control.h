@@ -13,6 +13,7 @@
 #include "control/catalogue/layer_cache.h"
 #include "control/catalogue/refs.h"
 #include "control/catalogue/snapshots.h"
+#include "control/catalogue/template_gc.h"
 #include "control/catalogue/template_rows.h"
 #include "control/catalogue/templates.h"
 #include "control/catalogue/uploads.h"
@@ -44,6 +45,7 @@ struct control {
         struct images images;
         struct build_logs build_logs;
         struct uploads uploads;
+        struct template_gc template_gc;
         struct lives lives;
         struct layer_chains layer_chains;
         struct builds_run builds;

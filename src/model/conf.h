@@ -37,12 +37,13 @@ struct conf {
         uint32_t edge_count;            /* processes; 0: one per core */
         uint32_t control_uid, edge_uid; /* unprivileged; uid and gid alike, as the next two */
         uint32_t builder_uid, puller_uid;
-        uint32_t pool_size;     /* cells kept ready */
-        uint32_t warm_mb;       /* of memory that paused sandboxes may keep; 0: none */
-        uint32_t warm_stall_ms; /* of two seconds waited for memory by anybody: one of those goes */
-        uint32_t sandboxes_max; /* concurrent, per team */
-        uint32_t builds_max;    /* concurrent builds of templates, per team */
-        uint32_t builds_kept;   /* builds of a template that no tag points to, for going back */
+        uint32_t pool_size;        /* cells kept ready */
+        uint32_t warm_mb;          /* of memory that paused sandboxes may keep; 0: none */
+        uint32_t warm_stall_ms;    /* of two seconds waited for memory by anybody: one of those goes */
+        uint32_t sandboxes_max;    /* concurrent, per team */
+        uint32_t builds_max;       /* concurrent builds of templates, per team */
+        uint32_t build_cache_days; /* steps of builds that were not used for so long are forgotten; 0: never */
+        uint32_t builds_kept;      /* builds of a template that no tag points to, for going back */
         uint32_t template_cpus_max, template_memory_max_mb; /* what a template may ask for */
         uint32_t upload_max_mb;                             /* of one archive for a COPY step */
         uint32_t lost_days;               /* what no row knows is kept in lost/ for so long; 0: for ever */

@@ -48,7 +48,7 @@ bool uploads_has(const struct uploads *u, int64_t team, const char *hash)
 {
         AUTO_CLOSE int dir = team_dir(u, team, false);
 
-        return dir >= 0 && build_hash_is_valid(hash) && faccessat(dir, hash, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+        return dir >= 0 && build_hash_is_valid(hash) && utimensat(dir, hash, NULL, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 int uploads_open(const struct uploads *u, int64_t team, const char *hash, int *ret_fd, struct err *err)

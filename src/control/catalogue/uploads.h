@@ -25,6 +25,7 @@ struct upload {  /* one that comes in; zeroed with fd -1: none */
 int uploads_init(struct uploads *u, const char *dir, struct err *err); /* makes the directory */
 void uploads_done(struct uploads *u);                                  /* also zeroed */
 
+/* Noted as used, if it is there: it stays for the build that asks. */
 bool uploads_has(const struct uploads *u, int64_t team, const char *hash);
 /* The archive, for reading, noted as used; the fd is the caller's.  ERR_NOT_FOUND: it was not uploaded. */
 int uploads_open(const struct uploads *u, int64_t team, const char *hash, int *ret_fd, struct err *err);

@@ -680,6 +680,44 @@ static void old_builds_are_collected(void)
         CHECK_INT(json_integer_value(json_object_get(json_array_get(last.json, 1), "buildCount")), ==, 3);
 }
 
+static void what_nobody_needs_is_collected(void)
+{
+        struct asked a, b;
+        char path[160];
+        struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+        json_t *context = json_object();
+        struct cached_step found = {0};
+
+        fake_begin();
+        CHECK(build_whole("x", LAYER_1, &a));
+        CHECK(request_build("{\"name\":\"y\"}", &b)); /* is never started */
+        build_log_add(&rig.control.build_logs, NO_ID, 1, BUILD_LOG_INFO, NULL, "of nobody");
+        build_log_add(&rig.control.build_logs, a.build_id, 1, BUILD_LOG_INFO, NULL, "stays");
+        CHECK_INT(layer_cache_add(&rig.control.layer_cache, 1, HASH, LAYER_1, context, NULL), ==, 0);
+        json_decref(context);
+        (void)snprintf(path, sizeof(path), "%s/uploads/1", rig.dir);
+        (void)mkdir(path, 0700);
+        write_file("uploads/1/" HASH, "x");
+        write_file("uploads/1/.up-abc", "x");
+        (void)snprintf(path, sizeof(path), "%s/uploads/1/.up-abc", rig.dir);
+        CHECK_INT(utimensat(AT_FDCWD, path, old, 0), ==, 0);
+        rig.now_ns = clock_real_ns(); /* files have times of their own */
+        template_gc_run(&rig.control.template_gc);
+        CHECK(access(path, F_OK) < 0);
+        CHECK(uploads_has(&rig.control.uploads, 1, HASH));
+        CHECK_STR(status_of(&b), "error");
+        CHECK_INT(at_build("GET", &a, "", "/status", NULL), ==, 200);
+        CHECK_INT(json_array_size(json_object_get(last.json, "logs")), ==, 1);
+        (void)snprintf(path, sizeof(path), "%s/builds/" NO_ID ".log", rig.dir);
+        CHECK(access(path, F_OK) < 0);
+        rig.now_ns += 31 * 24 * 3600 * S_NS;
+        template_gc_run(&rig.control.template_gc);
+        CHECK(!uploads_has(&rig.control.uploads, 1, HASH));
+        CHECK_INT(layer_cache_find(&rig.control.layer_cache, 1, HASH, &found, NULL), ==, 0);
+        CHECK_INT(ask("DELETE", "/templates/x", NULL), ==, 204);
+        CHECK(run_until(engine_dropped, (void *)LAYER_1));
+}
+
 /* ---- files ---- */
 
 static const char *link_path(void) /* of the last answer */
@@ -792,6 +830,7 @@ int main(void)
         RUN_IN_RIG(a_template_goes_back_to_an_earlier_build);
         RUN_IN_RIG(templates_are_published);
         RUN_IN_RIG(old_builds_are_collected);
+        RUN_IN_RIG(what_nobody_needs_is_collected);
         RUN_IN_RIG(files_are_uploaded_by_a_link);
         RUN_IN_RIG(bad_uploads_are_refused);
         RUN_IN_RIG(an_upload_that_breaks_leaves_nothing);

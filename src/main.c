@@ -87,6 +87,14 @@ static int version_main(int argc, char **argv)
         return 0;
 }
 
+/* `template base` works on a data directory, the others talk to a server. */
+static int template_main(int argc, char **argv)
+{
+        bool is_base = argc > 1 && (strcmp(argv[1], "base") == 0 || (argv[1][0] == '-' && !is_help(argv[1])));
+
+        return (is_base ? template_base_main : template_cli_main)(argc, argv);
+}
+
 static int help_main(int argc, char **argv);
 
 static const struct command_entry {
@@ -95,9 +103,14 @@ static const struct command_entry {
         const char *usage, *summary; /* summary NULL: not in the list */
 } commands[] = {
         {"serve", serve_main, serve_usage, "serve in the foreground"},
+        {"create", create_main, create_usage, "start a sandbox"},
         {"run", run_main, run_usage, "run a command in a new sandbox"},
         {"ps", ps_main, ps_usage, "list the sandboxes"},
         {"exec", exec_main, exec_usage, "run a command in a running sandbox"},
+        {"shell", shell_main, shell_usage, "open a shell in a running sandbox"},
+        {"cp", cp_main, cp_usage, "copy files between this machine and a sandbox"},
+        {"logs", logs_main, logs_usage, "print the output of commands in a sandbox"},
+        {"info", info_main, info_usage, "describe a sandbox"},
         {"kill", kill_main, kill_usage, "end sandboxes"},
         {"pause", pause_main, pause_usage, "stop sandboxes, and keep their memory and files"},
         {"resume", resume_main, resume_usage, "resume paused sandboxes"},
@@ -110,7 +123,7 @@ static const struct command_entry {
         {"env", env_main, env_usage, "print the settings for clients, with your own key"},
         {"doctor", doctor_main, doctor_usage, "check what this host can do"},
         {"trust", trust_main, trust_usage, "let this system trust the server's certificates"},
-        {"template", template_main, template_usage, "make the base template"},
+        {"template", template_main, template_usage, "build templates, list them, and look after them"},
         {"criu", criu_main, criu_usage, "fetch CRIU, which saves memory for a pause"},
         {"down", down_main, down_usage, "end a server and its running sandboxes"},
         {"version", version_main, version_usage, "print the version"},

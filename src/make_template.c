@@ -3,5 +3,5 @@
 
 int main(int argc, char **argv)
 {
-        return template_main(argc, argv);
+        return template_base_main(argc, argv);
 }

@@ -138,6 +138,20 @@ static int api_call(struct cli_api *a, const char *method, const char *target, j
         return r < 0 ? r : take_answer(a, &answer, ret, err);
 }
 
+int api_request(struct cli_api *a, const char *method, const char *target, json_t *body, json_t **ret, struct err *err)
+{
+        return api_call(a, method, target, body, ret, NULL, err);
+}
+
+char *api_target(const char *before, const char *name, const char *after)
+{
+        AUTO_BUF struct buf out = BUF_INIT(64u << 10);
+
+        if (buf_addc(&out, before) < 0 || url_encode(str_of(name), &out) < 0 || buf_addc(&out, after) < 0)
+                return NULL;
+        return str_dup((struct str){(const char *)buf_at(&out), out.len});
+}
+
 static int take_sandbox(const json_t *obj, struct api_sandbox *ret, struct err *err)
 {
         const char *id = json_string_value(json_object_get(obj, "sandboxID"));
@@ -157,14 +171,19 @@ static int take_sandbox(const json_t *obj, struct api_sandbox *ret, struct err *
 
 int api_create(struct cli_api *a, const struct api_create *rq, struct api_sandbox *ret, struct err *err)
 {
-        json_t *body = json_pack("{s:s, s:i}", "templateID", rq->template, "timeout", (int)rq->timeout_s), *got = NULL;
+        json_t *body = json_pack("{s:s}", "templateID", rq->template), *got = NULL;
         int r;
 
         if (!body)
                 return err_set(err, ERR_INVALID, "the template's name is not valid text");
+        if (rq->timeout_s)
+                (void)json_object_set_new(body, "timeout", json_integer(rq->timeout_s));
         if (rq->env && json_object_size(rq->env))
                 (void)json_object_set(body, "envVars", rq->env);
-        *ret = (struct api_sandbox){.end_ns = clock_real_ns() + rq->timeout_s * INT64_C(1000000000)};
+        if (rq->metadata && json_object_size(rq->metadata))
+                (void)json_object_set(body, "metadata", rq->metadata);
+        *ret = (struct api_sandbox){.end_ns =
+                                            rq->timeout_s ? clock_real_ns() + rq->timeout_s * INT64_C(1000000000) : 0};
         r = api_call(a, "POST", "/v2/sandboxes", body, &got, NULL, err);
         json_decref(body);
         if (r == 0)
@@ -226,7 +245,7 @@ static int list_page(struct cli_api *a, const char *query, char next[512], json_
         return r;
 }
 
-static int list_all(struct cli_api *a, const char *query, json_t **ret_array, struct err *err)
+int api_list_all(struct cli_api *a, const char *query, json_t **ret_array, struct err *err)
 {
         json_t *all = json_array();
         char next[512] = "";
@@ -244,7 +263,7 @@ static int list_all(struct cli_api *a, const char *query, json_t **ret_array, st
 
 int api_list(struct cli_api *a, json_t **ret_array, struct err *err)
 {
-        return list_all(a, "/v2/sandboxes?state=running,paused&limit=100", ret_array, err);
+        return api_list_all(a, "/v2/sandboxes?state=running,paused&limit=100", ret_array, err);
 }
 
 int api_act(struct cli_api *a, const struct api_act *act, json_t **ret, struct err *err)
@@ -272,7 +291,7 @@ int api_snapshots(struct cli_api *a, const char *sandbox_id, json_t **ret_array,
                 return err_set(err, ERR_INVALID, "'%s' is not a sandbox id", sandbox_id);
         if (sandbox_id)
                 (void)snprintf(query, sizeof(query), "/snapshots?limit=100&sandboxID=%s", sandbox_id);
-        return list_all(a, query, ret_array, err);
+        return api_list_all(a, query, ret_array, err);
 }
 
 int api_snapshot_delete(struct cli_api *a, const char *snapshot, struct err *err)

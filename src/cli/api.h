@@ -25,6 +25,14 @@ void api_explain_refused(const struct http_client *client, struct err *err);
 /* How long a call may take from now on; 0: the usual. */
 void api_set_patience(struct cli_api *a, unsigned ms);
 
+/* One request with JSON both ways, the body borrowed (NULL: none); *ret (may be NULL) is the caller's.  What the server refuses
+ * is an error in its words; err->sys is EINTR when http_client_cancel_on() of `control` ended it. */
+int api_request(struct cli_api *a, const char *method, const char *target, json_t *body, json_t **ret, struct err *err);
+/* All pages of a list; `query` has a ? already. */
+int api_list_all(struct cli_api *a, const char *query, json_t **ret_array, struct err *err);
+/* <before><name, percent-encoded><after>: the target of a request, malloc'd; NULL: no memory. */
+char *api_target(const char *before, const char *name, const char *after);
+
 struct api_sandbox { /* what is needed to speak to one */
         char id[SANDBOX_ID_MAX];
         char token[256]; /* "" when it is open */
@@ -34,8 +42,8 @@ struct api_sandbox { /* what is needed to speak to one */
 
 struct api_create {
         const char *template;
-        json_t *env; /* borrowed: {name: text} */
-        uint32_t timeout_s;
+        json_t *env, *metadata; /* borrowed: {name: text}; NULL: none */
+        uint32_t timeout_s;     /* 0: the server's usual */
 };
 int api_create(struct cli_api *a, const struct api_create *rq, struct api_sandbox *ret, struct err *err);
 int api_get(struct cli_api *a, const char *id, struct api_sandbox *ret, struct err *err);

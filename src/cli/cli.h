@@ -17,7 +17,14 @@ int key_main(int argc, char **argv);
 int env_main(int argc, char **argv);
 int doctor_main(int argc, char **argv);
 int trust_main(int argc, char **argv);
+int template_cli_main(int argc, char **argv); /* `template`, without `template base` */
+int create_main(int argc, char **argv);
+int info_main(int argc, char **argv);
+int shell_main(int argc, char **argv);
+int cp_main(int argc, char **argv);
+int logs_main(int argc, char **argv);
 
 extern const char run_usage[], exec_usage[], ps_usage[], kill_usage[], doctor_usage[], trust_usage[];
+extern const char template_usage[], create_usage[], info_usage[], shell_usage[], cp_usage[], logs_usage[];
 extern const char lost_usage[], key_usage[], env_usage[];
 extern const char pause_usage[], resume_usage[], snapshot_usage[], snapshots_usage[], fork_usage[], rollback_usage[];

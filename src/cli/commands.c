@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -13,7 +12,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/remote_command.h"
-#include "sys/proc.h"
+#include "cli/signals.h"
 
 #define RUN_TIMEOUT_S 3600u
 
@@ -35,16 +34,6 @@ const char exec_usage[] =
         "  -u, --user USER        the user that runs the command (default user, which may use sudo)\n";
 const char ps_usage[] = "usage: sandglass ps [--json] [--data DIR]\nList the sandboxes: running, and paused.\n";
 const char kill_usage[] = "usage: sandglass kill [--data DIR] SANDBOX...\nEnd sandboxes.\n";
-
-/* From here on they arrive as events, so that what was made is also ended; -> an fd that is readable when one came. */
-static int take_signals(void)
-{
-        sigset_t set = sys_signals_to_end();
-
-        (void)sigprocmask(SIG_BLOCK, &set, NULL);
-        (void)signal(SIGPIPE, SIG_IGN);
-        return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
 
 /* A command could not be run to its end.  Where its sandbox does not run any more, that says more than how the connection
  * broke: err is told so.  True: the sandbox is paused. */
@@ -109,7 +98,7 @@ int run_main(int argc, char **argv)
                               &err) < 0 ||
             o.help || o.arg_count == 0)
                 return cli_usage(&o, run_usage, &err);
-        signals = take_signals();
+        signals = cli_take_signals();
         if (api_open(&api, o.data, &err) < 0)
                 return cli_fail("run", &err);
         code = run_in_new_sandbox(&api, &o, signals, &err);
@@ -151,7 +140,7 @@ int exec_main(int argc, char **argv)
                 command++;
         if (!command[0])
                 return cli_usage(&o, exec_usage, &err);
-        signals = take_signals();
+        signals = cli_take_signals();
         if (api_open(&api, o.data, &err) < 0)
                 return cli_fail("exec", &err);
         code = exec_in(&api, o.args[0], command, &o, &err);

@@ -9,6 +9,7 @@
 
 #define TIMEOUT_MAX_S (30u * 24 * 3600)
 #define COUNT_MAX 100u
+#define SIZE_MAX_GIVEN 1000000000u /* what is too large for it, the server knows */
 
 static const struct {
         const char *name;
@@ -35,23 +36,65 @@ static const struct {
         {"save", 's', false, CLI_SAVE},
         {"remote", 'r', false, CLI_REMOTE},
         {"domain", 'o', true, CLI_DOMAIN},
+        {"tag", 'G', true, CLI_TAG},
+        {"file", 'F', true, CLI_FILE},
+        {"build-arg", 'B', true, CLI_BUILD},
+        {"cpu-count", 'P', true, CLI_BUILD},
+        {"memory-mb", 'M', true, CLI_BUILD},
+        {"start-cmd", 'S', true, CLI_BUILD},
+        {"ready-cmd", 'R', true, CLI_BUILD},
+        {"no-cache", 'N', false, CLI_BUILD},
+        {"metadata", 'm', true, CLI_METADATA},
+        {"follow", 'l', false, CLI_FOLLOW},
         {"help", 'h', false, 0},
 };
 
-static int add_env(struct cli_options *o, const char *text, struct err *err)
+/* NAME=VALUE into *to, an object that is made when it is needed. */
+static int add_pair(json_t **to, const char *option, const char *text, struct err *err)
 {
         const char *equals = strchr(text, '=');
         char *name;
         int r;
 
         if (!equals || equals == text)
-                return err_set(err, ERR_INVALID, "-e %s: must be NAME=VALUE", text);
+                return err_set(err, ERR_INVALID, "%s %s: must be NAME=VALUE", option, text);
         name = strndup(text, (size_t)(equals - text));
-        if (!o->env)
-                o->env = json_object();
-        r = name ? json_object_set_new(o->env, name, json_string(equals + 1)) : -1;
+        if (!*to)
+                *to = json_object();
+        r = name ? json_object_set_new(*to, name, json_string(equals + 1)) : -1;
         free(name);
-        return r < 0 ? err_set(err, ERR_INVALID, "-e: must be UTF-8 text") : 0;
+        return r < 0 ? err_set(err, ERR_INVALID, "%s: must be UTF-8 text", option) : 0;
+}
+
+static int add_tag(struct cli_options *o, const char *text, struct err *err)
+{
+        if (!o->tags)
+                o->tags = json_array();
+        if (json_array_append_new(o->tags, json_string(text)) < 0)
+                return err_set(err, ERR_INVALID, "--tag: must be UTF-8 text");
+        return 0;
+}
+
+static int take_size(const char *option, uint32_t *to, struct err *err)
+{
+        if (parse_u32(str_of(optarg), 1, SIZE_MAX_GIVEN, to) < 0)
+                return err_set(err, ERR_INVALID, "%s %s: must be a number from 1", option, optarg);
+        return 0;
+}
+
+/* Those of templates. */
+static int build_option_take(struct cli_options *o, int letter, struct err *err)
+{
+        switch (letter) {
+        case 'G': return add_tag(o, optarg, err);
+        case 'F': o->file = optarg; return 0;
+        case 'B': return add_pair(&o->build_args, "--build-arg", optarg, err);
+        case 'P': return take_size("--cpu-count", &o->cpu_count, err);
+        case 'M': return take_size("--memory-mb", &o->memory_mb, err);
+        case 'S': o->start_cmd = optarg; return 0;
+        case 'R': o->ready_cmd = optarg; return 0;
+        default: o->no_cache = true; return 0; /* N */
+        }
 }
 
 static int option_take(struct cli_options *o, int letter, char **argv, struct err *err)
@@ -60,7 +103,9 @@ static int option_take(struct cli_options *o, int letter, char **argv, struct er
         case 'd': o->data = optarg; return 0;
         case 'j': o->json = true; return 0;
         case 't': o->template = optarg; return 0;
-        case 'e': return add_env(o, optarg, err);
+        case 'e': return add_pair(&o->env, "-e", optarg, err);
+        case 'm': return add_pair(&o->metadata, "--metadata", optarg, err);
+        case 'l': o->follow = true; return 0;
         case 'w': o->cwd = optarg; return 0;
         case 'u': o->user = optarg; return 0;
         case 'U': o->undo = true; return 0;
@@ -75,6 +120,14 @@ static int option_take(struct cli_options *o, int letter, char **argv, struct er
         case 'r': o->remote = true; return 0;
         case 'o': o->domain = optarg; return 0;
         case 'h': o->help = true; return 0;
+        case 'G':
+        case 'F':
+        case 'B':
+        case 'P':
+        case 'M':
+        case 'S':
+        case 'R':
+        case 'N': return build_option_take(o, letter, err);
         case 'c':
                 if (parse_u32(str_of(optarg), 1, COUNT_MAX, &o->count) < 0)
                         return err_set(err, ERR_INVALID, "--count %s: must be from 1 to %u", optarg, COUNT_MAX);
@@ -111,7 +164,8 @@ int cli_options_parse(int argc, char **argv, unsigned takes, struct cli_options 
         }
         short_form[m] = 0;
         optind = 0; /* glibc: start over, also when called twice */
-        while (r == 0 && (letter = getopt_long(argc, argv, short_form, long_form, NULL)) != -1)
+        while (r == 0 &&
+               (letter = getopt_long(argc, argv, short_form + !!(takes & CLI_ANYWHERE), long_form, NULL)) != -1)
                 r = option_take(&o, letter, argv, err);
         o.args = argv + optind;
         o.arg_count = argc - optind;
@@ -122,7 +176,10 @@ int cli_options_parse(int argc, char **argv, unsigned takes, struct cli_options 
 void cli_options_done(struct cli_options *o)
 {
         json_decref(o->env);
-        o->env = NULL;
+        json_decref(o->build_args);
+        json_decref(o->metadata);
+        json_decref(o->tags);
+        o->env = o->build_args = o->metadata = o->tags = NULL;
 }
 
 int cli_fail(const char *command, const struct err *err)

@@ -26,15 +26,21 @@ enum cli_option { /* which of them a command takes */
                   CLI_SAVE = 65536,
                   CLI_REMOTE = 131072,
                   CLI_DOMAIN = 262144,
+                  CLI_TAG = 1 << 19,
+                  CLI_FILE = 1 << 20,
+                  CLI_BUILD = 1 << 21, /* --build-arg, --cpu-count, --memory-mb, --start-cmd, --ready-cmd, --no-cache */
+                  CLI_METADATA = 1 << 22,
+                  CLI_FOLLOW = 1 << 23,
+                  CLI_ANYWHERE = 1 << 24, /* no option: options may follow the arguments, too */
 };
 
 struct cli_options {
-        const char *data, *template, *cwd, *user, *name, *images, *criu, *team,
-                *domain;           /* borrowed from argv; NULL: not
-                                                                                             given */
-        uint32_t timeout_s, count; /* 0: not given */
-        json_t *env;               /* owned; {name: text}, NULL: none */
-        bool json, undo, files_only, deletes, all, save, remote, help;
+        /* Borrowed from argv; NULL: not given. */
+        const char *data, *template, *cwd, *user, *name, *images, *criu, *team, *domain, *file, *start_cmd, *ready_cmd;
+        uint32_t timeout_s, count, cpu_count, memory_mb; /* 0: not given */
+        json_t *env, *build_args, *metadata;             /* owned; {name: text}, NULL: none */
+        json_t *tags;                                    /* owned; [text], NULL: none */
+        bool json, undo, files_only, deletes, all, save, remote, no_cache, follow, help;
         char **args; /* what follows the options (and "--"), NULL-terminated: argv's own */
         int arg_count;
 };

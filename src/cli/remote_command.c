@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -150,6 +151,15 @@ static int open_stream(struct remote_command *c, const char *target, const char 
         return envd_start(c, &rq, &c->stream);
 }
 
+static json_t *terminal_size(void)
+{
+        struct winsize size = {0};
+
+        if (ioctl(STDIN_FILENO, TIOCGWINSZ, &size) < 0 || !size.ws_col || !size.ws_row)
+                size = (struct winsize){.ws_col = 80, .ws_row = 24};
+        return json_pack("{s:{s:i, s:i}}", "size", "cols", size.ws_col, "rows", size.ws_row);
+}
+
 /* By way of a login shell, as the clients run theirs: so the command has the same environment.  The shell takes the words as
  * they are, and becomes the command. */
 static int start_stream(struct remote_command *c)
@@ -166,11 +176,22 @@ static int start_stream(struct remote_command *c)
         if (process && o->cwd)
                 r |= json_object_set_new(process, "cwd", json_string(o->cwd));
         message = process ? json_pack("{s:o, s:b}", "process", process, "stdin", c->reads_input) : NULL;
+        if (message && o->has_terminal) {
+                r |= json_object_del(message, "stdin");
+                r |= json_object_set_new(message, "pty", terminal_size());
+        }
         if (r != 0) {
                 json_decref(message);
                 message = NULL;
         }
         return open_stream(c, "/process.Process/Start", NULL, message);
+}
+
+/* The kept output of a command, and what follows. */
+static int attach_stream(struct remote_command *c)
+{
+        return open_stream(c, "/process.Process/Connect", "0",
+                           json_pack("{s:{s:i}}", "process", "pid", (int)c->opt->attach_pid));
 }
 
 /* The stream was cut.  A sandbox that goes on (a snapshot or a copy was made of it, an edge ended) has the command, and what
@@ -229,6 +250,10 @@ static void read_input(struct remote_command *c)
 
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return;
+        if (n <= 0 && c->opt->has_terminal) {
+                c->reads_input = false;
+                return;
+        }
         if (n <= 0) {
                 c->reads_input = false;
                 c->r = send_input(c, "/process.Process/CloseStdin",
@@ -238,8 +263,19 @@ static void read_input(struct remote_command *c)
         c->r = base64_add(&text, bytes, (size_t)n, true);
         if (c->r == 0)
                 c->r = send_input(c, "/process.Process/SendInput",
-                                  json_pack("{s:{s:i}, s:{s:s%}}", "process", "pid", (int)c->pid, "input", "stdin",
-                                            buf_at(&text), text.len));
+                                  json_pack("{s:{s:i}, s:{s:s%}}", "process", "pid", (int)c->pid, "input",
+                                            c->opt->has_terminal ? "pty" : "stdin", buf_at(&text), text.len));
+}
+
+/* Returns whether a request is under way for it. */
+static bool tell_size(struct remote_command *c)
+{
+        if (!c->wants_resize || c->input || !c->pid || is_over(c))
+                return false;
+        c->wants_resize = false;
+        c->r = send_input(c, "/process.Process/Update",
+                          json_pack("{s:{s:i}, s:o}", "process", "pid", (int)c->pid, "pty", terminal_size()));
+        return c->r == 0;
 }
 
 static void input_is_ready(struct remote_command *c)
@@ -267,6 +303,7 @@ static void watch_input(struct remote_command *c)
 {
         int r;
 
+        (void)tell_size(c);
         if (is_over(c) || !c->reads_input || !c->pid || c->input) {
                 loop_del(&c->standard_input);
                 loop_unpost(&c->standard_input_task);
@@ -282,12 +319,17 @@ static void watch_input(struct remote_command *c)
         stop_if_over(c);
 }
 
-/* A terminal is not passed on: that would need a terminal on the other side, too. */
+/* Without has_terminal a terminal is not passed on: that would need a terminal on the other side, too. */
 static bool has_input(void)
 {
         struct stat st;
 
         return !isatty(STDIN_FILENO) && fstat(STDIN_FILENO, &st) == 0;
+}
+
+static bool reads_input(const struct remote_command_options *opt)
+{
+        return opt->has_terminal || (!opt->attach_pid && has_input());
 }
 
 /* --- signals --- */
@@ -303,6 +345,13 @@ static void signal_came(struct io *io, uint32_t events)
         (void)events;
         if (read(io->fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
                 return;
+        if (info.ssi_signo == SIGWINCH) {
+                c->wants_resize = true;
+                watch_input(c);
+                return;
+        }
+        if (c->opt->has_terminal && c->signal_count == 0)
+                c->signal_count = 1; /* a shell at a terminal does not listen to SIGTERM */
         if (c->opt->ends_on_signal || !c->pid || c->signal_count >= ARRAY_LEN(names)) {
                 c->code = EXIT_SIGNALLED + (int)info.ssi_signo;
                 loop_stop(c->loop);
@@ -325,6 +374,8 @@ static int remote_command_open(struct remote_command *c)
         sigset_t set = sys_signals_to_end();
         int r;
 
+        if (c->opt->has_terminal)
+                (void)sigaddset(&set, SIGWINCH);
         r = loop_create(&c->loop);
         if (r < 0)
                 return err_sys(c->err, r, "event loop");
@@ -333,7 +384,9 @@ static int remote_command_open(struct remote_command *c)
         if (r < 0)
                 return err_sys(c->err, r, "prepare for signals");
         r = api_client(c->opt->api, env->sandbox_url ? env->sandbox_url : env->api_url, c->loop, &c->client, c->err);
-        return r < 0 ? r : start_stream(c);
+        if (r < 0)
+                return r;
+        return c->opt->attach_pid ? attach_stream(c) : start_stream(c);
 }
 
 static void remote_command_close(struct remote_command *c)
@@ -379,7 +432,7 @@ int remote_command_run(const struct remote_command_options *opt, struct err *err
                                    .signals = {.fd = -1, .on = signal_came},
                                    .standard_input = {.fd = STDIN_FILENO, .on = input_ready_io},
                                    .standard_input_task = {.run = input_ready_task},
-                                   .reads_input = has_input(),
+                                   .reads_input = reads_input(opt),
                                    .code = -1,
                                    .err = err};
 

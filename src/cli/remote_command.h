@@ -13,6 +13,10 @@ struct remote_command_options {
         json_t *env;            /* borrowed, may be NULL: {name: text} */
         const char *cwd, *user; /* NULL: the sandbox's default */
         bool ends_on_signal; /* a signal ends the call at once (the caller kills the sandbox); else it is passed on */
+        /* The command gets a terminal of the size of ours, which the caller has set to raw mode (SIGWINCH blocked). */
+        bool has_terminal;
+        uint32_t attach_pid; /* not 0: no new command; the kept output of this one, and what follows */
+        bool ends_caught_up; /* ... without what follows: the code is then 0 */
 };
 
 #define EXIT_SIGNALLED 128 /* + number: as shells say it */

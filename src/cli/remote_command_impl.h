@@ -19,6 +19,8 @@ struct remote_command {
         bool reads_input;                /* and not at its end */
         uint32_t pid;                    /* 0: not started yet */
         uint64_t received;               /* bytes of output: where a new stream has to begin */
+        uint64_t next;                   /* attached: number of the first byte that was not written yet */
+        bool wants_resize;               /* our terminal has another size, and the command is not told yet */
         unsigned reconnects;
         unsigned signal_count;
         int code; /* -1: not known yet */

@@ -96,6 +96,11 @@ static int take_event(struct remote_command *c, const json_t *message)
 
         if (start)
                 c->pid = (uint32_t)json_integer_value(json_object_get(start, "pid"));
+        if (start && c->opt->attach_pid && !c->reconnects) { /* output from this byte on is kept */
+                c->received = (uint64_t)json_integer_value(json_object_get(start, "offset"));
+                c->next = (uint64_t)json_integer_value(json_object_get(start, "next"));
+                dropped = 0;
+        }
         if (dropped > 0) { /* more than was kept while nobody listened */
                 c->received += (uint64_t)dropped;
                 (void)fprintf(stderr, "sandglass: %lld bytes of output are lost\n", (long long)dropped);
@@ -104,8 +109,12 @@ static int take_event(struct remote_command *c, const json_t *message)
                 r = give_output(c, STDOUT_FILENO, json_object_get(data, "stdout"));
         if (data && r == 0)
                 r = give_output(c, STDERR_FILENO, json_object_get(data, "stderr"));
+        if (data && r == 0)
+                r = give_output(c, STDOUT_FILENO, json_object_get(data, "pty"));
         if (end)
                 c->code = remote_command_exit_code(end);
+        else if (c->opt->ends_caught_up && c->received >= c->next)
+                c->code = 0;
         return r;
 }
 

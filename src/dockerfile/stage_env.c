@@ -156,11 +156,6 @@ void convert_workdir(struct converter *c, struct stage *s, const struct instruct
         (void)stage_add_step(c, s, "WORKDIR", json_pack("[s]", path));
 }
 
-static bool is_number(const char *s)
-{
-        return s[0] && s[strspn(s, "0123456789")] == 0;
-}
-
 void convert_user(struct converter *c, struct stage *s, const struct instruction *i)
 {
         AUTO_FREE char *name = NULL;
@@ -179,8 +174,6 @@ void convert_user(struct converter *c, struct stage *s, const struct instruction
         else if (group && strcmp(group, name) != 0 && !s->is_root)
                 problems_error(c->problems, i->line,
                                "USER %s:%s: another group is not supported; make it the user's own group", name, group);
-        else if (is_number(name) && !s->is_root)
-                problems_error(c->problems, i->line, "USER %s: a number is not supported; name the user", name);
         s->sets_user = true;
         (void)stage_add_step(c, s, "USER", json_pack("[s]", s->is_root ? "root" : name));
 }

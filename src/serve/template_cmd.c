@@ -14,8 +14,9 @@
 #include "serve/serve.h"
 #include "sys/proc.h"
 
-const char template_usage[] = "usage: sandglass template base [--data DIR | --images DIR] [--mirror URL] [--rebuild]\n"
-                              "Make the template `base` from Debian packages, unless it is there already.\n";
+const char template_base_usage[] =
+        "usage: sandglass template base [--data DIR | --images DIR] [--mirror URL] [--rebuild]\n"
+        "Make the template `base` from Debian packages, unless it is there already.\n";
 
 struct template_options {
         const char *data, *images, *mirror;
@@ -40,14 +41,14 @@ static int template_options_parse(int argc, char **argv, struct template_options
                 case 'm': o->mirror = optarg; break;
                 case 'r': o->rebuild = true; break;
                 case 'h': o->help = true; break;
-                default: return usage_fault("template", template_usage, which, argv);
+                default: return usage_fault("template", template_base_usage, which, argv);
                 }
         }
         if (o->help)
                 return 0;
         if (optind < argc && strcmp(argv[optind], "base") == 0 && ++optind == argc)
                 return 0;
-        return usage_fault("template", template_usage, which, argv);
+        return usage_fault("template", template_base_usage, which, argv);
 }
 
 static int template_make(const struct template_options *o, struct err *err)
@@ -72,7 +73,7 @@ static int template_make(const struct template_options *o, struct err *err)
         return (o->rebuild ? base_template_build : base_template_ensure)(images, o->mirror, err);
 }
 
-int template_main(int argc, char **argv)
+int template_base_main(int argc, char **argv)
 {
         struct template_options o = {.data = SERVE_DEFAULT_DATA};
         struct err err = {0};
@@ -82,7 +83,7 @@ int template_main(int argc, char **argv)
         if (code != 0)
                 return code;
         if (o.help) {
-                (void)fputs(template_usage, stdout);
+                (void)fputs(template_base_usage, stdout);
                 return 0;
         }
         (void)sigprocmask(SIG_BLOCK, &set, NULL);

@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "model/build/build_request.h"
 
 #define DEPTH_MAX 8 /* of words in words */
 #define NAME_MAX_BYTES 256
@@ -143,24 +144,27 @@ int build_env_expand(const char *text, const json_t *env, const char *user, char
         return *ret ? 0 : err_set(err, ERR_LIMIT, "out of memory");
 }
 
+/* user NULL: the value is taken as it is. */
 static int apply_pair(json_t *to, const json_t *env, const char *name, const char *value, const char *user,
                       struct err *err)
 {
         AUTO_FREE char *expanded = NULL;
-        int r;
+        int r = 0;
 
         if (!name || !value || !name[0] || strchr(name, '='))
                 return err_set(err, ERR_INVALID, "ENV: '%.100s' is not a name", name ? name : "");
-        r = build_env_expand(value, env, user, &expanded, err);
+        if (user)
+                r = build_env_expand(value, env, user, &expanded, err);
         if (r < 0)
                 return r;
-        return json_object_set_new(to, name, json_string(expanded)) < 0
+        return json_object_set_new(to, name, json_string(expanded ? expanded : value)) < 0
                        ? err_set(err, ERR_INVALID, "ENV: the value of %.100s is not UTF-8", name)
                        : 0;
 }
 
-int build_env_apply(const json_t *env, const json_t *pairs, const char *user, json_t **ret, struct err *err)
+int build_env_apply(const json_t *env, const struct build_step *step, const char *user, json_t **ret, struct err *err)
 {
+        const json_t *pairs = step->args;
         json_t *to = json_deep_copy(env);
         size_t n = json_array_size(pairs);
         int r = to ? 0 : err_set(err, ERR_LIMIT, "out of memory");
@@ -169,7 +173,7 @@ int build_env_apply(const json_t *env, const json_t *pairs, const char *user, js
                 r = err_set(err, ERR_INVALID, "ENV: a name without a value");
         for (size_t i = 0; r == 0 && i < n; i += 2)
                 r = apply_pair(to, env, json_string_value(json_array_get(pairs, i)),
-                               json_string_value(json_array_get(pairs, i + 1)), user, err);
+                               json_string_value(json_array_get(pairs, i + 1)), step->is_literal ? NULL : user, err);
         if (r < 0)
                 json_decref(to);
         else

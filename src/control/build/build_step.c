@@ -150,7 +150,7 @@ static enum build_progress step_run_env(struct build_frame *f)
         struct err err = {0};
         json_t *env;
 
-        if (build_env_apply(f->chain.env, step_now(f)->args, build_chain_user(&f->chain), &env, &err) < 0)
+        if (build_env_apply(f->chain.env, step_now(f), build_chain_user(&f->chain), &env, &err) < 0)
                 return frame_trip(f, &err);
         json_decref(f->chain.env);
         f->chain.env = env;

@@ -8,7 +8,7 @@
 #include "wire/base64.h"
 #include "wire/connect.h"
 
-#define EVENT_WRAP_MAX 128
+#define EVENT_WRAP_MAX 160
 #define DATA_BEGIN_MAX 32
 
 static uint8_t raw[OUTPUT_READ_MAX];
@@ -78,11 +78,12 @@ struct str process_event_start(uint32_t pid)
         return envelope_finish((size_t)n);
 }
 
-struct str process_event_start_at(uint32_t pid, uint64_t offset, uint64_t dropped)
+struct str process_event_start_at(uint32_t pid, uint64_t offset, uint64_t dropped, uint64_t next)
 {
         int n = snprintf(event + CONNECT_ENVELOPE_HEAD, EVENT_WRAP_MAX,
-                         "{\"event\":{\"start\":{\"pid\":%u,\"offset\":%" PRIu64 ",\"dropped\":%" PRIu64 "}}}", pid,
-                         offset, dropped);
+                         "{\"event\":{\"start\":{\"pid\":%u,\"offset\":%" PRIu64 ",\"dropped\":%" PRIu64
+                         ",\"next\":%" PRIu64 "}}}",
+                         pid, offset, dropped, next);
 
         return envelope_finish((size_t)n);
 }

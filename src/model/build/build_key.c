@@ -59,6 +59,7 @@ void build_key_step(const struct build_key *before, const struct build_step *ste
         key_add_list(&h, step->args);
         key_add(&h, step->files_hash);
         key_add_list(&h, step->shell);
+        key_add(&h, step->is_literal ? "literal" : "");
         key_add(&h, source);
         key_end(&h, ret);
 }

@@ -151,12 +151,15 @@ static int step_decode(const json_t *v, struct build_step *ret, struct err *err)
             json_field_text(v, "filesHash", &s.files_hash, err) < 0 ||
             json_field_text(v, "fromStage", &s.from_stage, err) < 0 ||
             json_field_text(v, "fromImage", &s.from_image, err) < 0 ||
-            json_field_text_list(v, "shell", 32, &s.shell, err) < 0 || json_field_bool(v, "force", &s.force, err) < 0)
+            json_field_text_list(v, "shell", BUILD_SHELL_MAX, &s.shell, err) < 0 ||
+            json_field_bool(v, "literal", &s.is_literal, err) < 0 || json_field_bool(v, "force", &s.force, err) < 0)
                 return -EINVAL;
         if (s.files_hash && !s.files_hash[0])
                 s.files_hash = NULL; /* some clients send it for every step */
         if (s.type != STEP_COPY && (s.from_stage || s.from_image))
                 return err_set(err, ERR_INVALID, "only COPY can have fromStage or fromImage");
+        if (s.is_literal && s.type != STEP_ENV)
+                return err_set(err, ERR_INVALID, "only ENV can be literal");
         if (s.shell && (s.type != STEP_RUN || json_array_size(s.shell) == 0))
                 return err_set(err, ERR_INVALID, "only RUN can have a shell, and it is not empty");
         if (step_check_sizes(&s, err) < 0 || step_check_args(&s, err) < 0)

@@ -13,6 +13,7 @@ struct err;
 #define BUILD_STEPS_MAX 1000         /* of one stage */
 #define BUILD_STAGES_MAX 50
 #define BUILD_ARGS_MAX 1000            /* of one step */
+#define BUILD_SHELL_MAX 256            /* words of a shell */
 #define BUILD_COMMAND_MAX (256u << 10) /* bytes of one argument */
 #define BUILD_FILES_HASH_LEN 64
 
@@ -25,6 +26,7 @@ struct build_step { /* all borrowed from the request's JSON; NULL: not given */
         const char *from_stage, *from_image; /* COPY: instead of files_hash */
         size_t from_stage_index;             /* of from_stage, among the request's stages */
         json_t *shell;                       /* RUN: argv before the command, instead of a login shell */
+        bool is_literal;                     /* ENV: values are taken as they are */
         bool force;
 };
 

@@ -246,15 +246,14 @@ static void what_means_nothing_here_is_noted(void)
 
 static void all_problems_are_told_at_once(void)
 {
-        ERRORS("RUN x\nFROM a\nFOO bar\nONBUILD RUN x\nFROM\nFROM a b c d\nFROM scratch\nFROM x AS 1\nSHELL bash\nUSER "
-               "1000\nUSER a:b",
+        ERRORS("RUN x\nFROM a\nFOO bar\nONBUILD RUN x\nFROM\nFROM a b c d\nFROM scratch\nFROM x AS 1\nSHELL bash\n"
+               "USER 1000\nUSER a:b",
                "1: RUN before FROM\n3: unknown instruction 'FOO'\n"
                "4: ONBUILD is not supported: a template is no base for Dockerfiles\n"
                "5: FROM must be FROM IMAGE or FROM IMAGE AS NAME\n6: FROM must be FROM IMAGE or FROM IMAGE AS NAME\n"
                "7: FROM scratch is not supported: a sandbox needs a system with a shell\n"
                "8: '1' is no name for a stage: letters, digits, - _ . only\n"
                "9: SHELL must be an array: SHELL [\"/bin/bash\", \"-c\"]\n"
-               "10: USER 1000: a number is not supported; name the user\n"
                "11: USER a:b: another group is not supported; make it the user's own group\n");
         ERRORS("", "0: there is no FROM\n");
         ERRORS("FROM a\nRUN \xff\n", "2: not UTF-8 text\n");

@@ -99,6 +99,44 @@ static void never_reaches_another_sandbox(void)
         CHECK(!rig_kill(&g, B));
 }
 
+#define GATEWAY 0xc6120001u
+
+/* It may still be starting when the first sandbox runs. */
+static const char *ask_forwarder(const char *id)
+{
+        const char *said = "";
+
+        for (int i = 0; i < 50 && strcmp(said = connect_from(id, GATEWAY, 53), "connected") != 0; i++)
+                (void)nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+        return said;
+}
+
+static void queries_and_nothing_else_reach_the_forwarder(void)
+{
+        uint32_t forwarder;
+
+        CHECK(!rig_create(&g, rig_plan(A)));
+        forwarder = (address_of(A) & ~(SLOTS_MAX - 1)) + 2;
+        CHECK_STR(ask_forwarder(A), "connected");
+        CHECK_STR(connect_from(A, forwarder, 53), "connected");
+        CHECK_STR(connect_from(A, GATEWAY, 54), "silence");
+        CHECK_STR(connect_from(A, forwarder, 80), "silence");
+        CHECK(!rig_kill(&g, A));
+}
+
+static void rules_hold_for_queries(void)
+{
+        CHECK(!rig_create(&g, plan_with_net(A, false, NULL, NULL)));
+        CHECK_STR(connect_from(A, GATEWAY, 53), "silence");
+        CHECK(!rig_kill(&g, A));
+        CHECK(!rig_create(&g, plan_with_net(A, true, NULL, "0.0.0.0/0")));
+        CHECK_STR(connect_from(A, GATEWAY, 53), "silence");
+        CHECK(!rig_kill(&g, A));
+        CHECK(!rig_create(&g, plan_with_net(A, false, "198.18.0.0/15", NULL)));
+        CHECK_STR(ask_forwarder(A), "connected");
+        CHECK(!rig_kill(&g, A));
+}
+
 /* Any local user could: what listens inside is the edge's, which asks for tokens. */
 static void nobody_connects_to_it_from_the_host(void)
 {
@@ -270,6 +308,8 @@ int main(void)
         RUN(never_reaches_world_private_networks);
         RUN(never_reaches_the_host);
         RUN(never_reaches_another_sandbox);
+        RUN(queries_and_nothing_else_reach_the_forwarder);
+        RUN(rules_hold_for_queries);
         RUN(nobody_connects_to_it_from_the_host);
         RUN(the_next_of_its_slot_inherits_no_connection);
         RUN(cannot_fill_the_table_of_connections);

@@ -16,7 +16,7 @@
 #include "sys/fs.h"
 #include "wire/sha256.h"
 
-#define BUNDLE_MAX (4u << 20)
+#define BUNDLE_MAX (2 * HOST_BUNDLE_MAX) /* with the operator's certificates */
 #define GIVEN_MAX 64
 #define KEY_MAX 40
 #define FOUND_MAX 4096u
@@ -33,7 +33,7 @@ const char *const host_layer_dirs[HOST_LAYER_DIRS] = {
         [HOST_AUTHORITIES] = "usr/local/share/ca-certificates",
 };
 
-static const char bundle_path[] = "etc/ssl/certs/ca-certificates.crt";
+static const char bundle_path[] = HOST_BUNDLE_PATH;
 
 void host_layer_init(struct host_layer *h, int dir, const char *boot_id)
 {
@@ -115,7 +115,7 @@ static int name_given(const struct host_layer *h, char out[GIVEN_MAX])
         return strchr(out, '/') ? -EINVAL : 0;
 }
 
-static void name_tree(const char *given, const struct host_view *v, const struct host_layer_stack *s, char out[KEY_MAX])
+static void name_tree(const char *given, const struct host_view *v, char out[KEY_MAX])
 {
         uint8_t digest[SHA256_LEN];
         struct sha256 sum;
@@ -125,7 +125,7 @@ static void name_tree(const char *given, const struct host_view *v, const struct
         sha256_add(&sum, v->dirs, sizeof(v->dirs));
         sha256_add(&sum, &v->bundle.kind, sizeof(v->bundle.kind));
         if (v->bundle.kind == HOST_FILE)
-                sha256_add(&sum, s->names[v->bundle_layer], strlen(s->names[v->bundle_layer]));
+                sha256_add(&sum, v->digest, sizeof(v->digest));
         sha256_end(&sum, digest);
         hex_encode(digest, 16, out);
 }
@@ -218,8 +218,6 @@ static int make_bundle(int given, int tree, const struct host_view *v, const str
                 return linkat(given, HOST_LAYER_BUNDLE, tree, bundle_path, 0) < 0 ? -errno : 0;
         layer = open_layer(s, s->names[v->bundle_layer]);
         r = layer < 0 ? layer : read_file(layer, bundle_path, &text);
-        if (r == -E2BIG)
-                return 0; /* whatever that is */
         if (r == 0)
                 r = read_file(given, HOST_LAYER_EXTRA, &extra);
         if (r == 0)
@@ -280,7 +278,7 @@ static int open_tree_dir(struct host_layer *h, const struct host_layer_stack *s)
                 r = look_at_stack(h, s, &v);
         if (r < 0)
                 return r;
-        name_tree(given, &v, s, name);
+        name_tree(given, &v, name);
         (void)snprintf(path, sizeof(path), "%s/%s", h->trees, name);
         r = sys_open_beneath(h->dir, path, O_PATH | O_DIRECTORY, 0);
         if (r != -ENOENT)

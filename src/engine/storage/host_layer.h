@@ -8,8 +8,8 @@
  *                 trees-<boot>/    layers made of it; all processes of one boot share them, another boot removes them
  *
  * One layer fits all templates whose directories on the way (/etc, /etc/ssl, ...) have the same owners and modes, and which
- * have their certificates from the same layer: the layer's directories look like the template's, and its bundle of
- * certificates is the template's with the operator's added.  Layers never change, so what was found in one is remembered. */
+ * have the same bundle of certificates: the layer's directories look like the template's, and its bundle is
+ * the template's with the operator's certificates added.  Layers never change, so what was found in one is remembered. */
 #pragma once
 #include <stddef.h>
 

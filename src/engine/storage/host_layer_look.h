@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "wire/sha256.h"
+
 enum host_dir { /* as in host_layer_dirs; each after those above it */
                 HOST_ETC,
                 HOST_SANDGLASS,
@@ -33,14 +35,19 @@ struct host_entry {
 
 struct host_found { /* in one layer */
         struct host_entry dirs[HOST_DIRS];
-        struct host_entry bundle; /* etc/ssl/certs/ca-certificates.crt */
+        struct host_entry bundle;   /* HOST_BUNDLE_PATH */
+        uint8_t digest[SHA256_LEN]; /* of its content, if it is HOST_FILE */
 };
 
 struct host_view { /* in all of them; kinds are NONE, DIR, FILE, OTHER; below something OTHER all is OTHER */
         struct host_entry dirs[HOST_DIRS];
         struct host_entry bundle;
         size_t bundle_layer; /* HOST_FILE: which layer has it */
+        uint8_t digest[SHA256_LEN];
 };
+
+#define HOST_BUNDLE_PATH "etc/ssl/certs/ca-certificates.crt"
+#define HOST_BUNDLE_MAX (4u << 20) /* a larger one is left alone */
 
 /* layer: its directory.  0 or negative errno. */
 int host_look(int layer, struct host_found *ret);

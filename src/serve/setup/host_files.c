@@ -179,9 +179,17 @@ static int renew(const struct host_files *h, struct err *err)
 
 int host_files_init(struct host_files *h, const struct conf *c, const struct host_sources *s, struct err *err)
 {
+        int r;
+
         *h = (struct host_files){.conf = c, .sources = s};
         h->used = h->seen = stamp_all(h);
-        return renew(h, err);
+        r = renew(h, err);
+        if (r == 0 || err->kind != ERR_NO_SPACE)
+                return r;
+        h->is_full = true;
+        log_warn("host_files.full", "error=\"%s\", trying again", err->msg);
+        *err = (struct err){0};
+        return 0;
 }
 
 void host_files_look(struct host_files *h)
@@ -190,10 +198,13 @@ void host_files_look(struct host_files *h)
         struct err err = {0};
 
         h->seen = now;
-        if (now == h->used || now != before)
+        if ((now == h->used && !h->is_full) || now != before)
                 return;
+        if (renew(h, &err) < 0 && err.kind == ERR_NO_SPACE && h->is_full)
+                return; /* the log has it */
         h->used = now;
-        if (renew(h, &err) < 0)
+        h->is_full = err.kind == ERR_NO_SPACE;
+        if (err.kind != ERR_NONE)
                 log_warn("host_files.kept", "error=\"%s\", new sandboxes get what there was before", err.msg);
         else
                 log_info("host_files.renewed", "for=\"sandboxes that are started or resumed from now on\"");

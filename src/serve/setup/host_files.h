@@ -9,6 +9,7 @@
  * The engine makes a layer of it for each kind of template (engine/storage/host_layer.h).  The supervisor looks now and then
  * whether a certificate or a name server has changed. */
 #pragma once
+#include <stdbool.h>
 #include <stdint.h>
 
 struct conf;
@@ -24,12 +25,13 @@ extern const struct host_sources host_sources_default;
 struct host_files {
         const struct conf *conf; /* borrowed */
         const struct host_sources *sources;
-        uint64_t used,
-                seen; /* what stat(2) said about all sources: when they were read, when they were looked at last */
+        uint64_t used; /* what stat(2) said about all sources when they were read */
+        uint64_t seen; /* ... when they were looked at last */
+        bool is_full;  /* there was no room: each look tries again */
 };
 
 /* Write `given` for the first time.  ERR_INVALID: the setting sandbox_ca names no certificate.  A file of the host's own that
- * cannot be used is logged and left out. */
+ * cannot be used is logged and left out.  On a full disk it is written later. */
 int host_files_init(struct host_files *h, const struct conf *c, const struct host_sources *s, struct err *err);
 /* Write it anew if two looks in a row found the same change.  A failure is logged, and what is there stays. */
 void host_files_look(struct host_files *h);

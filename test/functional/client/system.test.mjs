@@ -18,7 +18,9 @@ const variables = (text) => Object.fromEntries(text.trimEnd().split('\n').map((l
 
 test('variables of every process: who it is, where, and in which sandbox', withSandbox(async (sandbox) => {
   const output = inside(sandbox)
-  const own = { E2B_SANDBOX: 'true', E2B_SANDBOX_ID: sandbox.sandboxId, E2B_TEMPLATE_ID: base, ALL: 'every where' }
+  const bundle = '/etc/ssl/certs/ca-certificates.crt', added = '/etc/sandglass/ca.pem' // where the host has an authority of its own
+  const trust = { SSL_CERT_FILE: bundle, CURL_CA_BUNDLE: bundle, REQUESTS_CA_BUNDLE: bundle, PIP_CERT: bundle, GIT_SSL_CAINFO: bundle, AWS_CA_BUNDLE: bundle, NODE_EXTRA_CA_CERTS: added, DENO_CERT: added }
+  const own = { ...((await output(`ls ${added} 2>/dev/null || true`)) ? trust : {}), E2B_SANDBOX: 'true', E2B_SANDBOX_ID: sandbox.sandboxId, E2B_TEMPLATE_ID: base, ALL: 'every where' }
   for (const [user, home] of [['user', '/home/user'], ['root', '/root']]) {
     // the shell's own variables aside, nothing else: not the server's, and not those of whoever started that
     const { PATH, _, SHLVL, PWD, ...found } = variables(await output('env', { user }))

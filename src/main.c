@@ -119,6 +119,7 @@ static const struct command_entry {
         {"fork", fork_main, fork_usage, "make running copies of a sandbox"},
         {"rollback", rollback_main, rollback_usage, "take a sandbox back to one of its snapshots"},
         {"lost", lost_main, lost_usage, "list, restore or remove what the server's database did not know"},
+        {"df", df_main, df_usage, "show who holds what on the server's disk"},
         {"key", key_main, key_usage, "make, list or revoke API keys"},
         {"env", env_main, env_usage, "print the settings for clients, with your own key"},
         {"doctor", doctor_main, doctor_usage, "check what this host can do"},

@@ -358,6 +358,11 @@ int api_lost_remove(struct cli_api *a, const char *id, struct err *err)
         return r < 0 ? r : api_call(a, "DELETE", target, NULL, NULL, NULL, err);
 }
 
+int api_df(struct cli_api *a, json_t **ret, struct err *err)
+{
+        return api_call(a, "GET", "/sandglass/df", NULL, ret, NULL, err);
+}
+
 int api_keys(struct cli_api *a, json_t **ret_array, struct err *err)
 {
         json_t *list = NULL;

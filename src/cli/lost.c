@@ -16,17 +16,6 @@ const char lost_usage[] =
         "  restore   restore a sandbox (paused), or make a new, paused sandbox from a checkpoint (of a snapshot)\n"
         "  remove    delete for good\n";
 
-static void format_size(json_int_t bytes, char out[16])
-{
-        static const char units[] = "KMGT";
-        double n = (double)bytes / 1024;
-        int i = 0;
-
-        for (; n >= 1024 && units[i + 1]; i++)
-                n /= 1024;
-        (void)snprintf(out, 16, "%.1f %ciB", n, units[i]);
-}
-
 static void print_lost(const json_t *list)
 {
         char size[16];
@@ -35,7 +24,7 @@ static void print_lost(const json_t *list)
 
         (void)printf("%-23s %-10s %-9s %-20s %11s  %s\n", "ID", "KIND", "WAS", "LOST", "SIZE", "WHY");
         json_array_foreach ((json_t *)list, i, v) {
-                format_size(json_integer_value(json_object_get(v, "bytes")), size);
+                output_size(json_integer_value(json_object_get(v, "bytes")), size);
                 (void)printf("%-23s %-10s %-9s %-20.19s %11s  %s\n", output_text(v, "id"), output_text(v, "kind"),
                              output_text(v, "was"), output_text(v, "lostAt"), size, output_text(v, "why"));
         }

@@ -50,6 +50,11 @@ static void layers_are_many(void *arg)
         layer_chains_look(&((struct control *)arg)->layer_chains);
 }
 
+static void build_run_is_over(const char *build_id, void *arg)
+{
+        first_use_build_over(&((struct control *)arg)->first_use, build_id);
+}
+
 /* ---- the parts ---- */
 
 /* <data>/store: the database, the secrets in it, and at first start a team with a key. */
@@ -139,6 +144,8 @@ static int start_catalogue(struct control *c, int64_t (*now_ns)(void), struct er
                                                                         .cache = &c->layer_cache,
                                                                         .builds_kept = c->conf->builds_kept,
                                                                         .cached_days = c->conf->build_cache_days,
+                                                                        .data_dir = c->conf->data_dir,
+                                                                        .free_mb = c->conf->build_cache_free_mb,
                                                                         .now_ns = now_ns});
         return 0;
 }
@@ -185,9 +192,13 @@ static int start_builds(struct control *c, int64_t (*now_ns)(void), struct err *
                 .cache = &c->layer_cache,
                 .images = &c->images,
                 .logs = &c->build_logs,
+                .uploads = &c->uploads,
                 .now_ns = now_ns,
+                .on_over = build_run_is_over,
+                .arg = c,
         };
 
+        first_use_init(&c->first_use, &c->builds, &c->uploads);
         return builds_run_init(&c->builds, &o, err);
 }
 
@@ -207,6 +218,7 @@ static int start_api(struct control *c, int64_t (*now_ns)(void), struct err *err
                 .lives = &c->lives,
                 .layer_chains = &c->layer_chains,
                 .runner = &c->builds.runner,
+                .first_use = &c->first_use,
                 .template_rows = &c->template_rows,
                 .build_logs = &c->build_logs,
                 .uploads = &c->uploads,
@@ -262,6 +274,7 @@ void control_done(struct control *c)
         layer_chains_done(&c->layer_chains);
         route_server_done(&c->routes); /* as do edges */
         builds_run_done(&c->builds);
+        first_use_done(&c->first_use);
         lives_done(&c->lives);
         template_gc_done(&c->template_gc);
         uploads_done(&c->uploads);

@@ -7,6 +7,7 @@
 #include "control/access/user_door.h"
 #include "control/api/api.h"
 #include "control/build/builds_run.h"
+#include "control/build/first_use.h"
 #include "control/catalogue/build_log.h"
 #include "control/catalogue/durable.h"
 #include "control/catalogue/images.h"
@@ -49,6 +50,7 @@ struct control {
         struct lives lives;
         struct layer_chains layer_chains;
         struct builds_run builds;
+        struct first_use first_use;
         struct route_server routes;
         struct api api;
 };

@@ -82,6 +82,8 @@ static const struct conf_key {
         U32(default_pids, 16, 1000000),
         U32(build_timeout_s, 1, 7 * 24 * 3600),
         U32(build_ready_timeout_s, 1, 24 * 3600),
+        U32(build_cache_free_mb, 0, UINT32_MAX - 1),
+        TEXT(first_use),
         TEXT(image_source),
         TEXT(sandbox_ca),
         MAP(sandbox_env),
@@ -151,6 +153,7 @@ int conf_defaults(struct conf *ret, const char *data_dir, struct err *err)
                 .default_pids = 4096,
                 .build_timeout_s = 3600,
                 .build_ready_timeout_s = 600,
+                .build_cache_free_mb = 2048,
         };
 
         for (size_t i = 0; i < ARRAY_LEN(fd_keys); i++)
@@ -164,7 +167,7 @@ int conf_defaults(struct conf *ret, const char *data_dir, struct err *err)
         if (!c.images_dir || !c.criu_dir || conf_set_text(&c.data_dir, data_dir) < 0 ||
             conf_set_text(&c.listen, "127.0.0.1:3000") < 0 || conf_set_text(&c.tls_listen, "127.0.0.1:3443") < 0 ||
             conf_set_text(&c.domain, CONF_DEFAULT_DOMAIN) < 0 || conf_set_text(&c.log_level, "info") < 0 ||
-            conf_set_text(&c.image_source, "auto") < 0) {
+            conf_set_text(&c.image_source, "auto") < 0 || conf_set_text(&c.first_use, "wait") < 0) {
                 conf_done(&c);
                 return err_set(err, ERR_LIMIT, "out of memory");
         }
@@ -470,6 +473,8 @@ int conf_check(const struct conf *c, struct err *err)
                 known |= strcmp(levels[i], c->log_level) == 0;
         if (!known)
                 return err_set(err, ERR_INVALID, "log_level: must be error, warn, info or debug");
+        if (strcmp(c->first_use, "wait") != 0 && strcmp(c->first_use, "hint") != 0)
+                return err_set(err, ERR_INVALID, "first_use: must be wait or hint");
         if (strcmp(c->image_source, "auto") != 0 && strcmp(c->image_source, "registry") != 0 &&
             strcmp(c->image_source, "recipe") != 0)
                 return err_set(err, ERR_INVALID, "image_source: must be auto, registry or recipe");

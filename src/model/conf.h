@@ -53,6 +53,9 @@ struct conf {
         uint32_t default_memory_mb, default_cpus, default_pids; /* when the template does not say */
         uint32_t build_timeout_s;                               /* longest time that one build of a template may take */
         uint32_t build_ready_timeout_s;                         /* longest time that its ready command may fail */
+        uint32_t
+                build_cache_free_mb; /* with less room than this on the disk the cache of steps is emptied; 0: it stays */
+        char *first_use; /* of a ready-made template that is not built yet: "wait" for its build, or "hint" how to build it */
         char *image_source; /* of a build's base: "registry", "recipe", or "auto": as docs/templates.md says */
         json_t *registries; /* puller: {host: "https://mirror[:port]"}, asked instead of the host; NULL: none */
         char *sandbox_ca; /* file or directory of certificates that sandboxes trust, too; NULL: serve/setup/host_files.h */

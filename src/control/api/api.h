@@ -7,6 +7,7 @@
 
 struct build_logs;
 struct build_runner;
+struct first_use;
 struct conf;
 struct durable;
 struct engine_link;
@@ -38,6 +39,7 @@ struct api {
         struct lives *lives;
         struct layer_chains *layer_chains;
         struct build_runner *runner; /* NULL: builds cannot be started */
+        struct first_use *first_use; /* NULL: ready-made templates are not built by themselves */
         struct template_rows *template_rows;
         struct build_logs *build_logs;
         struct uploads *uploads;

@@ -10,6 +10,8 @@
 #include "control/api/api.h"
 #include "control/api/api_exchange.h"
 #include "control/api/show.h"
+#include "control/build/first_use.h"
+#include "control/catalogue/builds.h"
 #include "control/catalogue/sources.h"
 #include "control/catalogue/template_rows.h"
 #include "control/life/lives.h"
@@ -133,6 +135,88 @@ static int create_start(struct api_exchange *x, struct create_request *want, con
         return r;
 }
 
+/* ---- ready-made templates, at their first use ---- */
+
+#define FIRST_USE_MS 50000 /* clients wait for a minute */
+
+struct first_use_job {
+        struct first_use_waiter waiter;
+        struct timer patience;
+        struct api_exchange *x;
+        enum create_version version;
+        char name[TEMPLATE_REF_MAX + 1];
+};
+
+static void create_handle(struct api_exchange *x, enum create_version version);
+
+static void first_use_over(struct api_exchange *x, bool is_complete)
+{
+        struct first_use_job *job = x->job;
+
+        (void)is_complete;
+        x->job = NULL;
+        first_use_cancel(&job->waiter);
+        timer_clear(&job->patience);
+        free(job);
+}
+
+static void first_use_built(struct first_use_waiter *w)
+{
+        struct first_use_job *job = CONTAINER_OF(w, struct first_use_job, waiter);
+        const struct build_entry *e = builds_find(job->x->api->template_rows, w->build);
+        struct api_exchange *x = job->x;
+        enum create_version version = job->version;
+        const char *why = e ? json_string_value(json_object_get(e->build.reason, "message")) : NULL;
+
+        if (!e || e->build.status != BUILD_READY) {
+                answer_error(x, 503, NULL, "template '%s' could not be built: %s (`sandglass template logs %s`)",
+                             job->name, why ? why : "its build was cancelled", job->name);
+                return;
+        }
+        x->on_over = NULL;
+        first_use_over(x, false);
+        create_handle(x, version);
+}
+
+static void first_use_late(struct timer *t)
+{
+        struct first_use_job *job = CONTAINER_OF(t, struct first_use_job, patience);
+
+        answer_error(job->x, 503, NULL,
+                     "template '%s' is being built for its first use, which takes a few minutes: try again then "
+                     "(`sandglass template logs %s` shows how far it is)",
+                     job->name, job->name);
+}
+
+/* false: it is no ready-made template. */
+static bool create_first_use(struct api_exchange *x, const struct template_ref *ref, enum create_version version)
+{
+        struct first_use_job *job;
+        struct err err = {0};
+
+        if (!x->api->first_use || !first_use_knows(x->api->first_use, ref))
+                return false;
+        if (strcmp(x->api->conf->first_use, "wait") != 0) {
+                answer_error(x, 404, NULL, "template '%s' is not built yet: `sandglass template build %s` builds it",
+                             ref->name, ref->name);
+                return true;
+        }
+        job = calloc(1, sizeof(*job));
+        if (!job) {
+                answer_error(x, 503, NULL, "out of memory");
+                return true;
+        }
+        *job = (struct first_use_job){
+                .waiter.on = first_use_built, .patience.on = first_use_late, .x = x, .version = version};
+        memcpy(job->name, ref->name, sizeof(job->name));
+        x->job = job;
+        x->on_over = first_use_over;
+        timer_set(x->api->loop, &job->patience, FIRST_USE_MS);
+        if (first_use_begin(x->api->first_use, ref->name, &job->waiter, &err) < 0)
+                answer_err(x, &err);
+        return true;
+}
+
 static void create_handle(struct api_exchange *x, enum create_version version)
 {
         const struct conf *conf = x->api->conf;
@@ -147,7 +231,9 @@ static void create_handle(struct api_exchange *x, enum create_version version)
                 r = sources_find(&x->api->sources, &want.template, x->team, &from, &err);
                 is_known = from.row || from.snapshot || from.manifest;
         }
-        if (r < 0 && err.kind == ERR_NOT_FOUND && !is_known) {
+        if (r < 0 && err.kind == ERR_NOT_FOUND && create_first_use(x, &want.template, version)) {
+                return; /* it is built first */
+        } else if (r < 0 && err.kind == ERR_NOT_FOUND && !is_known) {
                 answer_no_template(x, &err);
         } else if (r < 0) {
                 answer_err(x, &err);

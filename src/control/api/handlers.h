@@ -61,6 +61,7 @@ void handle_make_key(struct api_exchange *x);
 void handle_revoke_key(struct api_exchange *x);
 
 struct list;
+void handle_df(struct api_exchange *x);
 void handle_list_lost(struct api_exchange *x); /* handle_lost.c */
 void handle_restore_lost(struct api_exchange *x);
 void handle_remove_lost(struct api_exchange *x);

@@ -72,6 +72,7 @@ static const struct endpoint table[] = {
         {"POST", "/templates/{templateID}", handle_build_v1, BODY_NONE, 0, ACCESS_GONE},
         {"POST", "/templates/{templateID}/builds/{buildID}", handle_build_v1, BODY_NONE, 0, ACCESS_GONE},
 
+        {"GET", "/sandglass/df", handle_df, BODY_NONE, 0, ACCESS_OPERATOR},
         {"GET", "/sandglass/lost", handle_list_lost, BODY_NONE, 0, ACCESS_OPERATOR},
         {"POST", "/sandglass/lost/{lostID}/restore", handle_restore_lost, BODY_OPTIONAL, SMALL_MAX, ACCESS_OPERATOR},
         {"DELETE", "/sandglass/lost/{lostID}", handle_remove_lost, BODY_NONE, 0, ACCESS_OPERATOR},

@@ -6,10 +6,9 @@
 #include "base/auto.h"
 #include "control/access/keys.h"
 #include "control/build/build_run.h"
-#include "control/catalogue/builds.h"
 #include "control/catalogue/images.h"
 #include "control/catalogue/layer_cache.h"
-#include "control/catalogue/snapshots.h"
+#include "control/catalogue/sources.h"
 #include "control/catalogue/templates.h"
 #include "image/image_ref.h"
 #include "model/conf.h"
@@ -49,121 +48,40 @@ static enum build_progress base_stage(struct build_frame *f)
 
 /* ---- a template, or a snapshot ---- */
 
-struct parent { /* borrowed */
-        const char *kind, *id;
-        json_t *layers; /* owned */
-        json_t *env;
-        const char *user, *workdir, *start_cmd, *ready_cmd;
-};
-
-static void parent_of_build(const struct build *p, struct parent *ret)
+/* A recipe means the server's own base, whatever a team has built under that name. */
+static int find_parent(const struct build_frame *f, struct source_base *ret, struct err *err)
 {
-        *ret = (struct parent){.kind = "template",
-                               .id = p->id,
-                               .layers = json_incref(p->layers),
-                               .env = p->env,
-                               .user = p->default_user,
-                               .workdir = p->default_workdir,
-                               .start_cmd = p->start_cmd,
-                               .ready_cmd = p->ready_cmd};
-}
-
-static int parent_of_template(const struct template *t, struct parent *ret)
-{
-        json_t *layers = json_array();
-
-        for (size_t i = 0; i < t->layer_count; i++)
-                if (json_array_append_new(layers, json_string(t->layers[i])) < 0) {
-                        json_decref(layers);
-                        return -ENOMEM;
-                }
-        *ret = (struct parent){.kind = "layers",
-                               .id = t->layer_count ? t->layers[t->layer_count - 1] : "",
-                               .layers = layers,
-                               .user = t->default_user,
-                               .workdir = t->default_workdir};
-        return 0;
-}
-
-static void parent_of_snapshot(const struct snapshot *sn, struct parent *ret)
-{
-        *ret = (struct parent){.kind = "snapshot",
-                               .id = sn->id,
-                               .layers = json_incref(sn->layers),
-                               .env = sn->env,
-                               .user = sn->default_user,
-                               .workdir = sn->default_workdir};
-}
-
-/* A template that was built here: in the own namespace, or public. */
-static struct template_row *find_row(const struct build_run *b, const struct template_ref *ref, const char *slug)
-{
-        const struct template_rows *ts = b->all->o.rows;
-        const struct team *other;
-        struct template_row *t;
-
-        if (ref->ns[0] && strcmp(ref->ns, slug) != 0) {
-                other = keys_team_named(b->all->o.keys, str_of(ref->ns));
-                return other ? template_rows_by_alias(ts, other->no, ref->name) : NULL;
-        }
-        t = template_rows_by_alias(ts, b->team, ref->name);
-        if (!t && !ref->ns[0])
-                t = template_rows_by_bare_alias(ts, ref->name);
-        if (!t && !ref->ns[0])
-                t = template_rows_by_id(ts, ref->name);
-        return t;
-}
-
-static int find_parent(const struct build_frame *f, struct parent *ret, struct err *err)
-{
-        const struct build_run *b = f->build;
-        const struct builds_run_options *o = &b->all->o;
-        const struct team *team = keys_team(o->keys, b->team);
-        const char *slug = team ? team->slug : "";
-        const struct template *manifest;
-        const struct snapshot *sn;
-        struct template_row *row;
-        struct build_entry *e;
+        const struct builds_run_options *o = &f->build->all->o;
+        const struct sources all = {
+                .manifests = o->templates, .snapshots = o->snapshots, .rows = o->rows, .keys = o->keys};
+        const struct team *team = keys_team(o->keys, f->build->team);
+        struct template_source source = {0};
         struct template_ref ref;
-        struct err why = {0};
-        int r;
+        int r = template_ref_parse(str_of(f->stage->from), &ref, err);
 
-        r = template_ref_parse(str_of(f->stage->from), &ref, err);
-        if (r < 0)
-                return r;
-        row = f->kind == FRAME_RECIPE ? NULL : find_row(b, &ref, slug);
-        if (row && row->team != b->team && !row->is_public)
-                return err_set(err, ERR_DENIED, "template '%s' belongs to another team", f->stage->from);
-        if (row) {
-                r = builds_ready_of(row, ref.tag, ref.name, &e, err);
-                if (r == 0)
-                        parent_of_build(&e->build, ret);
-                return r;
-        }
-        r = templates_find(o->templates, &ref, slug, &manifest, err);
-        if (r == 0)
-                return parent_of_template(manifest, ret) < 0 ? err_sys(err, -ENOMEM, "template") : 0;
-        if (team && snapshots_find(o->snapshots, &ref, team, &sn, &why) == 0) {
-                parent_of_snapshot(sn, ret);
-                return 0;
-        }
+        if (r == 0 && f->kind == FRAME_RECIPE)
+                r = templates_find(o->templates, &ref, "", &source.manifest, err);
+        else if (r == 0)
+                r = team ? sources_find(&all, &ref, team, &source, err) : err_set(err, ERR_NOT_FOUND, "no such team");
+        if (r == 0 && source_base_of(&source, ret) < 0)
+                r = err_sys(err, -ENOMEM, "template");
         return r;
 }
 
 static enum build_progress base_template(struct build_frame *f)
 {
+        AUTO(source_base_done) struct source_base p = {0};
         struct build_chain *c = &f->chain;
-        struct parent p = {0};
         struct err err = {0};
 
         if (find_parent(f, &p, &err) < 0)
                 return err.kind == ERR_LIMIT ? frame_trip(f, &err) : build_fail(f->build, "base", "%s", err.msg);
-        build_key_base(p.kind, p.id, "", &c->key);
+        build_key_base("template", p.id, "", &c->key);
         c->layers = json_copy(p.layers);
         c->env = p.env ? json_copy(p.env) : json_object();
-        json_decref(p.layers);
-        if (!c->layers || !c->env || build_chain_set_text(&c->user, f->kind == FRAME_RECIPE ? NULL : p.user) < 0 ||
-            build_chain_set_text(&c->workdir, f->kind == FRAME_RECIPE ? NULL : p.workdir) < 0 ||
+        if (!c->layers || !c->env ||
+            build_chain_set_text(&c->user, f->kind == FRAME_RECIPE ? NULL : p.default_user) < 0 ||
+            build_chain_set_text(&c->workdir, f->kind == FRAME_RECIPE ? NULL : p.default_workdir) < 0 ||
             build_chain_set_text(&c->start_cmd, p.start_cmd) < 0 ||
             build_chain_set_text(&c->ready_cmd, p.ready_cmd) < 0)
                 return frame_trip(f, &build_no_memory);

@@ -96,6 +96,8 @@ void build_end(struct build_run *b)
         build_drop(b);
         list_remove(&b->node);
         (void)map_remove(&br->by_id, str_of(b->id));
+        if (br->o.on_over && !br->is_ending)
+                br->o.on_over(b->id, br->o.arg);
         b->free_task.run = build_free_task;
         loop_post(br->o.loop, &b->free_task);
 }
@@ -320,6 +322,7 @@ int builds_run_init(struct builds_run *br, const struct builds_run_options *o, s
 
 void builds_run_done(struct builds_run *br)
 {
+        br->is_ending = true;
         while (br->all.next && !list_is_empty(&br->all)) {
                 struct build_run *b = LIST_ENTRY(br->all.next, struct build_run, node);
 

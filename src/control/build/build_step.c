@@ -11,6 +11,7 @@
 #include "control/build/build_env.h"
 #include "control/build/build_run.h"
 #include "control/catalogue/layer_cache.h"
+#include "control/catalogue/uploads.h"
 #include "model/conf.h"
 
 #define SHOWN_MAX 1000 /* bytes of a step in the log */
@@ -225,18 +226,6 @@ static enum build_progress step_pack(struct build_frame *f, const struct build_c
         return BUILD_WAITS;
 }
 
-static int open_upload(const struct build_frame *f, const char *hash)
-{
-        char below[128];
-        AUTO_FREE char *path = NULL;
-        int fd;
-
-        (void)snprintf(below, sizeof(below), "uploads/%lld/%.64s", (long long)f->build->team, hash);
-        path = conf_path(f->build->all->o.conf, below);
-        fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
-        return fd < 0 ? -errno : fd;
-}
-
 static const char *base_name(const char *path)
 {
         const char *slash = strrchr(path, '/');
@@ -250,8 +239,9 @@ static enum build_progress step_run_copy(struct build_frame *f)
         const struct build_chain *source = step_source(f);
         const char *src = build_step_arg(s, 0);
         char room[16], name[300];
+        struct err err = {0};
         json_t *step;
-        int file;
+        int file = -1;
 
         if (source && f->archive < 0)
                 return step_pack(f, source);
@@ -263,12 +253,9 @@ static enum build_progress step_run_copy(struct build_frame *f)
                 file = TAKE_FD(f->archive);
         } else if (!s->files_hash) {
                 return build_fail(f->build, frame_step_name(f, room), "COPY requires files hash to be set");
-        } else {
-                file = open_upload(f, s->files_hash);
+        } else if (uploads_open(f->build->all->o.uploads, f->build->team, s->files_hash, &file, &err) < 0) {
+                return build_fail(f->build, frame_step_name(f, room), "COPY %.100s: %s", src, err.msg);
         }
-        if (file < 0)
-                return build_fail(f->build, frame_step_name(f, room), "COPY %.100s: its files were not uploaded (%s)",
-                                  src, strerror(-file));
         step = json_pack("{s:s,s:s,s:s,s:s,s:s}", "kind", "copy", "src", src, "dest", build_step_arg(s, 1), "owner",
                          build_step_arg(s, 2), "mode", build_step_arg(s, 3));
         return step_box(f, step_context(f, step, build_chain_user(&f->chain)), file);

@@ -25,6 +25,7 @@ struct snapshots;
 struct template_rows;
 struct templates;
 struct tokens;
+struct uploads;
 
 struct builds_run_options { /* all borrowed */
         struct loop *loop;
@@ -41,7 +42,10 @@ struct builds_run_options { /* all borrowed */
         struct layer_cache *cache;
         struct images *images;
         struct build_logs *logs;
+        struct uploads *uploads;
         int64_t (*now_ns)(void);
+        void (*on_over)(const char *build_id, void *arg); /* READY, ERROR or cancelled; NULL: not told */
+        void *arg;
 };
 
 struct builds_run {
@@ -51,7 +55,7 @@ struct builds_run {
         struct build_keep keep;
         struct map by_id; /* -> struct build_run, borrowed from `all` */
         struct list all;  /* of struct build_run, owned */
-        bool has_resumed;
+        bool has_resumed, is_ending;
 };
 
 int builds_run_init(struct builds_run *br, const struct builds_run_options *o, struct err *err);

@@ -1,5 +1,7 @@
 #include "control/catalogue/template_gc.h"
 
+#include <sys/statvfs.h>
+
 #include "base/err.h"
 #include "base/log.h"
 #include "control/catalogue/build_log.h"
@@ -9,6 +11,7 @@
 
 #define FIRST_MS 60000
 #define EVERY_MS 600000
+#define LOOK_MS 30000
 #define S_NS INT64_C(1000000000)
 #define DAY_NS (24 * 3600 * S_NS)
 #define WAITING_NS DAY_NS  /* a build that was requested and not started */
@@ -51,6 +54,21 @@ void template_gc_run(struct template_gc *gc)
         timer_set(gc->o.loop, &gc->timer, EVERY_MS);
 }
 
+/* A quarter of the cache at a time: what is removed has to be deleted before the disk has room again. */
+static void gc_look_at_disk(struct timer *t)
+{
+        struct template_gc *gc = CONTAINER_OF(t, struct template_gc, look);
+        size_t most = gc->o.cache->count - (gc->o.cache->count + 3) / 4, n;
+        struct statvfs fs;
+
+        timer_set(gc->o.loop, &gc->look, LOOK_MS);
+        if (statvfs(gc->o.data_dir, &fs) < 0 || fs.f_bavail * fs.f_frsize >> 20 >= gc->o.free_mb)
+                return;
+        n = layer_cache_trim(gc->o.cache, 0, most);
+        if (n)
+                log_warn("build.cache_trimmed", "steps=%zu left=%zu: the disk is nearly full", n, gc->o.cache->count);
+}
+
 static void gc_on_timer(struct timer *t)
 {
         template_gc_run(CONTAINER_OF(t, struct template_gc, timer));
@@ -60,9 +78,13 @@ void template_gc_init(struct template_gc *gc, const struct template_gc_options *
 {
         *gc = (struct template_gc){.o = *o, .timer.on = gc_on_timer};
         timer_set(o->loop, &gc->timer, FIRST_MS);
+        gc->look.on = gc_look_at_disk;
+        if (o->free_mb > 0)
+                timer_set(o->loop, &gc->look, LOOK_MS);
 }
 
 void template_gc_done(struct template_gc *gc)
 {
         timer_clear(&gc->timer);
+        timer_clear(&gc->look);
 }

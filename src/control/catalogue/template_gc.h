@@ -20,12 +20,16 @@ struct template_gc_options { /* all borrowed */
         struct layer_cache *cache;
         size_t builds_kept;   /* builds_collect() */
         uint32_t cached_days; /* steps that were not used for so long; 0: for ever */
+        const char *
+                data_dir; /* with less than free_mb of room there, the cache is emptied, the least recently used steps first */
+        uint32_t free_mb; /* 0: it stays */
         int64_t (*now_ns)(void);
 };
 
 struct template_gc {
         struct template_gc_options o;
         struct timer timer;
+        struct timer look; /* at the room on the disk */
 };
 
 void template_gc_init(struct template_gc *gc, const struct template_gc_options *o);

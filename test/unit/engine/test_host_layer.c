@@ -232,6 +232,8 @@ static void another_boot_removes_them(void)
 
 int main(void)
 {
+        int tmp = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
         (void)umask(077);
         if (!mkdtemp(dir))
                 return 1;
@@ -252,6 +254,7 @@ int main(void)
         RUN(without_what_is_given_there_is_none);
         RUN(another_boot_removes_them);
         host_layer_done(&state);
-        (void)sys_remove_tree(AT_FDCWD, dir);
+        (void)sys_remove_tree(tmp, dir + strlen("/tmp/"));
+        (void)close(tmp);
         return tap_done();
 }

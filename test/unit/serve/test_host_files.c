@@ -182,6 +182,7 @@ static void sudo_keeps_variables_with_plain_names(void)
 
 int main(void)
 {
+        int tmp = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         struct err err = {0};
 
         if (!mkdtemp(dir) || conf_defaults(&conf, at("data"), &err) < 0 || mkdir(at("data"), 0755) < 0)
@@ -194,6 +195,7 @@ int main(void)
         RUN(the_setting_names_a_file_or_nothing);
         RUN(sudo_keeps_variables_with_plain_names);
         conf_done(&conf);
-        (void)sys_remove_tree(AT_FDCWD, dir);
+        (void)sys_remove_tree(tmp, dir + strlen("/tmp/"));
+        (void)close(tmp);
         return tap_done();
 }

@@ -84,7 +84,7 @@ struct walk {
 
 static int add_entry(struct walk *w, const char *path, const char *name, const struct stat *st)
 {
-        struct context_entry *more, e = {.mode = st->st_mode, .size = st->st_size};
+        struct context_entry *more, e = {.mode = st->st_mode, .size = st->st_size, .mtime = st->st_mtime};
 
         if (w->to->count >= CONTEXT_ENTRIES_MAX)
                 return err_set(w->err, ERR_LIMIT, "more than %u files", CONTEXT_ENTRIES_MAX);

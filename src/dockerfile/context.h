@@ -31,7 +31,7 @@ struct context_entry {
         char *path;  /* owned: relative to the context; "": the context itself */
         char *name;  /* owned: in the archive; NULL: as path */
         mode_t mode; /* of lstat(), but of the source itself, if that is a link, its target's */
-        int64_t size;
+        int64_t size, mtime;
 };
 
 enum context_files_kind {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -85,19 +86,27 @@ static void put_octal(char *to, size_t size, unsigned long long n)
         (void)snprintf(to, size, "%0*llo", (int)size - 1, n);
 }
 
-static int add_header(struct sink *s, char type, const char *name, const char *link, unsigned mode, uint64_t size)
+struct member { /* one entry of the archive */
+        char type;
+        const char *name, *link;
+        unsigned mode;
+        uint64_t size;
+        int64_t mtime;
+};
+
+static int add_header(struct sink *s, const struct member *m)
 {
-        struct header h = {.type = type, .magic = "ustar", .version = {'0', '0'}};
+        struct header h = {.type = m->type, .magic = "ustar", .version = {'0', '0'}};
         unsigned sum = 0;
 
         _Static_assert(sizeof(h) == BLOCK, "a header is one block");
-        memcpy(h.name, name, strnlen(name, sizeof(h.name)));
-        memcpy(h.link, link, strnlen(link, sizeof(h.link)));
-        put_octal(h.mode, sizeof(h.mode), mode & 07777);
+        memcpy(h.name, m->name, strnlen(m->name, sizeof(h.name)));
+        memcpy(h.link, m->link, strnlen(m->link, sizeof(h.link)));
+        put_octal(h.mode, sizeof(h.mode), m->mode & 07777);
         put_octal(h.uid, sizeof(h.uid), 0);
         put_octal(h.gid, sizeof(h.gid), 0);
-        put_octal(h.size, sizeof(h.size), size > SIZE_MAX_IN_HEADER ? 0 : size);
-        put_octal(h.mtime, sizeof(h.mtime), 0);
+        put_octal(h.size, sizeof(h.size), m->size > SIZE_MAX_IN_HEADER ? 0 : m->size);
+        put_octal(h.mtime, sizeof(h.mtime), m->mtime > 0 && m->mtime <= SIZE_MAX_IN_HEADER ? (uint64_t)m->mtime : 0);
         memset(h.sum, ' ', sizeof(h.sum));
         for (size_t i = 0; i < BLOCK; i++)
                 sum += ((const uint8_t *)&h)[i];
@@ -117,34 +126,36 @@ static int add_record(struct buf *out, const char *key, const char *value)
 }
 
 /* What does not fit into a header of old is in a header of its own before it. */
-static int add_long_header(struct sink *s, const char *name, const char *link, uint64_t size)
+static int add_long_header(struct sink *s, const struct member *m)
 {
         AUTO_BUF struct buf records = BUF_INIT(PIECE);
         char digits[24];
         int r = 0;
 
-        if (strlen(name) > NAME_MAX_IN_HEADER)
-                r = add_record(&records, "path", name);
-        if (r == 0 && strlen(link) > NAME_MAX_IN_HEADER)
-                r = add_record(&records, "linkpath", link);
-        (void)snprintf(digits, sizeof(digits), "%llu", (unsigned long long)size);
-        if (r == 0 && size > SIZE_MAX_IN_HEADER)
+        if (strlen(m->name) > NAME_MAX_IN_HEADER)
+                r = add_record(&records, "path", m->name);
+        if (r == 0 && strlen(m->link) > NAME_MAX_IN_HEADER)
+                r = add_record(&records, "linkpath", m->link);
+        (void)snprintf(digits, sizeof(digits), "%llu", (unsigned long long)m->size);
+        if (r == 0 && m->size > SIZE_MAX_IN_HEADER)
                 r = add_record(&records, "size", digits);
         if (r < 0)
-                return err_sys(s->err, r, "archive '%.100s'", name);
+                return err_sys(s->err, r, "archive '%.100s'", m->name);
         if (records.len == 0)
                 return 0;
-        r = add_header(s, 'x', "././@PaxHeader", "", 0644, records.len);
+        r = add_header(
+                s,
+                &(struct member){.type = 'x', .name = "././@PaxHeader", .link = "", .mode = 0644, .size = records.len});
         if (r == 0)
                 r = sink_add(s, buf_at(&records), records.len);
         return r == 0 ? sink_pad(s, records.len) : r;
 }
 
-static int add_head(struct sink *s, char type, const char *name, const char *link, unsigned mode, uint64_t size)
+static int add_head(struct sink *s, const struct member *m)
 {
-        int r = add_long_header(s, name, link, size);
+        int r = add_long_header(s, m);
 
-        return r < 0 ? r : add_header(s, type, name, link, mode, size);
+        return r < 0 ? r : add_header(s, m);
 }
 
 /* ---- entries ---- */
@@ -176,7 +187,7 @@ static int add_file(struct sink *s, const struct context *c, const struct contex
 
         if (fd < 0)
                 return err_sys(s->err, -errno, "open '%s'", e->path);
-        r = add_head(s, '0', name, "", e->mode, (uint64_t)e->size);
+        r = add_head(s, &(struct member){'0', name, "", e->mode, (uint64_t)e->size, e->mtime});
         return r < 0 ? r : add_content(s, fd, e->path, (uint64_t)e->size);
 }
 
@@ -188,7 +199,7 @@ static int add_link(struct sink *s, const struct context *c, const struct contex
         if (n < 0)
                 return err_sys(s->err, -errno, "read the link '%s'", e->path);
         target[n] = 0;
-        return add_head(s, '2', name, target, 0777, 0);
+        return add_head(s, &(struct member){'2', name, target, 0777, 0, e->mtime});
 }
 
 static int add_entry(struct sink *s, const struct context *c, const struct context_entry *e)
@@ -202,13 +213,13 @@ static int add_entry(struct sink *s, const struct context *c, const struct conte
                 return add_link(s, c, e, name);
         if (asprintf(&as_dir, "%s/", name[0] ? name : ".") < 0)
                 return err_set(s->err, ERR_LIMIT, "out of memory");
-        return add_head(s, '5', as_dir, "", e->mode, 0);
+        return add_head(s, &(struct member){'5', as_dir, "", e->mode, 0, e->mtime});
 }
 
 static int add_text(struct sink *s, const struct dockerfile_copy *copy)
 {
         size_t n = strlen(copy->content), done = 0;
-        int r = add_head(s, '0', copy->src, "", 0644, n);
+        int r = add_head(s, &(struct member){'0', copy->src, "", 0644, n, time(NULL)});
 
         for (; r == 0 && done < n; done += n - done < PIECE ? n - done : PIECE)
                 r = sink_add(s, copy->content + done, n - done < PIECE ? n - done : PIECE);

@@ -17,8 +17,10 @@ json_t *stage_add_step(struct converter *c, struct stage *s, const char *type, j
 {
         json_t *step = args ? json_pack("{s:s, s:o, s:b}", "type", type, "args", args, "force", 0) : NULL;
 
-        if (step && json_array_append_new(json_object_get(s->object, "steps"), step) == 0)
+        if (step && json_array_append_new(json_object_get(s->object, "steps"), step) == 0) {
+                (void)json_array_append_new(s->lines, json_integer(c->line));
                 return step;
+        }
         converter_out_of_memory(c);
         return NULL;
 }
@@ -144,6 +146,7 @@ static void convert_all(struct converter *c, const struct instructions *list)
         for (size_t k = 0; k < list->count; k++) {
                 const struct instruction *i = &list->at[k];
 
+                c->line = i->line;
                 if (strcmp(i->keyword, "FROM") == 0)
                         convert_from(c, i);
                 else if (strcmp(i->keyword, "ARG") == 0 && c->count == 0)
@@ -194,6 +197,7 @@ static void drop_copies(struct converter *c)
 
 static void finish_last(struct converter *c, struct stage *last)
 {
+        c->line = 0;
         if (!last->sets_user && !last->is_from_template)
                 (void)stage_add_step(c, last, "USER", json_pack("[s]", "user"));
         if (!last->sets_workdir && !last->is_from_template)
@@ -272,8 +276,10 @@ int dockerfile_convert(struct str text, const struct dockerfile_options *opt, st
         give_platform(&c);
         convert_all(&c, &list);
         report_unused_args(&c);
-        if (!problems_has_errors(problems))
+        if (!problems_has_errors(problems)) {
                 build.request = make_request(&c);
+                build.lines = json_incref(c.stages[c.count - 1].lines);
+        }
         for (size_t i = 0; i < c.count; i++)
                 stage_done(&c.stages[i]);
         free(c.stages);
@@ -291,6 +297,7 @@ int dockerfile_convert(struct str text, const struct dockerfile_options *opt, st
 void dockerfile_build_done(struct dockerfile_build *b)
 {
         json_decref(b->request);
+        json_decref(b->lines);
         for (size_t i = 0; i < b->copy_count; i++) {
                 json_decref(b->copies[i].step);
                 free(b->copies[i].src);

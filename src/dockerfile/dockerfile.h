@@ -36,6 +36,7 @@ struct dockerfile_copy { /* a step that lacks its filesHash */
 
 struct dockerfile_build { /* zeroed: none */
         json_t *request;  /* owned: fromImage, steps, stages, startCmd, readyCmd; as the body of the start request */
+        json_t *lines;    /* owned: for each step of the request (not of its stages) its line; 0: none */
         struct dockerfile_copy *copies; /* owned */
         size_t copy_count;
 };

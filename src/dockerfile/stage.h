@@ -11,6 +11,7 @@ struct stage {
         char *name;     /* owned: lower-case, or its number */
         unsigned line;  /* of its FROM */
         json_t *object; /* owned: name, what it is from, steps */
+        json_t *lines;  /* owned: of each step */
         json_t *env;    /* owned: {name: text}; null: its value is known to the server only */
         json_t *args;   /* owned: {name: text}; null: declared without a value */
         json_t *shell;  /* owned: SHELL, an array; NULL: the usual */
@@ -28,6 +29,7 @@ struct converter {
         const struct dockerfile_options *opt;
         struct problems *problems;
         char escape;
+        unsigned line;        /* of the instruction that is being followed */
         json_t *global_args;  /* owned: {name: text} before the first FROM */
         json_t *used_args;    /* owned: names of build_args that an ARG took */
         struct stage *stages; /* owned */

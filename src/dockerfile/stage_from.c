@@ -14,6 +14,7 @@ void stage_done(struct stage *s)
 {
         free(s->name);
         json_decref(s->object);
+        json_decref(s->lines);
         json_decref(s->env);
         json_decref(s->args);
         json_decref(s->shell);
@@ -188,6 +189,7 @@ void convert_from(struct converter *c, const struct instruction *i)
                                "FROM scratch is not supported: a sandbox needs a system with a shell");
         s.name = stage_name(c, i, has_name ? words.at[2] : NULL);
         s.needs = json_array();
+        s.lines = json_array();
         s.object = s.name ? json_pack("{s:s, s:[]}", "name", s.name, "steps") : NULL;
         more = s.object ? reallocarray(c->stages, c->count + 1, sizeof(*more)) : NULL;
         if (!more) {

@@ -116,9 +116,17 @@ static int failed(struct building *b, const json_t *status)
         const json_t *reason = json_object_get(status, "reason");
         const char *step = json_string_value(json_object_get(reason, "step")),
                    *message = json_string_value(json_object_get(reason, "message"));
+        json_int_t line = 0;
+        uint32_t number;
 
+        if (!message)
+                message = "no reason is known";
+        if (step && parse_u32(str_of(step), 1, UINT32_MAX, &number) == 0)
+                line = json_integer_value(json_array_get(b->s->build.lines, number - 1));
+        if (line)
+                return err_set(b->err, ERR_CONFLICT, "%s:%lld: %s", b->s->dockerfile, (long long)line, message);
         return err_set(b->err, ERR_CONFLICT, "the build failed%s%s: %s", step ? " at step " : "", step ? step : "",
-                       message ? message : "no reason is known");
+                       message);
 }
 
 /* Until the build is over and its whole log was read.  -EINTR: a signal came. */

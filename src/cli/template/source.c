@@ -22,7 +22,7 @@ void source_done(struct source *s)
         for (size_t i = 0; s->files && i < s->build.copy_count; i++)
                 context_files_done(&s->files[i]);
         free(s->files);
-        if (s->context.dir > 0)
+        if (s->has_context)
                 context_close(&s->context);
         dockerfile_build_done(&s->build);
         e2b_toml_done(&s->toml);
@@ -168,12 +168,13 @@ static int read_dockerfile(struct source *s, const struct cli_options *o, bool t
         if (dockerfile_convert((struct str){text.len ? (const char *)buf_at(&text) : "", text.len}, &opt, &s->build,
                                &problems) == 0) {
                 r = context_open(s->dir, s->dockerfile, &s->context, &of_ignore, err);
+                s->has_context = r == 0;
                 if (r == -EINVAL && of_ignore.count) {
                         tell(s, err->msg, &of_ignore, true);
                         r = 0;
                 }
         }
-        if (s->context.dir > 0)
+        if (s->has_context)
                 s->files = calloc(s->build.copy_count + 1, sizeof(*s->files));
         for (size_t i = 0; r == 0 && s->files && i < s->build.copy_count; i++)
                 r = context_find(&s->context, &s->build.copies[i], &s->files[i], &problems, err);

@@ -17,6 +17,7 @@ struct source {                        /* zeroed: none */
         struct e2b_toml toml;          /* owned */
         struct dockerfile_build build; /* owned: its request is complete, with filesHash */
         struct context context;        /* owned */
+        bool has_context;              /* it is open */
         struct context_files *files;   /* owned: one for each of build.copies */
         unsigned errors;               /* told on stderr, each with its file and line */
 };

@@ -27,7 +27,8 @@ const char template_usage[] =
         "the\n"
         "program by its NAME.  `check` says what is wrong with these files, and builds nothing.  `rollback` gives a "
         "tag to the\n"
-        "build that had it before, or to a certain one.  `base` makes the template `base` from Debian packages, unless "
+        "build that had it before, or to a certain one (its id or number).  `base` makes the template `base` from "
+        "Debian packages, unless "
         "it is\n"
         "there already.\n"
         "  --name NAME[:TAG]        name of the template (default: that of e2b.toml, else that of the directory)\n"
@@ -149,9 +150,9 @@ static void print_template(const json_t *t, const json_t *tags)
                      output_text(t, "templateID"), first_name(t),
                      json_is_true(json_object_get(t, "public")) ? "yes" : "no", output_text(t, "createdAt"),
                      number(t, "spawnCount"));
-        (void)printf("%-36s  %-8s  %-20.20s  %4s %8s  %s\n", "BUILD", "STATUS", "CREATED", "CPUS", "MEMORY", "TAGS");
+        (void)printf("%-36s  %-8s  %-19.19s  %4s %8s  %s\n", "BUILD", "STATUS", "CREATED", "CPUS", "MEMORY", "TAGS");
         json_array_foreach (json_object_get(t, "builds"), i, b) {
-                (void)printf("%-36s  %-8s  %-20.20s  %4lld %5lld MB  ", output_text(b, "buildID"),
+                (void)printf("%-36s  %-8s  %-19.19s  %4lld %5lld MB  ", output_text(b, "buildID"),
                              output_text(b, "status"), output_text(b, "createdAt"), number(b, "cpuCount"),
                              number(b, "memoryMB"));
                 print_tags(tags, output_text(b, "buildID"));
@@ -207,9 +208,12 @@ static int run_rollback(struct cli_api *api, const struct cli_options *o, struct
 {
         const char *tag = o->tags ? json_string_value(json_array_get(o->tags, 0)) : "default";
         json_t *body = json_pack("{s:s}", "tag", tag), *got = NULL;
+        uint32_t number;
         int r;
 
-        if (body && o->arg_count > 1)
+        if (body && o->arg_count > 1 && parse_u32(str_of(o->args[1]), 1, INT32_MAX, &number) == 0)
+                (void)json_object_set_new(body, "build", json_integer(number));
+        else if (body && o->arg_count > 1)
                 (void)json_object_set_new(body, "buildID", json_string(o->args[1]));
         r = ask(api, "POST", "/templates/", o->args[0], "/rollback", body, &got, err);
         if (r == 0)

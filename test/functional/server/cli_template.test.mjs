@@ -193,7 +193,7 @@ test('a build that fails: its log, its reason, exit code 1', async () => {
   pages = [{ logEntries: [entry('[builder 1/1] [stdout]: oops', '3')] }, { status: 'error', reason, logEntries: [entry('Build failed', '3', 'error')] }, { status: 'error', reason }]
   const r = await cli(['build', '--name', 'app'])
   assert.deepEqual([r.status, r.stdout], [1, ''])
-  assert.equal(r.stderr, "[builder 1/1] [stdout]: oops\nBuild failed\nsandglass template: the build failed at step 3: failed to run command 'false': exit status 1\n")
+  assert.equal(r.stderr, "[builder 1/1] [stdout]: oops\nBuild failed\nsandglass template: Dockerfile:2: failed to run command 'false': exit status 1\n")
 })
 
 test('what the server refuses is said in its words', async () => {

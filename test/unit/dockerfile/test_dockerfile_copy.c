@@ -75,6 +75,17 @@ static void wrong_copies_have_their_line(void)
                "12: COPY: a source is empty\n13: COPY: the destination is empty\n");
 }
 
+static void steps_know_their_lines(void)
+{
+        AUTO_RIG struct rig k = {0};
+        AUTO_FREE char *lines = NULL;
+
+        convert(&k, "FROM x AS s\nRUN a\nFROM a\n\nRUN b \\\n c\nCOPY --from=s /a /b /c/\n");
+        CHECK_INT(k.r, ==, 0);
+        lines = json_dumps(k.build.lines, JSON_COMPACT);
+        CHECK_STR(lines, "[3,3,5,7,7,0,0]");
+}
+
 /* ---- stages ---- */
 
 static void stages_go_before_the_last_one(void)
@@ -150,6 +161,7 @@ int main(void)
         RUN(here_documents_are_files);
         RUN(add_is_a_copy_that_may_unpack);
         RUN(wrong_copies_have_their_line);
+        RUN(steps_know_their_lines);
         RUN(stages_go_before_the_last_one);
         RUN(numbers_name_stages_without_a_name);
         RUN(stages_that_nothing_needs_are_left_out);

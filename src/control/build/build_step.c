@@ -45,9 +45,13 @@ static void step_announce(struct build_frame *f, bool is_cached)
         json_t *v;
 
         step_label(f, label, sizeof(label));
-        json_array_foreach (s->args, i, v)
+        json_array_foreach (s->args, i, v) {
+                size_t n = f->kind == FRAME_RECIPE ? strcspn(json_string_value(v), "\n") : SHOWN_MAX;
+
                 if (text.len < SHOWN_MAX && json_string_length(v))
-                        (void)buf_addf(&text, " %.*s", SHOWN_MAX, json_string_value(v));
+                        (void)buf_addf(&text, " %.*s%s", (int)n, json_string_value(v),
+                                       n < json_string_length(v) ? "..." : "");
+        }
         build_say(f->build, BUILD_LOG_INFO, frame_step_name(f, room), "%s%s%s%.*s [%.12s]", is_cached ? "CACHED " : "",
                   label, build_step_name(s->type), (int)text.len, (const char *)buf_at(&text), f->key.hex);
 }
@@ -226,11 +230,16 @@ static enum build_progress step_pack(struct build_frame *f, const struct build_c
         return BUILD_WAITS;
 }
 
-static const char *base_name(const char *path)
+/* The last part of a path, as the archive of that path names it; "." for all of "/".  The caller's; NULL: no memory. */
+static char *name_in_archive(const char *path)
 {
-        const char *slash = strrchr(path, '/');
+        size_t end = strlen(path), begin;
 
-        return slash ? slash + 1 : path;
+        while (end > 0 && path[end - 1] == '/')
+                end--;
+        for (begin = end; begin > 0 && path[begin - 1] != '/';)
+                begin--;
+        return end > begin ? strndup(path + begin, end - begin) : strdup(".");
 }
 
 static enum build_progress step_run_copy(struct build_frame *f)
@@ -238,18 +247,19 @@ static enum build_progress step_run_copy(struct build_frame *f)
         const struct build_step *s = step_now(f);
         const struct build_chain *source = step_source(f);
         const char *src = build_step_arg(s, 0);
-        char room[16], name[300];
+        AUTO_FREE char *name = NULL;
         struct err err = {0};
+        char room[16];
         json_t *step;
         int file = -1;
 
         if (source && f->archive < 0)
                 return step_pack(f, source);
-        if (source) { /* the archive has one entry at its top, with the last part of the path */
-                (void)snprintf(name, sizeof(name), "%s", src);
-                for (size_t n = strlen(name); n > 1 && name[n - 1] == '/'; n--)
-                        name[n - 1] = 0;
-                src = base_name(name)[0] ? base_name(name) : ".";
+        if (source) {
+                name = name_in_archive(src);
+                if (!name)
+                        return frame_trip(f, &build_no_memory);
+                src = name;
                 file = TAKE_FD(f->archive);
         } else if (!s->files_hash) {
                 return build_fail(f->build, frame_step_name(f, room), "COPY requires files hash to be set");
@@ -375,6 +385,7 @@ enum build_progress step_answered(struct build_frame *f, const json_t *answer)
         const struct build_step *s = step_now(f);
         bool is_created = json_is_true(json_object_get(answer, "created"));
         AUTO_FREE char *path = NULL;
+        const char *name;
 
         if (f->is_archiving) {
                 f->is_archiving = false;
@@ -394,7 +405,8 @@ enum build_progress step_answered(struct build_frame *f, const json_t *answer)
                         return frame_trip(f, &build_no_memory);
                 return is_created ? step_commit(f, NULL) : step_finish(f, "");
         case STEP_USER:
-                if (build_chain_set_text(&f->chain.user, build_step_arg(s, 0)) < 0)
+                name = json_string_value(json_object_get(answer, "name")); /* of a number, or without its group */
+                if (build_chain_set_text(&f->chain.user, name ? name : build_step_arg(s, 0)) < 0)
                         return frame_trip(f, &build_no_memory);
                 return is_created ? step_commit(f, NULL) : step_finish(f, "");
         case STEP_RUN:

@@ -112,7 +112,7 @@ static int open_build_files(struct control *c, struct err *err)
         if (!logs || !uploads)
                 return err_sys(err, -ENOMEM, "open files of builds");
         r = build_logs_init(&c->build_logs, logs, err);
-        return r < 0 ? r : uploads_init(&c->uploads, uploads, err);
+        return r < 0 ? r : uploads_init(&c->uploads, c->loop, uploads, err);
 }
 
 static int start_catalogue(struct control *c, int64_t (*now_ns)(void), struct err *err)

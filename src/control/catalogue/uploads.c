@@ -14,25 +14,29 @@
 #include "base/str.h"
 #include "model/build/build_names.h"
 
-#define BEGUN ".up-"
-
-int uploads_init(struct uploads *u, const char *dir, struct err *err)
+int uploads_init(struct uploads *u, struct loop *loop, const char *dir, struct err *err)
 {
+        int r;
+
         *u = (struct uploads){.dir = -1};
         if (mkdir(dir, 0700) < 0 && errno != EEXIST)
                 return err_sys(err, -errno, "create '%s'", dir);
         u->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        return u->dir < 0 ? err_sys(err, -errno, "open '%s'", dir) : 0;
+        if (u->dir < 0)
+                return err_sys(err, -errno, "open '%s'", dir);
+        r = upload_writer_init(&u->writer, loop);
+        return r < 0 ? err_sys(err, r, "uploads") : 0;
 }
 
 void uploads_done(struct uploads *u)
 {
+        upload_writer_done(&u->writer);
         if (u->dir > 0)
                 close_fd(&u->dir);
 }
 
 /* The fd of the team's directory; negative errno. */
-static int team_dir(const struct uploads *u, int64_t team, bool make)
+int uploads_team_dir(const struct uploads *u, int64_t team, bool make)
 {
         char name[24];
         int fd;
@@ -46,14 +50,14 @@ static int team_dir(const struct uploads *u, int64_t team, bool make)
 
 bool uploads_has(const struct uploads *u, int64_t team, const char *hash)
 {
-        AUTO_CLOSE int dir = team_dir(u, team, false);
+        AUTO_CLOSE int dir = uploads_team_dir(u, team, false);
 
         return dir >= 0 && build_hash_is_valid(hash) && utimensat(dir, hash, NULL, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 int uploads_open(const struct uploads *u, int64_t team, const char *hash, int *ret_fd, struct err *err)
 {
-        AUTO_CLOSE int dir = team_dir(u, team, false);
+        AUTO_CLOSE int dir = uploads_team_dir(u, team, false);
         int fd;
 
         if (!build_hash_is_valid(hash))
@@ -66,11 +70,11 @@ int uploads_open(const struct uploads *u, int64_t team, const char *hash, int *r
         return 0;
 }
 
-static int upload_fail(struct err *err, int r, const char *what)
+int uploads_fail(struct err *err, int r)
 {
         if (r == -ENOSPC || r == -EDQUOT)
-                return err_set(err, ERR_NO_SPACE, "%s: the server's disk is full", what);
-        return err_sys(err, r, "%s", what);
+                return err_set(err, ERR_NO_SPACE, "upload: the server's disk is full");
+        return err_sys(err, r, "upload");
 }
 
 int upload_begin(const struct uploads *u, int64_t team, const char *hash, struct upload *ret, struct err *err)
@@ -79,18 +83,18 @@ int upload_begin(const struct uploads *u, int64_t team, const char *hash, struct
 
         if (!build_hash_is_valid(hash))
                 return err_set(err, ERR_INVALID, "Invalid files hash");
-        up.dir = team_dir(u, team, true);
+        up.dir = uploads_team_dir(u, team, true);
         if (up.dir < 0)
-                return upload_fail(err, up.dir, "upload");
+                return uploads_fail(err, up.dir);
         memcpy(up.hash, hash, sizeof(up.hash));
-        memcpy(up.name, BEGUN, sizeof(BEGUN));
-        random_id(up.name + sizeof(BEGUN) - 1, 20);
+        memcpy(up.name, UPLOAD_BEGUN, sizeof(UPLOAD_BEGUN));
+        random_id(up.name + sizeof(UPLOAD_BEGUN) - 1, 20);
         up.fd = openat(up.dir, up.name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (up.fd < 0) {
                 int r = -errno;
 
                 close_fd(&up.dir);
-                return upload_fail(err, r, "upload");
+                return uploads_fail(err, r);
         }
         *ret = up;
         return 0;
@@ -106,7 +110,7 @@ int upload_add(struct upload *up, const void *p, uint64_t n, struct err *err)
                 if (w < 0 && errno == EINTR)
                         continue;
                 if (w <= 0)
-                        return upload_fail(err, w < 0 ? -errno : -EIO, "upload");
+                        return uploads_fail(err, w < 0 ? -errno : -EIO);
                 at += w;
                 n -= (uint64_t)w;
         }
@@ -129,7 +133,7 @@ int upload_end(struct upload *up, struct err *err)
 
         if (r < 0) {
                 upload_drop(up);
-                return upload_fail(err, r, "upload");
+                return uploads_fail(err, r);
         }
         close_fd(&up->fd);
         close_fd(&up->dir);
@@ -150,7 +154,7 @@ static void collect_team(int dir, int64_t now_s)
                 return;
         }
         while ((e = readdir(d))) {
-                bool is_begun = str_starts(str_of(e->d_name), BEGUN);
+                bool is_begun = str_starts(str_of(e->d_name), UPLOAD_BEGUN);
                 struct stat st;
 
                 if ((!is_begun && !build_hash_is_valid(e->d_name)) ||

@@ -6,24 +6,29 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "control/catalogue/upload_stream.h"
+
 struct err;
 
 #define UPLOADS_KEPT_S (7 * 24 * 3600) /* without being used */
 #define UPLOAD_BEGUN_KEPT_S 7200       /* an upload that nobody writes to any more */
 
+#define UPLOAD_BEGUN ".up-" /* what names begin with while the file is written */
+
 struct uploads {
         int dir; /* owned; -1: none */
+        struct upload_writer writer;
 };
 
-struct upload {  /* one that comes in; zeroed with fd -1: none */
+struct upload {  /* one that is written at once (for clients: upload_stream.h); zeroed with fd -1: none */
         int fd;  /* owned */
         int dir; /* owned: of the team */
         char hash[65];
         char name[40]; /* while it is written */
 };
 
-int uploads_init(struct uploads *u, const char *dir, struct err *err); /* makes the directory */
-void uploads_done(struct uploads *u);                                  /* also zeroed */
+int uploads_init(struct uploads *u, struct loop *loop, const char *dir, struct err *err); /* makes the directory */
+void uploads_done(struct uploads *u);                                                     /* also zeroed */
 
 /* Noted as used, if it is there: it stays for the build that asks. */
 bool uploads_has(const struct uploads *u, int64_t team, const char *hash);
@@ -38,3 +43,7 @@ void upload_drop(struct upload *up);                /* fine after upload_end() *
 
 /* Remove what was not used for long, and what crashed uploads left. */
 void uploads_collect(const struct uploads *u, int64_t now_s);
+
+/* ---- for upload_stream.c ---- */
+int uploads_team_dir(const struct uploads *u, int64_t team, bool make); /* an fd, the caller's; negative errno */
+int uploads_fail(struct err *err, int r);                               /* *err from a negative errno of the disk */

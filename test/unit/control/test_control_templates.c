@@ -780,6 +780,43 @@ static void bad_uploads_are_refused(void)
         CHECK(!uploads_has(&rig.control.uploads, 1, HASH));
 }
 
+#define LARGE (3u << 20)
+
+static void a_large_upload_arrives_whole(void)
+{
+        struct client c;
+        struct asked a;
+        size_t sent = 0;
+        uint8_t piece[4096], back[4096];
+        int fd = -1;
+
+        fake_begin();
+        CHECK(request_build("{\"name\":\"x\"}", &a));
+        CHECK_INT(ask("GET", "/templates/x/files/" HASH, NULL), ==, 201);
+        client_send(&c, "PUT", link_path(), "Content-Length: 3145728\r\n", NULL);
+        while (sent < LARGE) {
+                ssize_t n;
+
+                memset(piece, (int)(sent / sizeof(piece) % 251), sizeof(piece));
+                n = write(c.io.fd, piece + sent % sizeof(piece), sizeof(piece) - sent % sizeof(piece));
+                if (n > 0)
+                        sent += (size_t)n;
+                else
+                        run_rounds(2);
+        }
+        CHECK(run_until(client_is_done, &c));
+        CHECK_INT(c.status, ==, 200);
+        client_close(&c);
+        CHECK_INT(uploads_open(&rig.control.uploads, 1, HASH, &fd, NULL), ==, 0);
+        for (size_t at = 0; at < LARGE; at += sizeof(piece)) {
+                memset(piece, (int)(at / sizeof(piece) % 251), sizeof(piece));
+                CHECK_INT(read(fd, back, sizeof(back)), ==, sizeof(back));
+                CHECK(memcmp(piece, back, sizeof(back)) == 0);
+        }
+        CHECK_INT(read(fd, back, sizeof(back)), ==, 0);
+        close_fd(&fd);
+}
+
 static bool uploads_are_empty(void *arg)
 {
         char command[200];
@@ -833,6 +870,7 @@ int main(void)
         RUN_IN_RIG(what_nobody_needs_is_collected);
         RUN_IN_RIG(files_are_uploaded_by_a_link);
         RUN_IN_RIG(bad_uploads_are_refused);
+        RUN_IN_RIG(a_large_upload_arrives_whole);
         RUN_IN_RIG(an_upload_that_breaks_leaves_nothing);
         return tap_done();
 }

@@ -23,7 +23,6 @@
 #include "wire/url.h"
 
 #define LINK_S 1800
-#define DISCARD_MAX (1u << 20) /* bytes that are read after a failure, so that the client sees the answer */
 #define S_NS INT64_C(1000000000)
 
 /* ---- the link ---- */
@@ -113,55 +112,38 @@ static bool link_check(struct api_exchange *x, struct upload_link *ret)
         return true;
 }
 
-struct upload_job {
-        struct upload upload;
-        bool has_failed;
-        struct err err;
-        size_t discarded;
-};
-
 static void upload_over(struct api_exchange *x, bool is_complete)
 {
-        struct upload_job *job = x->job;
-
         (void)is_complete; /* an archive that is there stays; otherwise nothing is left of it */
-        upload_drop(&job->upload);
-        free(job);
-        x->job = NULL;
+        upload_stream_drop(TAKE_PTR(x->job));
 }
 
-static void upload_fail(struct upload_job *job)
+/* There is room again, or the upload is over. */
+static void upload_changed(struct upload_stream *up)
 {
-        job->has_failed = true;
-        upload_drop(&job->upload);
+        struct api_exchange *x = up->arg;
+        struct err err = {0};
+
+        if (upload_stream_is_there(up))
+                answer_empty(x, 200);
+        else if (upload_stream_has_failed(up, &err))
+                answer_err(x, &err);
+        else
+                http_resume_body(x->rq);
 }
 
 static size_t upload_on_data(struct http_request *rq, struct str piece)
 {
         struct api_exchange *x = rq->user;
-        struct upload_job *job = x->job;
 
-        if (job->has_failed) {
-                job->discarded += piece.n;
-                if (job->discarded > DISCARD_MAX)
-                        answer_err(x, &job->err);
-        } else if (upload_add(&job->upload, piece.p, piece.n, &job->err) < 0) {
-                upload_fail(job);
-        }
-        return piece.n;
+        return upload_stream_take(x->job, piece.p, piece.n);
 }
 
 static void upload_on_end(struct http_request *rq)
 {
         struct api_exchange *x = rq->user;
-        struct upload_job *job = x->job;
 
-        if (!job->has_failed && upload_end(&job->upload, &job->err) < 0)
-                job->has_failed = true;
-        if (job->has_failed)
-                answer_err(x, &job->err);
-        else
-                answer_empty(x, 200);
+        upload_stream_finish(x->job);
 }
 
 /* The length is known and allowed?  false: the request is answered. */
@@ -186,22 +168,16 @@ static bool upload_check_length(struct api_exchange *x)
 void handle_upload(struct api_exchange *x)
 {
         struct upload_link link;
-        struct upload_job *job;
+        struct upload_stream *up = NULL;
         struct err err = {0};
 
         if (!link_check(x, &link) || !upload_check_length(x))
                 return;
-        job = calloc(1, sizeof(*job));
-        if (!job) {
-                answer_error(x, 503, NULL, "out of memory");
-                return;
-        }
-        if (upload_begin(x->api->uploads, link.team, link.hash, &job->upload, &err) < 0) {
-                free(job);
+        if (upload_stream_begin(x->api->uploads, link.team, link.hash, upload_changed, x, &up, &err) < 0) {
                 answer_err(x, &err);
                 return;
         }
-        x->job = job;
+        x->job = up;
         x->on_over = upload_over;
         http_stream_body(x->rq, upload_on_data, upload_on_end);
 }

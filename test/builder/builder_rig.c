@@ -22,7 +22,7 @@
 #include "builder/role.h"
 #include "io/listener.h"
 
-#define ANSWER_MS 60000u
+#define ANSWER_MS 100000u
 #define LOG_MAX (8u << 20)
 
 /* ---- envd in a system of its own ---- */
@@ -239,9 +239,12 @@ void builder_rig_stop(struct builder_rig *g)
 
 /* ---- steps ---- */
 
+static struct builder_rig *waiting; /* for an answer */
+
 static void rig_late(struct timer *t)
 {
-        loop_stop(t->loop);
+        (void)t;
+        loop_stop(waiting->loop);
 }
 
 const json_t *builder_rig_step(struct builder_rig *g, json_t *spec, int second)
@@ -258,7 +261,7 @@ const json_t *builder_rig_step(struct builder_rig *g, json_t *spec, int second)
         if (!g->channel || !msg || channel_send(g->channel, msg, fds, second >= 0 ? 2 : 1) < 0)
                 return NULL;
         close_fd(&fds[0]);
-        /* An own loop: one timer must stop it as the answer does. */
+        waiting = g;
         timer_set(g->loop, &late, ANSWER_MS);
         (void)loop_run(g->loop);
         timer_clear(&late);
@@ -293,4 +296,13 @@ bool builder_rig_logged(struct builder_rig *g, const char *line)
                         return true;
         printf("# not in the log: %s\n# the log: %.2000s\n", line, all ? all : "");
         return false;
+}
+
+bool builder_rig_limit(const struct builder_rig *g, unsigned mb)
+{
+        char cmd[256];
+
+        (void)snprintf(cmd, sizeof(cmd), "nsenter --mount=/proc/%d/ns/mnt mount -o remount,size=%um %s", (int)g->envd,
+                       mb, g->dir);
+        return system(cmd) == 0;
 }

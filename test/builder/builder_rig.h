@@ -37,4 +37,6 @@ const char *builder_rig_error(const struct builder_rig *g); /* message of the la
 const char *builder_rig_kind(const struct builder_rig *g);  /* kind of that error */
 /* The path as this process can open it. */
 const char *builder_rig_path(const struct builder_rig *g, const char *inside);
+/* From now on the files of the copy may have so much in all. */
+bool builder_rig_limit(const struct builder_rig *g, unsigned mb);
 bool builder_rig_logged(struct builder_rig *g, const char *line); /* exactly this line? */

@@ -1,4 +1,5 @@
-/* place_file.c - the bytes of a file: large writes, and holes where there are zeros. */
+/* place_file.c - the bytes of a file: large writes, and holes where there are zeros.  The file is new, so what is not written
+ * is zero. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -51,20 +52,23 @@ static int write_run(struct place *p, const char *bytes, size_t n, uint64_t offs
         return 0;
 }
 
-/* How many bytes from `at` belong together: a run of blocks that are all zero (*ret_zero), or that are not. */
+/* How many bytes from `at` belong together: pieces of blocks that are all zero (*ret_zero), or that are not. */
 static size_t find_run(const char *at, size_t n, uint64_t offset, bool *ret_zero)
 {
-        size_t first = BLOCK - (size_t)(offset % BLOCK), run;
+        size_t run = 0, piece = BLOCK - (size_t)(offset % BLOCK);
 
-        *ret_zero = false;
-        if (first >= n || n < BLOCK)
-                return n;
-        run = offset % BLOCK ? first : 0;
-        if (run == 0)
-                *ret_zero = is_zero(at, BLOCK);
-        while (n - run >= BLOCK && is_zero(at + run, BLOCK) == *ret_zero)
-                run += BLOCK;
-        return !*ret_zero && n - run < BLOCK ? n : run;
+        while (run < n) {
+                size_t most = piece < n - run ? piece : n - run;
+                bool zero = is_zero(at + run, most);
+
+                if (run == 0)
+                        *ret_zero = zero;
+                else if (zero != *ret_zero)
+                        break;
+                run += most;
+                piece = BLOCK;
+        }
+        return run;
 }
 
 int place_write(struct place *p, const struct tar_data *data, struct err *err)

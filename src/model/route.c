@@ -158,13 +158,14 @@ static size_t decode_path(struct str s, char *out)
         return n;
 }
 
-/* The one segment that is left of a path without its empty, "." and ".." ones; empty when none or several are.  Read
- * from the end, so that ".." needs a count only. */
-static struct str only_segment(struct str path)
+/* The first segment that is left of a path without its empty, "." and ".." ones, and how many there are.  Read from the
+ * end, so that ".." needs a count only. */
+static struct str first_segment(struct str path, size_t *ret_count)
 {
         struct str found = {"", 0};
         size_t up = 0, end = path.n;
 
+        *ret_count = 0;
         while (end > 0) {
                 size_t start = end;
                 struct str seg;
@@ -175,14 +176,14 @@ static struct str only_segment(struct str path)
                 end = start ? start - 1 : 0;
                 if (seg.n == 0 || str_is(seg, "."))
                         continue;
-                if (str_is(seg, ".."))
+                if (str_is(seg, "..")) {
                         up++;
-                else if (up > 0)
+                } else if (up > 0) {
                         up--;
-                else if (found.n)
-                        return STR("");
-                else
+                } else {
                         found = seg;
+                        ++*ret_count;
+                }
         }
         return found;
 }
@@ -191,16 +192,18 @@ const char *route_reserved_path(struct str path)
 {
         static const char *const reserved[] = {"/init",     "/freeze", "/unfreeze", "/collapse",
                                                "/fsfreeze", "/fsthaw", "/upgrade"};
+        static const char below[] = "/sandglass"; /* with all paths below it: calls of the builder */
         char decoded[ROUTE_PATH_MAX];
         struct str seg;
+        size_t count;
 
         if (path.n > sizeof(decoded))
                 return reserved[0];
-        seg = only_segment((struct str){decoded, decode_path(path, decoded)});
-        for (size_t i = 0; i < ARRAY_LEN(reserved); i++)
+        seg = first_segment((struct str){decoded, decode_path(path, decoded)}, &count);
+        for (size_t i = 0; count == 1 && i < ARRAY_LEN(reserved); i++)
                 if (str_is(seg, reserved[i] + 1))
                         return reserved[i];
-        return NULL;
+        return str_is(seg, below + 1) ? below : NULL;
 }
 
 json_t *route_encode(const struct route *r, const char *state)

@@ -521,6 +521,7 @@ static void extra_begin(struct tar_reader *r)
 {
         int64_t size;
 
+        entry_reset(r); /* a failure is not about the entry before */
         r->extra_type = r->header.type;
         r->extra = extra_of(r, r->header.type);
         if (tar_number(r->header.size, sizeof(r->header.size), &size) < 0 || size < 0 ||

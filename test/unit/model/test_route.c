@@ -226,6 +226,10 @@ static void finds_reserved_paths_in_every_disguise(void)
         CHECK_STR(route_reserved_path(STR("/fsfreeze")), "/fsfreeze");
         CHECK_STR(route_reserved_path(STR("/fsthaw")), "/fsthaw");
         CHECK_STR(route_reserved_path(STR("/upgrade")), "/upgrade");
+        CHECK_STR(route_reserved_path(STR("/sandglass/copy")), "/sandglass");
+        CHECK_STR(route_reserved_path(STR("/a/../%73andglass//unpack/x")), "/sandglass");
+        CHECK(!route_reserved_path(STR("/a/sandglass/copy")));
+        CHECK(!route_reserved_path(STR("/sandglass/..")));
 }
 
 static void takes_an_endless_path_for_reserved(void)

@@ -108,6 +108,15 @@ static int find_dir(const struct place *p, const char *base)
         return fstatat(p->parent, base, &st, flags) == 0 && S_ISDIR(st.st_mode);
 }
 
+/* /proc and its like: another file system is mounted there, and its root keeps owner and mode. */
+static bool is_mounted_on(const struct place *p, const char *base)
+{
+        struct stat at, parent;
+
+        return p->rules.stays_on_root && fstatat(p->parent, base, &at, AT_SYMLINK_NOFOLLOW) == 0 &&
+               fstat(p->parent, &parent) == 0 && at.st_dev != parent.st_dev;
+}
+
 static int place_dir(struct place *p, const struct tar_entry *e, const char *base, const char *path, struct err *err)
 {
         bool is_there;
@@ -116,7 +125,7 @@ static int place_dir(struct place *p, const struct tar_entry *e, const char *bas
         if (!base[0]) /* "/" itself: its owner and mode belong to the sandbox */
                 return 0;
         is_there = find_dir(p, base);
-        if (is_there && p->rules.keeps_dirs)
+        if (is_there && (p->rules.keeps_dirs || is_mounted_on(p, base)))
                 return 0;
         if (!is_there && mkdirat(p->parent, base, 0755) < 0) {
                 if (errno != EEXIST)

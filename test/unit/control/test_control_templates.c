@@ -664,6 +664,93 @@ static void templates_are_published(void)
         CHECK_STR(text_at("templateID"), b.template_id);
 }
 
+/* ---- another team ---- */
+
+static char other_key[KEY_LEN + 1];
+
+static bool make_other_team(void)
+{
+        const struct store_team team = {.id = NO_ID, .slug = "other", .name = "Other"};
+        struct api_key *made;
+        int64_t no;
+
+        if (store_team_add(rig.control.store, &team, &no, NULL) < 0)
+                return false;
+        control_stop();
+        if (!control_start() || !run_until(engine_is_up, NULL))
+                return false;
+        fake_begin();
+        return keys_make(&rig.control.keys, keys_team_named(&rig.control.keys, STR("other")), "k", other_key, &made,
+                         NULL) == 0;
+}
+
+static unsigned other_asks(const char *method, const char *path, const char *body)
+{
+        char more[128];
+
+        (void)snprintf(more, sizeof(more), "X-API-Key: %s\r\n", other_key);
+        return ask_with(method, path, more, body);
+}
+
+static void templates_belong_to_teams(void)
+{
+        char path[200], by_id[100];
+        struct asked a;
+
+        fake_begin();
+        CHECK(make_other_team());
+        CHECK(build_whole("x", LAYER_1, &a));
+        (void)snprintf(by_id, sizeof(by_id), "{\"templateID\":\"%s\"}", a.template_id);
+        CHECK_INT(other_asks("POST", "/v2/sandboxes", "{\"templateID\":\"x\"}"), ==, 404);
+        CHECK(is_error(404, "template 'x' not found. There are: base"));
+        CHECK_INT(other_asks("POST", "/v2/sandboxes", "{\"templateID\":\"default/x\"}"), ==, 403);
+        CHECK_INT(other_asks("POST", "/v2/sandboxes", by_id), ==, 403);
+        CHECK_INT(other_asks("GET", "/templates/aliases/default%2Fx", NULL), ==, 403);
+        CHECK_INT(other_asks("GET", "/templates/aliases/x", NULL), ==, 404);
+        CHECK_INT(other_asks("DELETE", "/templates/default%2Fx", NULL), ==, 403);
+        CHECK_INT(other_asks("GET", "/templates/default%2Fx/tags", NULL), ==, 403);
+        CHECK_INT(other_asks("POST", "/templates/tags", "{\"target\":\"default/x\",\"tags\":[\"a\"]}"), ==, 403);
+        CHECK_INT(other_asks("PATCH", "/templates/default%2Fx", "{\"public\":true}"), ==, 403);
+        CHECK_INT(other_asks("POST", "/templates/default%2Fx/rollback", NULL), ==, 403);
+        (void)snprintf(path, sizeof(path), "/templates/%s/builds/%s/status", a.template_id, a.build_id);
+        CHECK_INT(other_asks("GET", path, NULL), ==, 403);
+        (void)snprintf(path, sizeof(path), "/templates/%s/files/" HASH, a.template_id);
+        CHECK_INT(other_asks("GET", path, NULL), ==, 403);
+        CHECK_INT(other_asks("GET", "/templates", NULL), ==, 200);
+        CHECK_INT(json_array_size(last.json), ==, 1); /* base */
+
+        CHECK_INT(ask("PATCH", "/v2/templates/x", "{\"public\":true}"), ==, 200);
+        CHECK_INT(other_asks("POST", "/v2/sandboxes", "{\"templateID\":\"default/x\"}"), ==, 201);
+        CHECK_INT(other_asks("POST", "/v2/sandboxes", by_id), ==, 201);
+        CHECK_INT(other_asks("POST", "/v2/sandboxes", "{\"templateID\":\"x\"}"), ==, 404);
+        CHECK_INT(ask("PATCH", "/templates/x", "{\"public\":true}"), ==, 200);
+        CHECK_INT(other_asks("POST", "/v2/sandboxes", "{\"templateID\":\"x\"}"), ==, 201);
+        CHECK_INT(other_asks("DELETE", "/templates/x", NULL), ==, 403);
+        CHECK_INT(other_asks("POST", "/v3/templates", "{\"name\":\"x\"}"), ==, 202); /* in its own namespace */
+        CHECK(strcmp(text_at("templateID"), a.template_id) != 0);
+        CHECK_INT(ask("PATCH", "/v2/templates/x", "{\"public\":false}"), ==, 200);
+        CHECK_INT(other_asks("POST", "/v2/sandboxes", by_id), ==, 403);
+}
+
+static void names_of_snapshots_are_names_of_templates(void)
+{
+        char id[SANDBOX_ID_MAX], path[100];
+        struct asked a;
+
+        fake_begin();
+        CHECK(create("{\"templateID\":\"base\"}", id));
+        (void)snprintf(path, sizeof(path), "/sandboxes/%s/snapshots", id);
+        CHECK_INT(ask("POST", path, "{\"name\":\"snap\"}"), ==, 201);
+        CHECK_INT(ask("GET", "/templates/aliases/snap", NULL), ==, 200);
+        CHECK_INT(ask("GET", "/templates/aliases/default%2Fsnap%3Adefault", NULL), ==, 200);
+        CHECK_INT(ask("GET", "/templates/aliases/snap%3Av9", NULL), ==, 404);
+        CHECK_INT(ask("POST", "/v3/templates", "{\"name\":\"snap\"}"), ==, 409);
+        CHECK(build_whole("built", LAYER_1, &a));
+        CHECK_INT(ask("POST", path, "{\"name\":\"built\"}"), ==, 400);
+        CHECK_INT(ask("GET", "/templates", NULL), ==, 200);
+        CHECK_INT(json_array_size(last.json), ==, 2); /* base and built: snapshots are not listed */
+}
+
 static void old_builds_are_collected(void)
 {
         struct asked a, b, c;
@@ -866,6 +953,8 @@ int main(void)
         RUN_IN_RIG(a_tag_given_later_beats_a_build_requested_earlier);
         RUN_IN_RIG(a_template_goes_back_to_an_earlier_build);
         RUN_IN_RIG(templates_are_published);
+        RUN_IN_RIG(templates_belong_to_teams);
+        RUN_IN_RIG(names_of_snapshots_are_names_of_templates);
         RUN_IN_RIG(old_builds_are_collected);
         RUN_IN_RIG(what_nobody_needs_is_collected);
         RUN_IN_RIG(files_are_uploaded_by_a_link);

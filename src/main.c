@@ -118,6 +118,7 @@ static const struct command_entry {
         {"snapshots", snapshots_main, snapshots_usage, "list or delete snapshots"},
         {"fork", fork_main, fork_usage, "make running copies of a sandbox"},
         {"rollback", rollback_main, rollback_usage, "take a sandbox back to one of its snapshots"},
+        {"image", image_main, image_usage, "pull, load, list or remove images that templates are built from"},
         {"lost", lost_main, lost_usage, "list, restore or remove what the server's database did not know"},
         {"df", df_main, df_usage, "show who holds what on the server's disk"},
         {"key", key_main, key_usage, "make, list or revoke API keys"},

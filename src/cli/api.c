@@ -398,3 +398,19 @@ int api_key_revoke(struct cli_api *a, const char *id, struct err *err)
                 return err_set(err, ERR_INVALID, "'%.64s' is too long for a key's id", id);
         return api_call(a, "DELETE", buf_cstr(&target), NULL, NULL, NULL, err);
 }
+
+/* ---- images ---- */
+
+int api_images(struct cli_api *a, json_t **ret_array, struct err *err)
+{
+        return api_call(a, "GET", "/sandglass/images", NULL, ret_array, NULL, err);
+}
+
+int api_image_remove(struct cli_api *a, const char *image, struct err *err)
+{
+        AUTO_BUF struct buf target = BUF_INIT(TARGET_MAX);
+
+        if (buf_addc(&target, "/sandglass/images/") < 0 || url_encode(str_of(image), &target) < 0 || !buf_cstr(&target))
+                return err_set(err, ERR_INVALID, "the name of the image is too long");
+        return api_call(a, "DELETE", buf_cstr(&target), NULL, NULL, NULL, err);
+}

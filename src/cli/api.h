@@ -61,6 +61,9 @@ int api_lost(struct cli_api *a, json_t **ret_array, struct err *err);
 int api_lost_restore(struct cli_api *a, const char *id, json_t **ret, struct err *err); /* *ret: the sandbox */
 int api_lost_remove(struct cli_api *a, const char *id, struct err *err);
 int api_df(struct cli_api *a, json_t **ret, struct err *err); /* who holds what on the disk; for the operator */
+/* Images that templates can be built from, for the operator. */
+int api_images(struct cli_api *a, json_t **ret_array, struct err *err);
+int api_image_remove(struct cli_api *a, const char *image, struct err *err);
 /* API keys of a team, for the operator. */
 int api_keys(struct cli_api *a, json_t **ret_array, struct err *err);
 int api_key_create(struct cli_api *a, const char *name, json_t **ret, struct err *err); /* *ret has the key, too */

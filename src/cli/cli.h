@@ -14,6 +14,7 @@ int fork_main(int argc, char **argv);
 int rollback_main(int argc, char **argv);
 int lost_main(int argc, char **argv);
 int df_main(int argc, char **argv);
+int image_main(int argc, char **argv);
 int key_main(int argc, char **argv);
 int env_main(int argc, char **argv);
 int doctor_main(int argc, char **argv);
@@ -27,5 +28,5 @@ int logs_main(int argc, char **argv);
 
 extern const char run_usage[], exec_usage[], ps_usage[], kill_usage[], doctor_usage[], trust_usage[];
 extern const char template_usage[], create_usage[], info_usage[], shell_usage[], cp_usage[], logs_usage[];
-extern const char df_usage[], lost_usage[], key_usage[], env_usage[];
+extern const char df_usage[], lost_usage[], key_usage[], env_usage[], image_usage[];
 extern const char pause_usage[], resume_usage[], snapshot_usage[], snapshots_usage[], fork_usage[], rollback_usage[];

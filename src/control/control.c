@@ -219,6 +219,8 @@ static int start_api(struct control *c, int64_t (*now_ns)(void), struct err *err
                 .layer_chains = &c->layer_chains,
                 .runner = &c->builds.runner,
                 .first_use = &c->first_use,
+                .builds = &c->builds,
+                .images = &c->images,
                 .template_rows = &c->template_rows,
                 .build_logs = &c->build_logs,
                 .uploads = &c->uploads,

@@ -24,6 +24,8 @@ struct template_rows;
 struct templates;
 struct tokens;
 struct uploads;
+struct builds_run;
+struct images;
 
 struct api {
         const struct conf *conf; /* borrowed, as all up to the clock */
@@ -40,6 +42,8 @@ struct api {
         struct layer_chains *layer_chains;
         struct build_runner *runner; /* NULL: builds cannot be started */
         struct first_use *first_use; /* NULL: ready-made templates are not built by themselves */
+        struct builds_run *builds;   /* imports images */
+        struct images *images;
         struct template_rows *template_rows;
         struct build_logs *build_logs;
         struct uploads *uploads;

@@ -150,7 +150,14 @@ void answer_error_as(struct api_exchange *x, unsigned status, int body_code, con
         va_end(ap);
 }
 
-void answer_err(struct api_exchange *x, const struct err *err)
+json_t *answer_text(const char *msg)
+{
+        AUTO_FREE char *copy = strdup(msg);
+
+        return copy ? text_json(copy) : NULL;
+}
+
+unsigned answer_status_of(const struct err *err)
 {
         static const unsigned status[] = {
                 [ERR_NONE] = 500,     [ERR_INVALID] = 400, [ERR_NOT_FOUND] = 404,   [ERR_GONE] = 404,
@@ -159,7 +166,12 @@ void answer_err(struct api_exchange *x, const struct err *err)
                 [ERR_INTERNAL] = 500,
         };
 
-        answer_error(x, status[err->kind], NULL, "%s", err->msg);
+        return status[err->kind];
+}
+
+void answer_err(struct api_exchange *x, const struct err *err)
+{
+        answer_error(x, answer_status_of(err), NULL, "%s", err->msg);
 }
 
 void answer_no_sandbox(struct api_exchange *x)

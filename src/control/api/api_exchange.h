@@ -64,8 +64,10 @@ void answer_error(struct api_exchange *x, unsigned status, const char *code, con
 void answer_error_as(struct api_exchange *x, unsigned status, int body_code, const char *code, const char *fmt, ...)
         PRINTF(5, 6);
 void answer_err(struct api_exchange *x, const struct err *err); /* the status follows from the kind */
-void answer_no_sandbox(struct api_exchange *x);                 /* 404 for x->id */
-void answer_missing(struct api_exchange *x);                    /* 404: the sandbox's files are not there */
+unsigned answer_status_of(const struct err *err);               /* this status */
+json_t *answer_text(const char *msg);           /* a message as JSON, whatever bytes it has; NULL: no memory */
+void answer_no_sandbox(struct api_exchange *x); /* 404 for x->id */
+void answer_missing(struct api_exchange *x);    /* 404: the sandbox's files are not there */
 void answer_in_transition(struct api_exchange *x,
                           const struct life *l); /* 409: the sandbox is being paused, killed, ... */
 void answer_start_error(struct api_exchange *x,

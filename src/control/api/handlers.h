@@ -60,6 +60,11 @@ void handle_list_keys(struct api_exchange *x); /* handle_keys.c */
 void handle_make_key(struct api_exchange *x);
 void handle_revoke_key(struct api_exchange *x);
 
+void handle_list_images(struct api_exchange *x); /* handle_images.c */
+void handle_pull_image(struct api_exchange *x);
+void handle_load_image(struct api_exchange *x);
+void handle_remove_image(struct api_exchange *x);
+
 struct list;
 void handle_df(struct api_exchange *x);
 void handle_list_lost(struct api_exchange *x); /* handle_lost.c */

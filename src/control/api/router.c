@@ -73,6 +73,11 @@ static const struct endpoint table[] = {
         {"POST", "/templates/{templateID}/builds/{buildID}", handle_build_v1, BODY_NONE, 0, ACCESS_GONE},
 
         {"GET", "/sandglass/df", handle_df, BODY_NONE, 0, ACCESS_OPERATOR},
+        {"GET", "/sandglass/images", handle_list_images, BODY_NONE, 0, ACCESS_OPERATOR},
+        {"POST", "/sandglass/images", handle_pull_image, BODY_REQUIRED, SMALL_MAX, ACCESS_OPERATOR},
+        {"POST", "/sandglass/images/load", handle_load_image, BODY_STREAMED, 0, ACCESS_OPERATOR},
+        {"DELETE", "/sandglass/images/{imageName}", handle_remove_image, BODY_NONE, 0, ACCESS_OPERATOR},
+
         {"GET", "/sandglass/lost", handle_list_lost, BODY_NONE, 0, ACCESS_OPERATOR},
         {"POST", "/sandglass/lost/{lostID}/restore", handle_restore_lost, BODY_OPTIONAL, SMALL_MAX, ACCESS_OPERATOR},
         {"DELETE", "/sandglass/lost/{lostID}", handle_remove_lost, BODY_NONE, 0, ACCESS_OPERATOR},

@@ -1,19 +1,14 @@
-/* An image of a registry: pulled by the puller, and unpacked layer after layer in sandboxes, each on the layers before it.
- *
- * The lowest of its layers needs something to be unpacked on: a file system with nothing in it but the directories that every
- * sandbox has ("scratch"), made once on the template base. */
+/* An image of a registry: pulled by the puller, and unpacked layer after layer in sandboxes, each on the layers before it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/auto.h"
 #include "control/build/build_run.h"
+#include "control/build/image_layers.h"
 #include "control/catalogue/layer_cache.h"
 #include "control/catalogue/templates.h"
 
-#define SCRATCH_VERSION "1"
-#define SCRATCH_COMMAND                                                                                                \
-        "mkdir -p /sandglass-root && cd /sandglass-root && mkdir -p proc sys dev run tmp etc root && chmod 1777 tmp"
 #define PROGRESS_STEP (16u << 20) /* bytes between two lines of the log */
 
 void pull_done(struct build_pull *p)
@@ -39,9 +34,9 @@ static const char *text_of(const json_t *obj, const char *key)
 static void pull_key(struct build_frame *f)
 {
         if (!f->chain.layers)
-                build_key_base("scratch", SCRATCH_VERSION, "", &f->key);
+                scratch_key(&f->key);
         else
-                build_key_base("image layer", text_of(layer_now(f), "diff_id"), f->chain.key.hex, &f->key);
+                image_layer_key(&f->chain.key, text_of(layer_now(f), "diff_id"), &f->key);
 }
 
 static int pull_add_layer(struct build_frame *f, const char *layer)

@@ -96,7 +96,8 @@ static void on_job_done(struct puller_job *job, json_t *body, const struct err *
         struct call *c = job->arg;
         char what[LOG_ESCAPED_MAX];
 
-        log_info("pull.done", "image=%s ok=%d bytes=%llu", log_escape(str_of(job->asked), what), err == NULL,
+        log_info("pull.done", "image=%s ok=%d bytes=%llu",
+                 log_escape(str_of(job->asked ? job->asked : "archive"), what), err == NULL,
                  (unsigned long long)job->pull.done);
         if (err)
                 answer_error(c->peer, job->req, err);
@@ -214,11 +215,31 @@ static int op_forget(struct peer *peer, json_int_t req, const json_t *msg, int *
         return 0;
 }
 
+static int op_cancel(struct peer *peer, json_int_t req, const json_t *msg, int *fds, size_t nfds, struct err *err)
+{
+        const json_t *of = json_object_get(msg, "of");
+
+        (void)fds, (void)nfds;
+        if (!json_is_integer(of))
+                return err_set(err, ERR_INVALID, "of: is no number");
+        LIST_EACH (node, &peer->calls) {
+                struct call *c = LIST_ENTRY(node, struct call, node);
+
+                if (c->job->req == json_integer_value(of)) {
+                        job_cancel(c->job); /* what came so far stays for the next attempt */
+                        call_free(c);
+                }
+        }
+        answer(peer, req, json_object(), NULL);
+        return 0;
+}
+
 static const struct {
         const char *name;
         int (*run)(struct peer *peer, json_int_t req, const json_t *msg, int *fds, size_t nfds, struct err *err);
 } ops[] = {
-        {"resolve", op_resolve}, {"pull", op_pull}, {"load", op_load}, {"open", op_open}, {"forget", op_forget},
+        {"resolve", op_resolve}, {"pull", op_pull},     {"load", op_load},
+        {"open", op_open},       {"forget", op_forget}, {"cancel", op_cancel},
 };
 
 static void on_message(struct channel *ch, json_t *msg, int *fds, size_t nfds, void *arg)

@@ -13,7 +13,7 @@
 
 void pull_done(struct build_pull *p)
 {
-        role_call_cancel(&p->call);
+        role_call_abort(&p->call);
         json_decref(p->answer);
         p->answer = NULL;
 }

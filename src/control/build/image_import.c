@@ -46,7 +46,7 @@ void image_import_cancel(struct image_import *im)
 {
         if (!im->all)
                 return;
-        role_call_cancel(&im->call);
+        role_call_abort(&im->call);
         if (im->box.ops)
                 box_drop(&im->box);
         engine_call_cancel(&im->flush);

@@ -29,6 +29,25 @@ void role_call_cancel(struct role_call *c)
         role_link_rest(l);
 }
 
+static void abort_answered(struct role_call *c, const json_t *answer, int *fd, const struct err *err)
+{
+        (void)answer, (void)fd, (void)err;
+        free(c);
+}
+
+void role_call_abort(struct role_call *c)
+{
+        struct role_link *l = c->link;
+        json_int_t of = (json_int_t)c->req;
+        struct role_call *told = l && l->channel ? calloc(1, sizeof(*told)) : NULL;
+
+        role_call_cancel(c);
+        if (!told)
+                return; /* without a channel it has ended anyway */
+        told->on = abort_answered;
+        role_call(l, told, json_pack("{s:s,s:I}", "op", "cancel", "of", of), NULL, 0);
+}
+
 static void role_call_finish(struct role_call *c, const json_t *answer, int *fd, const struct err *err)
 {
         role_call_cancel(c);

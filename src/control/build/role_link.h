@@ -43,3 +43,5 @@ void role_link_done(struct role_link *l); /* calls end, and their owners are not
 /* Start a call: msg is an object with "op", stolen; fds stay the caller's.  c->on must be set, and c not under way. */
 void role_call(struct role_link *l, struct role_call *c, json_t *msg, const int *fds, size_t nfds);
 void role_call_cancel(struct role_call *c); /* fine when not under way; a late answer is dropped */
+/* The same, and the role is told to stop: for requests that take long, of a role that knows "cancel" (the puller). */
+void role_call_abort(struct role_call *c);

@@ -22,8 +22,8 @@ test('unknown sandbox: SandboxNotFoundError, kill is false', leakless(async () =
   assert.equal(await Sandbox.kill(unknown), false)
 }))
 
-test('unknown template: the message names it', leakless(async () => {
-  await assert.rejects(Sandbox.create('no-such-template'), (e) => e instanceof SandboxError && e.message === "404: template 'no-such-template' not found")
+test('unknown template: the message names it, and those that there are', leakless(async () => {
+  await assert.rejects(Sandbox.create('no-such-template'), (e) => e instanceof SandboxError && /^404: template 'no-such-template' not found\. There are: (.*, )?base\b/.test(e.message))
 }))
 
 test('calls into a killed sandbox: TimeoutError, or not found for a stream', leakless(async () => {

@@ -101,13 +101,16 @@ static void create_over(struct api_exchange *x, bool is_complete)
 /* What there is, for a client that asked for something else. */
 static void answer_no_template(struct api_exchange *x, const struct err *err)
 {
-        AUTO_BUF struct buf names = BUF_INIT(240);
+        AUTO_BUF struct buf names = BUF_INIT(240), ready = BUF_INIT(240);
+        const char *there, *made;
 
         sources_names(&x->api->sources, x->team, &names);
-        if (names.len)
-                answer_error(x, 404, NULL, "%s. There are: %s", err->msg, buf_cstr(&names));
-        else
-                answer_error(x, 404, NULL, "%s", err->msg);
+        if (x->api->first_use)
+                first_use_names(x->api->first_use, &ready);
+        there = names.len ? buf_cstr(&names) : NULL;
+        made = ready.len ? buf_cstr(&ready) : NULL;
+        answer_error(x, 404, NULL, "%s%s%s%s%s", err->msg, there ? ". There are: " : "", there ? there : "",
+                     made ? "; ready-made, built at their first use: " : "", made ? made : "");
 }
 
 static int create_start(struct api_exchange *x, struct create_request *want, const struct template_source *from,

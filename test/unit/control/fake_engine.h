@@ -328,6 +328,24 @@ static json_t *engine_flatten(const json_t *msg)
         return engine_ok();
 }
 
+/* Everything has 10 bytes. */
+static json_t *engine_sizes(const json_t *set)
+{
+        json_t *sizes = json_object(), *v;
+        const char *name;
+
+        json_object_foreach ((json_t *)(uintptr_t)set, name, v)
+                (void)json_object_set_new(sizes, name, json_integer(10));
+        return sizes;
+}
+
+static json_t *engine_usage(void)
+{
+        return json_pack("{s:b,s:o,s:o,s:o,s:{s:i},s:i,s:i,s:i,s:i}", "ok", 1, "sandboxes", engine_sizes(engine.alive),
+                         "checkpoints", engine_sizes(engine.checkpoints), "layers", engine_sizes(engine.layers),
+                         "bases", "l1", 100, "lost", 1, "trash", 2, "free", 3, "total", 4);
+}
+
 static json_t *engine_do(const char *op, const json_t *msg)
 {
         const char *id = json_string_value(json_object_get(msg, "id"));
@@ -364,6 +382,8 @@ static json_t *engine_do(const char *op, const json_t *msg)
                 return engine_restore(msg, id);
         if (strcmp(op, "remove") == 0)
                 return json_object_del(engine.lost, id) < 0 ? engine_refusal("not_found", "not there") : engine_ok();
+        if (strcmp(op, "usage") == 0)
+                return engine_usage();
         if (strcmp(op, "stats") == 0)
                 return json_pack("{s:b,s:i,s:i,s:i,s:i}", "ok", 1, "memory_bytes", 1000, "memory_limit", 2000, "cpu_us",
                                  500000, "pids", 3);

@@ -292,6 +292,38 @@ static void sandboxes_of_builds_are_hidden(void)
         CHECK_INT(keys_first_team(&rig.control.keys)->sandbox_count, ==, 0);
 }
 
+static json_int_t held(const char *kind, const char *member)
+{
+        json_int_t sum = 0;
+        json_t *v;
+        size_t i;
+
+        json_array_foreach (json_object_get(last.json, "holders"), i, v)
+                if (strcmp(json_string_value(json_object_get(v, "kind")), kind) == 0)
+                        sum += json_integer_value(json_object_get(v, member));
+        return sum;
+}
+
+static void df_says_who_holds_what(void)
+{
+        char id[SANDBOX_ID_MAX];
+        const json_t *cache;
+
+        CHECK(is_ready(run_build("{" BASE ",\"steps\":[" RUN_A "],\"startCmd\":\"serve\",\"readyCmd\":\"ask\"}")));
+        CHECK_INT(ask("GET", "/sandglass/df", NULL), ==, 200);
+        CHECK_INT(held("template", "bytes"), ==, 30); /* two layers and a checkpoint */
+        CHECK_INT(held("template", "alone"), ==, 20); /* the cache has the layer of the step */
+        cache = json_object_get(last.json, "cache");
+        CHECK_INT(json_integer_value(json_object_get(cache, "bytes")), ==, 10);
+        CHECK_INT(json_integer_value(json_object_get(cache, "alone")), ==, 0);
+        CHECK_INT(json_integer_value(json_object_get(last.json, "bases")), ==, 100);
+        CHECK(create("{\"templateID\":\"t\"}", id));
+        CHECK_INT(ask("GET", "/sandglass/df", NULL), ==, 200);
+        CHECK_INT(held("sandbox", "bytes"), ==, 30); /* the layers, and files of its own */
+        CHECK_INT(held("sandbox", "alone"), ==, 10);
+        CHECK_INT(held("template", "alone"), ==, 10); /* the checkpoint */
+}
+
 int main(void)
 {
         RUN_BUILD(a_step_becomes_a_layer);
@@ -310,5 +342,6 @@ int main(void)
         RUN_BUILD(many_layers_are_merged);
         RUN_BUILD(a_template_that_is_not_there_is_a_reason);
         RUN_BUILD(sandboxes_of_builds_are_hidden);
+        RUN_BUILD(df_says_who_holds_what);
         return tap_done();
 }

@@ -13,7 +13,10 @@ before(async () => {
   server = await Server.start()
   dir = temporaryDir('build')
 })
-after(() => server.cleanUp())
+after(() => {
+  fs.rmSync(dir, { recursive: true, force: true })
+  return server.cleanUp()
+})
 
 const write = (files) => {
   for (const [name, content] of Object.entries(files)) {

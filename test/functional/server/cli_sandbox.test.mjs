@@ -17,7 +17,10 @@ before(async () => {
   dir = temporaryDir('cp')
   id = good('create', ['--timeout', '600', '-e', 'GREETING=hello', '--metadata', 'owner=me']).trim()
 })
-after(() => server.cleanUp())
+after(() => {
+  fs.rmSync(dir, { recursive: true, force: true })
+  return server.cleanUp()
+})
 
 const cli = (command, args = [], options = {}) => sandglass([command, '--data', server.data, ...args], { input: '', cwd: dir, ...options })
 function good(command, args, options) {

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import fs from 'node:fs'
 import http from 'node:http'
 import path from 'node:path'
-import { after, before, beforeEach, test } from 'node:test'
+import { after, afterEach, before, beforeEach, test } from 'node:test'
 
 import { Template } from 'e2b'
 
@@ -72,6 +72,8 @@ beforeEach(() => {
   isPresent = false
   dir = temporaryDir('context')
 })
+
+afterEach(() => fs.rmSync(dir, { recursive: true, force: true }))
 
 const write = (files) => {
   for (const [name, content] of Object.entries(files)) {

@@ -9,7 +9,7 @@
 
 #define CLIENT_PIECE_BYTES (64u << 10)       /* one read of an answer's body */
 #define CLIENT_HEAD_PIECE_BYTES 4096u        /* one read of an answer's head */
-#define CLIENT_SEND_BYTES (16u << 10)        /* one piece of a request's body */
+#define CLIENT_SEND_BYTES (64u << 10)        /* one piece of a request's body */
 #define CLIENT_REQUEST_BYTES_MAX (64u << 20) /* head and body of a request whose body is given whole */
 #define CLIENT_INTERIM_MAX 8u                /* answers of 1xx before the real one */
 #define CLIENT_KEEP_MS 10000u                /* a connection that nobody uses */

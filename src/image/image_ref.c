@@ -118,15 +118,10 @@ static bool is_host(struct str s)
         return true;
 }
 
-/* Is what is before the first slash a registry?  As Docker decides. */
+/* Is what is before the first slash a registry?  As Docker decides, but for capital letters alone: "G/a" is no name. */
 static bool names_a_host(struct str first)
 {
-        if (str_is(first, "localhost") || memchr(first.p, '.', first.n) || memchr(first.p, ':', first.n))
-                return true;
-        for (size_t i = 0; i < first.n; i++)
-                if (first.p[i] >= 'A' && first.p[i] <= 'Z')
-                        return true;
-        return false;
+        return str_is(first, "localhost") || memchr(first.p, '.', first.n) || memchr(first.p, ':', first.n);
 }
 
 static void copy(char *to, struct str s)

@@ -77,7 +77,7 @@ static enum build_progress pull_make_scratch(struct build_frame *f)
         for (size_t i = 0; i < t->layer_count; i++)
                 (void)json_array_append_new(layers, json_string(t->layers[i]));
         base = build_box_base(f->build, layers);
-        f->pull.below = RECIPE_ROOT + 1;
+        f->pull.below = &RECIPE_ROOT[1];
         box_run(&f->box, &base,
                 json_pack("{s:s,s:s,s:s,s:s,s:{},s:i}", "kind", "run", "cmd", SCRATCH_COMMAND, "user", "root",
                           "workdir", "/", "env", "timeout_s", 60),

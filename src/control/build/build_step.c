@@ -394,7 +394,7 @@ enum build_progress step_answered(struct build_frame *f, const json_t *answer)
         }
         if (f->recipe.suite) {
                 if (f->next + 1 == f->stage->step_count)
-                        return step_commit(f, RECIPE_ROOT + 1);
+                        return step_commit(f, &RECIPE_ROOT[1]);
                 f->next++;
                 return BUILD_GOES_ON;
         }

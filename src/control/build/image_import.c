@@ -266,7 +266,7 @@ static void make_scratch(struct image_import *im)
         for (size_t i = 0; i < t->layer_count; i++)
                 (void)json_array_append_new(layers, json_string(t->layers[i]));
         base = box_base_on(im, layers);
-        im->commits = RECIPE_ROOT + 1;
+        im->commits = &RECIPE_ROOT[1];
         box_run(&im->box, &base,
                 json_pack("{s:s,s:s,s:s,s:s,s:{},s:i}", "kind", "run", "cmd", SCRATCH_COMMAND, "user", "root",
                           "workdir", "/", "env", "timeout_s", 60),

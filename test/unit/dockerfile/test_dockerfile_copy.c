@@ -91,7 +91,7 @@ static void steps_know_their_lines(void)
 static void stages_go_before_the_last_one(void)
 {
         AUTO_RIG struct rig k = {0};
-        AUTO_FREE char *stages = NULL, *from = NULL;
+        AUTO_FREE char *stages = NULL;
         const json_t *first;
 
         convert(&k, "FROM node AS Build\nCOPY . .\nRUN make\nFROM debian\nCOPY --from=build /out/ /srv/\n"

@@ -89,11 +89,8 @@ static void patterns_match_as_docker_does(void)
         };
 
         for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-                if (path_pattern_matches(str_of(cases[i].pattern), str_of(cases[i].path), cases[i].has_double) !=
-                    cases[i].want) {
-                        printf("# %s against %s\n", cases[i].pattern, cases[i].path);
-                        CHECK(!"as wanted");
-                }
+                CHECK_INT(path_pattern_matches(str_of(cases[i].pattern), str_of(cases[i].path), cases[i].has_double),
+                          ==, cases[i].want);
 }
 
 static void a_costly_pattern_ends(void)

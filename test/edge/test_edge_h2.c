@@ -20,7 +20,8 @@ static void a_request_reaches_the_api(void)
         CHECK(h2c_push(c));
         api = accept_api(&w);
         CHECK_INT(hear_head(api, head, sizeof(head)), >, 0);
-        CHECK_STR(head, "GET /sandboxes?x=1 HTTP/1.1\r\nHost: localhost\r\nx-api-key: k\r\n\r\n");
+        CHECK_STR(head,
+                  "GET /sandboxes?x=1 HTTP/1.1\r\nHost: localhost\r\nx-api-key: k\r\nX-Forwarded-Proto: https\r\n\r\n");
         CHECK_INT(say(api, "HTTP/1.1 201 Created\r\nContent-Type: a/b\r\nX-Y: Z\r\nConnection: x-y, keep-alive\r\n"
                            "Keep-Alive: 5\r\nContent-Length: 5\r\n\r\nhello"),
                   ==, 0);

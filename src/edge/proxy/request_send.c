@@ -50,11 +50,11 @@ static bool request_may_upgrade(const struct edge_client *c, const struct http1_
         return h->is_upgrade && !c->x.is_api && c->x.visit.port != ENVD_PORT && !http1_has_token(h, "upgrade", "h2c");
 }
 
-/* What the client wrote before "://", for links in the API's answers.  A proxy in front of us may say so; a client that lies gets
- * a link that does not work. */
+/* "https", if that is what the client wrote before "://": for links in the API's answers.  A proxy in front of us may say so; a
+ * client that lies gets a link that does not work. */
 static struct str request_scheme(const struct edge_client *c, const struct http1_head *h)
 {
-        return c->is_tls || str_iis(http1_value(h, "x-forwarded-proto"), "https") ? STR("https") : STR("http");
+        return c->is_tls || str_iis(http1_value(h, "x-forwarded-proto"), "https") ? STR("https") : STR("");
 }
 
 static int request_write_head(struct edge_client *c, const struct http1_head *h, struct str target, struct buf *out)

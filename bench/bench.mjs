@@ -1,7 +1,7 @@
 // Measures a server of its own and the floor under it in the same run; prints a table and writes bench/result.json.
 //
 //   bench/run --compare OLD.json [NEW.json]     measures nothing: both, and new/old; NEW is bench/result.json
-//   bench/run [--quick] [memory|floor|life|client|parallel|lives|many|files|output|big|proxy|percore|streams|http2|tunnels|others|pause ...]
+//   bench/run [--quick] [memory|floor|life|client|parallel|lives|many|files|output|big|proxy|percore|streams|http2|tunnels|others|pause|templates ...]
 import { spawn, spawnSync } from 'node:child_process'
 import fs from 'node:fs'
 import { createRequire } from 'node:module'
@@ -19,6 +19,7 @@ import { measureHttp2, measurePerCore, measureStreams, measureTunnels } from './
 import { measureOthers } from './others.mjs'
 import { measurePause } from './pause.mjs'
 import { print, row } from './table.mjs'
+import { measureTemplates } from './templates.mjs'
 
 const here = path.dirname(fileURLToPath(import.meta.url))
 const programs = path.join(here, '..', 'build', 'bench')
@@ -366,6 +367,7 @@ async function main() {
     await step('tunnels', () => measureTunnels(data))
     await step('others', () => measureOthers({ execute, layer: baseLayer(server)[0], own: life?.first_output.p50, quick, result, rows }))
     await step('pause', () => measurePause({ measure, programs, layer: baseLayer(server)[0], quick, result, rows }))
+    await step('templates', () => measureTemplates({ server, execute, layer: baseLayer(server)[0], quick, result, rows }))
     await step('many', () => measureMany(server))
   } finally {
     await server.cleanUp()

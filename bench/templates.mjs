@@ -1,0 +1,148 @@
+// Building templates, and sandboxes of what was built: rebuilds, one changed step, large layers, many layers, started servers.
+import { spawnSync } from 'node:child_process'
+import fs from 'node:fs'
+import path from 'node:path'
+
+import { api, createRaw, envd, killRaw } from '../test/functional/lib/raw.mjs'
+import { temporaryDir } from '../test/functional/lib/server.mjs'
+import { hideUnified } from './others.mjs'
+import { row } from './table.mjs'
+
+const median = (list) => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)]
+const RUN = (command) => ({ type: 'RUN', args: [command, 'root'], force: false })
+const has = (program) => spawnSync('sh', ['-c', `command -v ${program}`]).status === 0
+
+async function must(answer, status) {
+  const got = await answer
+  if (got.status !== status) throw new Error(`${got.status} ${got.body}`)
+  return got.json
+}
+
+/** From the first request of a build until it is ready, in microseconds. */
+async function build(server, name, request) {
+  const t = performance.now()
+  const { templateID, buildID } = await must(api(server, 'POST', '/v3/templates', { body: { name } }), 202)
+  await must(api(server, 'POST', `/v2/templates/${templateID}/builds/${buildID}`, { body: { fromTemplate: 'base', ...request } }), 202)
+  for (;;) {
+    const { status, reason } = await must(api(server, 'GET', `/templates/${templateID}/builds/${buildID}/status?logsOffset=0&limit=1`), 200)
+    if (status === 'error') throw new Error(`build of ${name}: ${reason.message}`)
+    if (status === 'ready') return (performance.now() - t) * 1000
+    await new Promise((done) => setTimeout(done, 2))
+  }
+}
+
+async function repeated(n, body) {
+  const list = []
+  for (let i = -1; i < n; i++) {
+    const value = await body(i)
+    if (i >= 0) list.push(value) // the first one does not count
+  }
+  return median(list)
+}
+
+/** How long the command takes by itself, in a sandbox that runs already. */
+async function commandTime(server, prepare, command, n) {
+  const sandbox = await createRaw(server)
+  const run = (script) => {
+    const message = Buffer.from(JSON.stringify({ process: { cmd: '/bin/bash', args: ['-l', '-c', script] }, stdin: false }))
+    const head = Buffer.alloc(5)
+    head.writeUInt32BE(message.length, 1)
+    return must(envd(server, sandbox, 'POST', '/process.Process/Start', { body: Buffer.concat([head, message]), headers: { 'Content-Type': 'application/connect+json', Authorization: `Basic ${Buffer.from('root:').toString('base64')}` } }), 200)
+  }
+  try {
+    await run(prepare)
+    return await repeated(n, async (i) => {
+      const t = performance.now()
+      await run(command(i))
+      return (performance.now() - t) * 1000
+    })
+  } finally {
+    await killRaw(server, sandbox.sandboxID)
+  }
+}
+
+/** Create, then until the body is done. */
+async function createTime(server, templateID, n, body = async () => {}) {
+  return repeated(n, async () => {
+    const t = performance.now()
+    const sandbox = await createRaw(server, { templateID })
+    await body(sandbox)
+    const took = (performance.now() - t) * 1000
+    await killRaw(server, sandbox.sandboxID)
+    return took
+  })
+}
+
+const steps = ['echo one > /one', 'mkdir -p /srv/app && echo two > /srv/app/two', 'head -c 50000000 /dev/urandom > /srv/big', 'echo four > /four']
+
+async function measureRebuilds(server, quick) {
+  const n = quick ? 3 : 10
+  const first = await build(server, 'bench-steps', { steps: steps.map(RUN) })
+  const cached = await repeated(n, () => build(server, 'bench-steps', { steps: steps.map(RUN) }))
+  const changed = await repeated(n, (i) => build(server, 'bench-steps', { steps: [...steps, `: ${i}-${Date.now()}`].map(RUN) }))
+  const copy = (i) => `cp /srv/big /srv/copy${i}-${Date.now()}`
+  const large = await repeated(n, (i) => build(server, 'bench-steps', { steps: [...steps, copy(i)].map(RUN) }))
+  const command = await commandTime(server, 'true', (i) => `: ${i}`, n)
+  const copying = await commandTime(server, steps[2].replace('>', '> /tmp/x; mkdir -p /srv; cat /tmp/x >'), copy, n)
+  return { first, cached, changedStep: changed - cached - command, largeLayer: large - changed - copying + command, changed, large, command, copying }
+}
+
+async function measureLayers(server, quick) {
+  const n = quick ? 20 : 100
+  await build(server, 'bench-layers', { steps: Array.from({ length: 30 }, (_, i) => RUN(`mkdir -p /srv/${i} && echo ${i} > /srv/${i}/file`)) })
+  return { base: await createTime(server, 'base', n), layers30: await createTime(server, 'bench-layers', n) }
+}
+
+async function measureStarted(server, quick) {
+  const program = 'require("http").createServer((q, a) => a.end("up")).listen(3000)'
+  await build(server, 'bench-started', { startCmd: `node -e '${program}'`, readyCmd: { waitForPort: 3000 } })
+  const ask = async (sandbox) => {
+    const { status } = await api(server, 'GET', '/', { key: null, headers: { 'E2b-Sandbox-Id': sandbox.sandboxID, 'E2b-Sandbox-Port': '3000' } })
+    if (status !== 200) throw new Error(`the started server answers ${status}`)
+  }
+  return createTime(server, 'bench-started', quick ? 10 : 40, ask)
+}
+
+/** The same steps by buildah, on an empty image with the /usr of the base mounted: {first, cached, changed} or {error}. */
+async function buildah({ execute, layer, quick }) {
+  if (!has('buildah')) return { error: 'buildah is not installed' }
+  const dir = temporaryDir('buildah')
+  const tool = `buildah --root ${dir}/root --runroot ${dir}/run`
+  const runtime = has('runc') ? '--runtime runc' : ''
+  const volumes = ['/usr:/usr', '/usr/lib:/lib', '/usr/lib64:/lib64', '/usr/bin:/bin'].map((v) => `-v ${layer}${v}:ro`).join(' ')
+  const once = async (more = []) => {
+    fs.writeFileSync(path.join(dir, 'Dockerfile'), `FROM scratch\n${[...steps, ...more].map((s) => `RUN ${s}\n`).join('')}`)
+    const t = performance.now()
+    const r = await execute(['unshare', '-m', 'sh', '-c', `${hideUnified}exec ${tool} build -q --layers ${runtime} --isolation oci --network none ${volumes} -t bench ${dir}`])
+    if (r.status !== 0) throw new Error(r.stderr.trim().split('\n').at(-1))
+    return (performance.now() - t) * 1000
+  }
+  try {
+    const first = await once()
+    const n = quick ? 2 : 5
+    return { first, cached: await repeated(n, () => once()), changed: await repeated(n, (i) => once([`: ${i}-${Date.now()}`])) }
+  } catch (e) {
+    return { error: e.message }
+  } finally {
+    await execute(['sh', '-c', `${tool} rm --all; ${tool} rmi --all --force`])
+    fs.rmSync(dir, { recursive: true, force: true })
+  }
+}
+
+export async function measureTemplates({ server, execute, layer, quick, result, rows }) {
+  const rebuilds = await measureRebuilds(server, quick)
+  const layers = await measureLayers(server, quick)
+  const started = await measureStarted(server, quick)
+  const peer = await buildah({ execute, layer, quick })
+  result.figures.templates = { rebuilds, layers, started, buildah: peer }
+  const beside = (value) => (value ? { floor: value, floorName: 'buildah, same steps' } : { note: peer.error })
+  rows.push(
+    row('template: four steps, one of them 50 MB', rebuilds.first, 'us', beside(peer.first)),
+    row('template: rebuild, everything cached', rebuilds.cached, 'us', { atMost: 300_000, ...beside(peer.cached) }),
+    row('template: rebuild, one more step', rebuilds.changed, 'us', beside(peer.changed)),
+    row('template: what a step adds to its command', rebuilds.changedStep, 'us', { atMost: 50_000 }),
+    row('template: what a layer of 50 MB adds', rebuilds.largeLayer, 'us', { atMost: 200_000 }),
+    row('create from a template with 30 layers', layers.layers30, 'us', { floor: layers.base, floorName: 'from base', ratioAtMost: 1.5 }),
+    row('create from a started server → its answer', started, 'us', { atMost: 60_000 }),
+  )
+}

@@ -18,13 +18,13 @@ const runtime = { env: ['PATH=/bin', 'A=1'], user: 'app', workdir: '/srv', entry
 const image = makeImage({ layers: [[{ name: 'etc/', type: 'directory' }, { name: 'etc/hello', content: 'hello' }], [{ name: 'big', content: big }], [{ name: 'c', content: 'c' }]], config })
 
 /** A registry and a puller of its own for one case; nothing is left of either. */
-const withRegistry = (options, body, conf) => async (t) => {
+const withRegistry = (options, body, conf) => async () => {
   const registry = await Registry.start({ 'a/b:1': image }, options)
   const puller = new Puller(typeof conf === 'function' ? conf(registry) : conf ?? {})
-  t.after(() => registry.stop())
   try {
     await body(registry, puller, `${registry.host}/a/b:1`)
   } finally {
+    registry.stop()
     assert.equal(await puller.end(), 0, 'it ends by itself, in order')
   }
 }
@@ -336,12 +336,12 @@ test('redirects that are not followed', async () => {
       const got = await puller.pull(name)
       assert.match(got.error.kind, /denied|invalid/)
       assert.match(got.error.message, words)
-    })({ after() {} })
+    })()
   }
   await withRegistry({ before(rq, rs) { rs.writeHead(302, { Location: rq.url }).end(); return true } }, async (registry, puller, name) => {
     fails(await puller.pull(name), 'invalid', /from one place to the next/)
     assert.equal(registry.asked.length, 6)
-  })({ after() {} })
+  })()
 })
 
 test('mirrors are asked instead, and get no credentials', withRegistry({}, async (registry, puller) => {

@@ -40,7 +40,7 @@ static void find_lower(char out[512])
         d = opendir(path);
         while (d && (e = readdir(d)))
                 if (strncmp(e->d_name, "base-", 5) == 0 && strlen(e->d_name) < 64)
-                        (void)snprintf(out, 512, "%s/%s", path, e->d_name);
+                        (void)snprintf(out, 512, "%s/%.64s", path, e->d_name);
         if (d)
                 (void)closedir(d);
 }

@@ -1,10 +1,10 @@
 // Building templates, and sandboxes of what was built: rebuilds, one changed step, large layers, many layers, started servers.
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import fs from 'node:fs'
 import path from 'node:path'
 
 import { api, createRaw, envd, killRaw } from '../test/functional/lib/raw.mjs'
-import { temporaryDir } from '../test/functional/lib/server.mjs'
+import { binary, temporaryDir } from '../test/functional/lib/server.mjs'
 import { hideUnified } from './others.mjs'
 import { row } from './table.mjs'
 
@@ -103,6 +103,50 @@ async function measureStarted(server, quick) {
   return createTime(server, 'bench-started', quick ? 10 : 40, ask)
 }
 
+/** An archive as `docker save` writes it, with one layer; `mark` makes the layer another one. */
+function writeArchive(dir, mark) {
+  const shell = (script) => spawnSync('sh', ['-ec', script], { cwd: dir, encoding: 'utf8' })
+  fs.writeFileSync(path.join(dir, 'mark'), mark)
+  const sum = shell('cp layer.tar marked.tar; tar -rf marked.tar mark; sha256sum marked.tar').stdout.split(' ')[0]
+  fs.writeFileSync(path.join(dir, 'config.json'), JSON.stringify({ architecture: process.arch === 'arm64' ? 'arm64' : 'amd64', os: 'linux', config: {}, rootfs: { type: 'layers', diff_ids: [`sha256:${sum}`] } }))
+  fs.writeFileSync(path.join(dir, 'manifest.json'), JSON.stringify([{ Config: 'config.json', RepoTags: ['bench-unpack:1'], Layers: ['marked.tar'] }]))
+  shell('tar -cf image.tar manifest.json config.json marked.tar')
+}
+
+/** From the start of unpacking until the image can be used, in microseconds. */
+function loadTime(server, file) {
+  const child = spawn(binary, ['image', 'load', '--data', server.data, file])
+  let started, said = ''
+  child.stderr.on('data', (text) => {
+    said += text
+    if (!started && said.includes('unpacking layer 1 of 1')) started = performance.now()
+  })
+  return new Promise((done, fail) => child.on('close', (status) => (status === 0 && started ? done((performance.now() - started) * 1000) : fail(new Error(`image load: ${said}`)))))
+}
+
+/** A layer with libraries and programs of the base: unpacked by the server, and by tar; both until the files are on disk. */
+async function measureUnpack(server, layer, quick) {
+  const dir = temporaryDir('unpack')
+  const n = quick ? 3 : 5
+  try {
+    spawnSync('tar', ['-cf', path.join(dir, 'layer.tar'), '-C', layer, 'usr/lib', 'usr/bin'])
+    const ours = await repeated(n, async (i) => {
+      writeArchive(dir, `${i} ${Date.now()}`)
+      return loadTime(server, path.join(dir, 'image.tar'))
+    })
+    const tar = await repeated(n, async () => {
+      const t = performance.now()
+      spawnSync('sh', ['-c', 'mkdir out && tar -xf layer.tar --numeric-owner -C out && sync -f out'], { cwd: dir })
+      const took = (performance.now() - t) * 1000
+      fs.rmSync(path.join(dir, 'out'), { recursive: true })
+      return took
+    })
+    return { ours, tar, bytes: fs.statSync(path.join(dir, 'layer.tar')).size }
+  } finally {
+    fs.rmSync(dir, { recursive: true, force: true })
+  }
+}
+
 /** The same steps by buildah, on an empty image with the /usr of the base mounted: {first, cached, changed} or {error}. */
 async function buildah({ execute, layer, quick }) {
   if (!has('buildah')) return { error: 'buildah is not installed' }
@@ -133,8 +177,9 @@ export async function measureTemplates({ server, execute, layer, quick, result, 
   const rebuilds = await measureRebuilds(server, quick)
   const layers = await measureLayers(server, quick)
   const started = await measureStarted(server, quick)
+  const unpacked = await measureUnpack(server, layer, quick)
   const peer = await buildah({ execute, layer, quick })
-  result.figures.templates = { rebuilds, layers, started, buildah: peer }
+  result.figures.templates = { rebuilds, layers, started, unpacked, buildah: peer }
   const beside = (value) => (value ? { floor: value, floorName: 'buildah, same steps' } : { note: peer.error })
   rows.push(
     row('template: four steps, one of them 50 MB', rebuilds.first, 'us', beside(peer.first)),
@@ -144,5 +189,6 @@ export async function measureTemplates({ server, execute, layer, quick, result, 
     row('template: what a layer of 50 MB adds', rebuilds.largeLayer, 'us', { atMost: 200_000 }),
     row('create from a template with 30 layers', layers.layers30, 'us', { floor: layers.base, floorName: 'from base', ratioAtMost: 1.5 }),
     row('create from a started server → its answer', started, 'us', { atMost: 60_000 }),
+    row(`image: a layer of ${Math.round(unpacked.bytes / 1e6)} MB unpacked, on disk`, unpacked.ours, 'us', { floor: unpacked.tar, floorName: 'tar -x and a flush', ratioAtMost: 1.25 }),
   )
 }

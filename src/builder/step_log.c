@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "io/channel.h"
@@ -33,6 +34,9 @@ int utf8_add(struct buf *out, struct str text, size_t max)
         size_t used = 0;
         int r = 0;
 
+        if (text.n > 0 && text.n <= max && !memchr(text.p, '\0', text.n) &&
+            str_is_utf8(text)) /* as nearly all text is */
+                return buf_add(out, text.p, text.n);
         for (size_t i = 0; r == 0 && i < text.n;) {
                 size_t n = p[i] ? utf8_char(p + i, text.n - i) : 0;
 

@@ -41,7 +41,9 @@ test('a client that asks gets everything from the start', async () => {
   await again.until(() => again.output().length && again.output('stderr').length)
   await succeeds(proc('SendInput', { process: { pid }, input: { stdin: Buffer.from('\n').toString('base64') } }))
   await again.whole()
-  assert.deepEqual(again.messages[0].event.start, { pid, offset: 0, dropped: 0, next: 13 })
+  const { next, ...start } = again.messages[0].event.start
+  assert.deepEqual(start, { pid, offset: 0, dropped: 0 })
+  assert.ok(next <= 8, `${next}: what was written before, as far as the daemon had read it; never what came later`)
   assert.equal(String(again.output()), 'out\nmore\n')
   assert.equal(String(again.output('stderr')), 'err\n')
   assert.equal(checkOffsets(again), 13)

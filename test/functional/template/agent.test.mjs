@@ -1,7 +1,7 @@
 // An agent behind a WebSocket, from template to pause, by each way to build it: the builder's calls, a Dockerfile, the command
 // lines of both sides, an image of a registry.
 //
-// The packages that the first case installs are large.  The data directory stays in build/test-cache, so they are fetched once,
+// The packages of the agent are large.  The data directory stays in build/test-cache, so they are fetched once,
 // and later runs find every step in the cache.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -33,7 +33,7 @@ after(() => server.cleanUp())
 const dockerfile = `FROM node:24
 WORKDIR /home/user
 RUN npm init -y
-RUN npm install hono
+RUN npm install @anthropic-ai/claude-agent-sdk hono
 COPY ./server /home/user/server
 USER user
 CMD cd /home/user/server && node index.js
@@ -73,7 +73,7 @@ test('the builder: npm packages, a copied folder, a start command, a WebSocket; 
 
 test('fromDockerfile', async () => {
   await client.Template.build(client.Template({ fileContextPath: app }).fromDockerfile(dockerfile).setReadyCmd(client.waitForPort(3000)), 'agent-dockerfile')
-  await checkAgent(context, client, 'agent-dockerfile', 'model')
+  await checkAgent(context, client, 'agent-dockerfile', 'agent')
   await deleteTemplates(api, server, 'agent-dockerfile')
 })
 
@@ -82,7 +82,7 @@ test('e2b template create', async () => {
   const args = [path.join(modules, '@e2b/cli/dist/index.js'), 'template', 'create', 'agent-cli', '--ready-cmd', 'ss -Htln sport = :3000 | grep -q .', '--cpu-count', '2', '--memory-mb', '1024']
   const said = await command('node', args, { cwd: dir, env: { ...process.env, ...clientEnvironment(server, 'http'), E2B_ACCESS_TOKEN: 'unused' } })
   fs.rmSync(dir, { recursive: true })
-  await checkAgent(context, client, 'agent-cli', 'model').catch((e) => { throw Object.assign(e, { message: `${e.message}\n${said}` }) })
+  await checkAgent(context, client, 'agent-cli', 'agent').catch((e) => { throw Object.assign(e, { message: `${e.message}\n${said}` }) })
   await deleteTemplates(api, server, 'agent-cli')
 })
 
@@ -91,7 +91,7 @@ test('sandglass template build, with e2b.toml', async () => {
   const dir = project({ 'e2b.Dockerfile': dockerfile.replace(/^CMD.*\n/m, ''), 'e2b.toml': toml })
   await command(binary, ['template', 'build', dir, '--data', server.data])
   fs.rmSync(dir, { recursive: true })
-  await checkAgent(context, client, 'agent-toml', 'model')
+  await checkAgent(context, client, 'agent-toml', 'agent')
   await deleteTemplates(api, server, 'agent-toml')
 })
 

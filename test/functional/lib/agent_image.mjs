@@ -40,7 +40,7 @@ const makeApplication = (app) => (file) => {
   const dir = temporaryDir('image')
   fs.mkdirSync(path.join(dir, 'srv/agent'), { recursive: true })
   fs.cpSync(path.join(app, 'server'), path.join(dir, 'srv/agent/server'), { recursive: true })
-  run('npm', ['install', '--prefix', path.join(dir, 'srv/agent'), '--no-audit', '--no-fund', '--loglevel=error', 'hono'])
+  run('npm', ['install', '--prefix', path.join(dir, 'srv/agent'), '--no-audit', '--no-fund', '--loglevel=error', '@anthropic-ai/claude-agent-sdk', 'hono'])
   run('tar', ['-C', dir, '--owner=0', '--group=0', '-cf', file, 'srv'])
   fs.rmSync(dir, { recursive: true })
 }
@@ -75,7 +75,7 @@ export async function withAgentImage(app, body) {
   try {
     const url = `http://127.0.0.1:${port}`
     await until('the registry', () => fetch(`${url}/v2/`).then((r) => r.ok, () => false), 20_000)
-    const layers = [kept(`agent-system-${suite}.tar`, makeSystem), kept('agent-application.tar', makeApplication(app))]
+    const layers = [kept(`agent-system-${suite}.tar`, makeSystem), kept('agent-with-sdk.tar', makeApplication(app))]
     await put(url, makeImage({ layers, config: { Env: ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', 'FROM_IMAGE=yes'], WorkingDir: '/srv/agent', Cmd: ['node', 'server/index.js'] } }), 'test/agent')
     return await body(`127.0.0.1:${port}/test/agent:1`)
   } finally {

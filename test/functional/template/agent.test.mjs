@@ -101,7 +101,7 @@ test('an image of a registry', { timeout: 400_000 }, async () => {
     const log = buildLog()
     const template = Template().fromImage(image).runCmd('test "$FROM_IMAGE" = yes').setStartCmd('cd /srv/agent && node server/index.js', waitForPort(3000))
     await Template.build(template, 'agent-image', log).catch((e) => { throw Object.assign(e, { message: `${e.message}\n${log.text()}` }) })
-    await checkAgent(context, client, 'agent-image', 'model')
+    await checkAgent(context, client, 'agent-image', 'agent')
     await deleteTemplates(api, server, 'agent-image')
   })
 })

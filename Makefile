@@ -14,7 +14,7 @@ build: $(BUILD)/build.ninja ## the programs and their tests, in build/ (the defa
 run: $(BUILD)/build.ninja ## serve from here, in the foreground; builds the programs and makes the template, where there is none
 	@exec tools/run
 
-test: build $(BUILD)/.tools-test $(BUILD)/.tools-deb ## every test; as root, about a quarter of an hour
+test: build $(BUILD)/.tools-test $(BUILD)/.tools-deb ## every test; as root, about half an hour
 	@exec tools/test
 
 check: build $(BUILD)/.tools-test ## unit tests, lints and fuzz corpora: seconds, no root

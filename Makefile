@@ -58,7 +58,7 @@ deb: $(BUILD)/.tools-build $(BUILD)/.tools-deb ## the Debian package, in build/p
 	@exec tools/make-deb
 
 tarball: $(BUILD)/build.ninja ## an archive with an installer, for other distributions, in build/package/
-	@ninja -C $(BUILD) --quiet sandglass sandglass-portable sandglass-puller-portable sandglass-envd sandglass-criu-shim.so pages
+	@ninja -C $(BUILD) --quiet sandglass sandglass-portable sandglass-puller-portable sandglass-envd sandglass-interpreter sandglass-mcp mcp-gateway sandglass-criu-shim.so libsandglass.a pages
 	@exec tools/make-tarball
 
 clean: ## remove the build directories; data/ stays

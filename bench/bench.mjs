@@ -1,7 +1,7 @@
 // Measures a server of its own and the floor under it in the same run; prints a table and writes bench/result.json.
 //
 //   bench/run --compare OLD.json [NEW.json]     measures nothing: both, and new/old; NEW is bench/result.json
-//   bench/run [--quick] [memory|floor|life|client|parallel|lives|many|files|output|big|proxy|percore|streams|http2|tunnels|others|pause|templates ...]
+//   bench/run [--quick] [memory|floor|life|client|parallel|lives|many|files|output|big|proxy|percore|streams|http2|tunnels|others|pause|templates|workplace|agent|code|mcp ...]
 import { spawn, spawnSync } from 'node:child_process'
 import fs from 'node:fs'
 import { createRequire } from 'node:module'
@@ -13,13 +13,16 @@ import { descendants } from '../test/functional/lib/proc.mjs'
 import { createRaw, envd, killRaw } from '../test/functional/lib/raw.mjs'
 import { Server, temporaryDir } from '../test/functional/lib/server.mjs'
 import { until } from '../test/functional/lib/wait.mjs'
-import { compareFiles } from './compare.mjs'
+import { measureAgent } from './agent.mjs'
+import { measureCode } from './code/code.mjs'
+import { compareFiles } from './compare/compare.mjs'
 import { measureBig, measureOutput } from './data.mjs'
 import { measureHttp2, measurePerCore, measureStreams, measureTunnels } from './edge.mjs'
+import { measureMcp } from './mcp.mjs'
 import { measureOthers } from './others.mjs'
 import { measurePause } from './pause.mjs'
 import { print, row } from './table.mjs'
-import { measureTemplates } from './templates.mjs'
+import { measureTemplates, measureWorkplace } from './templates.mjs'
 
 const here = path.dirname(fileURLToPath(import.meta.url))
 const programs = path.join(here, '..', 'build', 'bench')
@@ -368,6 +371,10 @@ async function main() {
     await step('others', () => measureOthers({ execute, layer: baseLayer(server)[0], own: life?.first_output.p50, quick, result, rows }))
     await step('pause', () => measurePause({ measure, programs, layer: baseLayer(server)[0], quick, result, rows }))
     await step('templates', () => measureTemplates({ server, execute, layer: baseLayer(server)[0], quick, result, rows }))
+    await step('workplace', () => measureWorkplace({ quick, result, rows }))
+    await step('agent', () => measureAgent({ server, quick, result, rows }))
+    await step('code', () => measureCode({ quick, result, rows }))
+    await step('mcp', () => measureMcp({ server, quick, result, rows }))
     await step('many', () => measureMany(server))
   } finally {
     await server.cleanUp()

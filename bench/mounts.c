@@ -3,8 +3,9 @@
  *   mounts DIR [-n COUNT] [-l LAYERS]
  *
  * DIR is an empty directory on a file system that can be idmapped.  Prints one JSON object: microseconds, as medians and
- * 99th percentiles.  "attached" is the way of the engine (overlay.h, devices.h, mount_ways.h), with its clean-up apart, which
- * no request waits for; "detached" does the same with mounts that are attached nowhere (Linux 6.17).  Needs root. */
+ * 99th percentiles.  "attached" is the engine's way on every kernel (overlay.h, devices.h, mount_ways.h), with its clean-up
+ * apart, which no request waits for; "detached" does the same with mounts that are attached nowhere (Linux 6.17), as the engine
+ * does for overlays and proc where the kernel can.  Needs root. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>

@@ -3,8 +3,11 @@ import { spawn, spawnSync } from 'node:child_process'
 import fs from 'node:fs'
 import path from 'node:path'
 
+import { keptServer } from '../test/functional/lib/kept_server.mjs'
 import { api, createRaw, envd, killRaw } from '../test/functional/lib/raw.mjs'
+import { firstUse } from '../test/functional/lib/build/ready_made.mjs'
 import { binary, temporaryDir } from '../test/functional/lib/server.mjs'
+import { until } from '../test/functional/lib/wait.mjs'
 import { hideUnified } from './others.mjs'
 import { row } from './table.mjs'
 
@@ -62,8 +65,9 @@ async function commandTime(server, prepare, command, n) {
 }
 
 /** Create, then until the body is done. */
-async function createTime(server, templateID, n, body = async () => {}) {
+async function createTime(server, templateID, n, body = async () => {}, before = async () => {}) {
   return repeated(n, async () => {
+    await before()
     const t = performance.now()
     const sandbox = await createRaw(server, { templateID })
     await body(sandbox)
@@ -93,14 +97,45 @@ async function measureLayers(server, quick) {
   return { base: await createTime(server, 'base', n), layers30: await createTime(server, 'bench-layers', n) }
 }
 
+/** From a create until `ask` has its answers, in microseconds: by restore, and where sandboxes are restored ahead. */
+async function measureAhead(server, templateID, n, ask) {
+  const first = await createRaw(server, { templateID }) // from here on some are restored ahead
+  const image = await api(server, 'POST', `/sandboxes/${first.sandboxID}/snapshots`, { body: {} }) // of which none is
+  const restored = await createTime(server, image.json.snapshotID, n, ask)
+  await killRaw(server, first.sandboxID)
+  await api(server, 'DELETE', `/templates/${encodeURIComponent(image.json.snapshotID)}`)
+  const isAhead = async () => (await api(server, 'GET', '/sandglass/ahead')).json.standbys.ready >= 2
+  const handedOver = await createTime(server, templateID, n, ask, () => until('standbys', isAhead, 30_000))
+  return { handedOver, restored }
+}
+
+/** A port of the sandbox answers with this status. */
+async function mustAnswer(server, sandbox, port, path, wanted) {
+  const { status } = await api(server, 'GET', path, { key: null, headers: { 'E2b-Sandbox-Id': sandbox.sandboxID, 'E2b-Sandbox-Port': String(port) } })
+  if (status !== wanted) throw new Error(`port ${port} answers ${status}`)
+}
+
 async function measureStarted(server, quick) {
   const program = 'require("http").createServer((q, a) => a.end("up")).listen(3000)'
   await build(server, 'bench-started', { startCmd: `node -e '${program}'`, readyCmd: { waitForPort: 3000 } })
-  const ask = async (sandbox) => {
-    const { status } = await api(server, 'GET', '/', { key: null, headers: { 'E2b-Sandbox-Id': sandbox.sandboxID, 'E2b-Sandbox-Port': '3000' } })
-    if (status !== 200) throw new Error(`the started server answers ${status}`)
+  return measureAhead(server, 'bench-started', quick ? 10 : 40, (sandbox) => mustAnswer(server, sandbox, 3000, '/', 200))
+}
+
+/** The ready-made template agents-backend-sandbox, on a server whose layers are kept: VS Code refuses, since there is no token yet. */
+export async function measureWorkplace({ quick, result, rows }) {
+  const server = await keptServer('workplace')
+  try {
+    await firstUse(server, 'agents-backend-sandbox')
+    const both = (sandbox) => Promise.all([mustAnswer(server, sandbox, 9000, '/', 401), mustAnswer(server, sandbox, 6060, '/health', 200)])
+    const { handedOver, restored } = await measureAhead(server, 'agents-backend-sandbox', quick ? 10 : 40, both)
+    result.figures.workplace = { handedOver, restored }
+    rows.push(
+      row('create with VS Code and tools → both answer', restored, 'us', { atMost: 300_000 }),
+      row('create with VS Code and tools, restored ahead → both answer', handedOver, 'us', { atMost: 30_000, floor: restored, floorName: 'by restore' }),
+    )
+  } finally {
+    await server.cleanUp()
   }
-  return createTime(server, 'bench-started', quick ? 10 : 40, ask)
 }
 
 /** An archive as `docker save` writes it, with one layer; `mark` makes the layer another one. */
@@ -188,7 +223,8 @@ export async function measureTemplates({ server, execute, layer, quick, result, 
     row('template: what a step adds to its command', rebuilds.changedStep, 'us', { atMost: 50_000 }),
     row('template: what a layer of 50 MB adds', rebuilds.largeLayer, 'us', { atMost: 200_000 }),
     row('create from a template with 30 layers', layers.layers30, 'us', { floor: layers.base, floorName: 'from base', ratioAtMost: 1.5 }),
-    row('create from a started server → its answer', started, 'us', { atMost: 60_000 }),
+    row('create from a started server → its answer', started.restored, 'us', { atMost: 60_000 }),
+    row('create from a started server, restored ahead → its answer', started.handedOver, 'us', { atMost: 20_000, floor: started.restored, floorName: 'by restore', ratioAtMost: 0.6 }),
     row(`image: a layer of ${Math.round(unpacked.bytes / 1e6)} MB unpacked, on disk`, unpacked.ours, 'us', { floor: unpacked.tar, floorName: 'tar -x and a flush', ratioAtMost: 1.25 }),
   )
 }

@@ -16,7 +16,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 prefix=/usr/local root='' starts=yes task=install purges=no
 settings=/etc/sandglass/sandglass.json data=/var/lib/sandglass
-users="sandglass sandglass-edge sandglass-builder sandglass-puller"
+users="sandglass sandglass-edge sandglass-builder sandglass-puller sandglass-agent"
 
 say() { echo "install.sh: $*"; }
 fail() { echo "install.sh: $*" >&2; exit 1; }

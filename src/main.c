@@ -3,10 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "agent/role.h"
 #include "builder/role.h"
 #include "cli/cli.h"
 #include "cli/conf.h"
@@ -21,11 +23,9 @@ static const struct {
         const char *name, *log_name, *process_name;
         int (*main)(const struct conf *c);
 } roles[] = {
-        {"engine", "engine", "sg-engine", engine_main},
-        {"control", "control", "sg-control", control_main},
-        {"edge", "edge", "sg-edge", edge_main},
-        {"builder", "builder", "sg-builder", builder_main},
-        {NULL, NULL, NULL, NULL},
+        {"engine", "engine", "sg-engine", engine_main}, {"control", "control", "sg-control", control_main},
+        {"edge", "edge", "sg-edge", edge_main},         {"builder", "builder", "sg-builder", builder_main},
+        {"agent", "agent", "sg-agent", agent_main},     {NULL, NULL, NULL, NULL},
 };
 
 static enum log_level level_of(const char *name)
@@ -50,6 +50,8 @@ static int role_main(int argc, char **argv)
                         continue;
                 log_setup(roles[i].log_name, LOG_INFO);
                 (void)prctl(PR_SET_NAME, roles[i].process_name, 0, 0, 0);
+                if (geteuid() != 0) /* clients' secrets pass through them: no core dumps */
+                        (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
                 if (role_conf(&c, &err) < 0) {
                         log_error("role.conf", "error=\"%s\"", err.msg);
                         return 1;
@@ -109,6 +111,10 @@ static const struct command_entry {
         {"exec", exec_main, exec_usage, "run a command in a running sandbox"},
         {"shell", shell_main, shell_usage, "open a shell in a running sandbox"},
         {"cp", cp_main, cp_usage, "copy files between this machine and a sandbox"},
+        {"code", code_main, code_usage, "run code in a sandbox: a file, or an interactive session"},
+        {"notebook", notebook_main, notebook_usage, "run a notebook in a sandbox, and write its outputs into it"},
+        {"mcp", mcp_main, mcp_usage, "serve sandboxes to an AI assistant, by the Model Context Protocol"},
+        {"agent", agent_cli_main, agent_usage, "give a prompt to an agent, on this machine or in a sandbox"},
         {"logs", logs_main, logs_usage, "print the output of commands in a sandbox"},
         {"info", info_main, info_usage, "describe a sandbox"},
         {"kill", kill_main, kill_usage, "end sandboxes"},
@@ -122,6 +128,7 @@ static const struct command_entry {
         {"lost", lost_main, lost_usage, "list, restore or remove what the server's database did not know"},
         {"df", df_main, df_usage, "show who holds what on the server's disk"},
         {"key", key_main, key_usage, "make, list or revoke API keys"},
+        {"credentials", credentials_main, credentials_usage, "set, list or remove the credentials that agents get"},
         {"env", env_main, env_usage, "print the settings for clients, with your own key"},
         {"doctor", doctor_main, doctor_usage, "check what this host can do"},
         {"trust", trust_main, trust_usage, "let this system trust the server's certificates"},

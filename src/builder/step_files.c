@@ -6,7 +6,7 @@
 
 #include "base/auto.h"
 #include "base/buf.h"
-#include "builder/envd_ask.h"
+#include "envd_client/envd_ask.h"
 #include "builder/step.h"
 #include "model/json_field.h"
 #include "wire/url.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/auto.h"
-#include "builder/envd_ask.h"
+#include "envd_client/envd_ask.h"
 #include "builder/step.h"
 #include "model/json_field.h"
 

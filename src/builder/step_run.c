@@ -5,7 +5,7 @@
 
 #include "base/auto.h"
 #include "builder/command.h"
-#include "builder/envd_process.h"
+#include "envd_client/envd_process.h"
 #include "builder/step.h"
 #include "model/json_field.h"
 
@@ -18,11 +18,11 @@ struct run_step {
         struct envd_process *process; /* owned */
 };
 
-static void run_on_output(enum envd_output kind, struct str bytes, void *arg)
+static void run_on_output(const struct envd_piece *piece, void *arg)
 {
         struct step *s = arg;
 
-        step_log_bytes(&s->log, kind == ENVD_STDERR, bytes);
+        step_log_bytes(&s->log, piece->kind == ENVD_STDERR, piece->bytes);
 }
 
 static void run_on_end(const struct envd_process_end *end, void *arg)

@@ -15,7 +15,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "builder/command.h"
-#include "builder/envd_process.h"
+#include "envd_client/envd_process.h"
 #include "builder/ready_check.h"
 #include "builder/step.h"
 #include "http/client.h"
@@ -90,12 +90,12 @@ static void keep_last_line(struct start_step *st, struct str bytes)
         (void)snprintf(st->last_line, sizeof(st->last_line), "%.*s", (int)text.len, (const char *)buf_at(&text));
 }
 
-static void start_on_output(enum envd_output kind, struct str bytes, void *arg)
+static void start_on_output(const struct envd_piece *piece, void *arg)
 {
         struct start_step *st = arg;
 
-        step_log_bytes(&st->step->log, kind == ENVD_STDERR ? LOG_START_ERR : LOG_START_OUT, bytes);
-        keep_last_line(st, bytes);
+        step_log_bytes(&st->step->log, piece->kind == ENVD_STDERR ? LOG_START_ERR : LOG_START_OUT, piece->bytes);
+        keep_last_line(st, piece->bytes);
 }
 
 static void start_on_end(const struct envd_process_end *end, void *arg)
@@ -117,13 +117,12 @@ static void start_on_end(const struct envd_process_end *end, void *arg)
 
 /* ---- checks ---- */
 
-static void check_on_output(enum envd_output kind, struct str bytes, void *arg)
+static void check_on_output(const struct envd_piece *piece, void *arg)
 {
         struct start_step *st = arg;
         size_t room = buf_room(&st->output);
 
-        (void)kind;
-        (void)buf_add(&st->output, bytes.p, bytes.n < room ? bytes.n : room);
+        (void)buf_add(&st->output, piece->bytes.p, piece->bytes.n < room ? piece->bytes.n : room);
 }
 
 /* What a check says is told once, not every time. */

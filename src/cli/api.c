@@ -7,135 +7,166 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "cli/conf.h"
-#include "io/tls.h"
 #include "wire/url.h"
 
 #define LIST_PAGES_MAX 1000
 #define TARGET_MAX 1024
 #define CALL_MS 120000u
-#define ANSWER_MAX (16u << 20)
 
 int api_open(struct cli_api *a, const char *data_dir, struct err *err)
 {
+        struct sg_error why = {0};
         int r;
 
-        *a = (struct cli_api){0};
+        *a = (struct cli_api){.patience_ms = CALL_MS};
         r = cli_conf(data_dir, &a->env, err);
-        if (r == 0)
-                r = api_client(a, a->env.api_url, NULL, &a->control, err);
-        if (r == 0)
-                api_set_patience(a, 0);
-        else
+        if (r < 0)
+                return r;
+        /* A person waits: what fails is told at once. */
+        r = sg_client_open(
+                &(struct sg_client_options){.api_key = a->env.api_key,
+                                            .api_url = a->env.api_url,
+                                            .sandbox_url = a->env.sandbox_url ? a->env.sandbox_url : a->env.api_url,
+                                            .user_agent = "sandglass",
+                                            .retries = SG_NO_RETRIES},
+                &a->client, &why);
+        if (r < 0) {
+                r = api_error(a, &why, err);
                 api_close(a);
+        }
         return r;
 }
 
 void api_close(struct cli_api *a)
 {
+        sg_cancel_free(a->cancel);
+        sg_client_free(a->client);
         envfile_done(&a->env);
-        a->control = http_client_free(a->control);
-        a->tls = tls_context_free(a->tls);
+        *a = (struct cli_api){0};
 }
 
-int api_client(struct cli_api *a, const char *url, struct loop *loop, struct http_client **ret, struct err *err)
+int api_cancel_on(struct cli_api *a, int fd, struct err *err)
 {
-        const struct http_timeouts patient = {.idle_ms = HTTP_NO_TIMEOUT};
-        int r = 0;
+        struct sg_error why = {0};
 
-        if (!a->tls && str_starts(str_of(url), "https://"))
-                r = tls_client_context_create(NULL, &a->tls, err);
-        if (r < 0)
-                return r;
-        return http_client_create(
-                &(struct http_client_options){.loop = loop, .url = url, .tls = a->tls, .timeouts = patient}, ret, err);
-}
-
-void api_explain_refused(const struct http_client *client, struct err *err)
-{
-        if (err->sys == ECONNREFUSED)
-                (void)err_set(err, ERR_UNAVAILABLE, "no server answers at %s: is `sandglass serve` running?",
-                              http_client_host(client));
+        sg_cancel_free(a->cancel);
+        a->cancel = NULL;
+        return fd >= 0 && sg_cancel_create_fd(fd, &a->cancel, &why) < 0 ? api_error(a, &why, err) : 0;
 }
 
 void api_set_patience(struct cli_api *a, unsigned ms)
 {
-        http_client_set_timeouts(a->control,
-                                 &(struct http_timeouts){.idle_ms = HTTP_NO_TIMEOUT, .total_ms = ms ? ms : CALL_MS});
+        a->patience_ms = ms ? ms : CALL_MS;
 }
 
-/* What went wrong, as the server explains it. */
-static int api_refused(const struct cli_api *a, unsigned status, const json_t *body, struct err *err)
+struct sg_call api_wait(const struct cli_api *a, uint32_t timeout_ms)
 {
-        const char *message = json_string_value(json_object_get(body, "message"));
-        enum err_kind kind = status == 404                    ? ERR_NOT_FOUND
-                             : status == 401 || status == 403 ? ERR_DENIED
-                             : status == 429                  ? ERR_LIMIT
-                             : status >= 400 && status < 500  ? ERR_INVALID
-                                                              : ERR_INTERNAL;
+        return (struct sg_call){.timeout_ms = timeout_ms,
+                                .cancel = a->cancel,
+                                .on_tick = a->on_tick,
+                                .tick_arg = a->tick_arg,
+                                .tick_ms = a->tick_ms};
+}
 
-        if (status == 401)
+/* ---- what went wrong ---- */
+
+static enum err_kind kind_of(enum sg_error_kind kind)
+{
+        static const enum err_kind kinds[] = {
+                [SG_OK] = ERR_NONE,
+                [SG_INVALID] = ERR_INVALID,
+                [SG_NOT_FOUND] = ERR_NOT_FOUND,
+                [SG_CONFLICT] = ERR_CONFLICT,
+                [SG_LIMIT] = ERR_LIMIT,
+                [SG_NO_SPACE] = ERR_NO_SPACE,
+                [SG_TOO_LARGE] = ERR_TOO_LARGE,
+                [SG_DENIED] = ERR_DENIED,
+                [SG_TIMEOUT] = ERR_TIMEOUT,
+                [SG_UNAVAILABLE] = ERR_UNAVAILABLE,
+                [SG_CANCELLED] = ERR_INTERRUPTED,
+                [SG_UNSUPPORTED] = ERR_UNAVAILABLE,
+                [SG_INTERNAL] = ERR_INTERNAL,
+        };
+
+        return kinds[kind];
+}
+
+/* "host:port" of a URL. */
+static const char *host_of(const char *url)
+{
+        const char *host = url ? strstr(url, "://") : NULL;
+
+        return host ? host + 3 : "";
+}
+
+int api_error(const struct cli_api *a, const struct sg_error *why, struct err *err)
+{
+        int r;
+
+        if (why->system_error == ECONNREFUSED)
+                return err_set(err, ERR_UNAVAILABLE, "no server answers at %s: is `sandglass serve` running?",
+                               host_of(a->env.api_url));
+        r = err_set(err, kind_of(why->kind), "%s", why->message);
+        err->sys = why->kind == SG_CANCELLED ? EINTR : why->system_error;
+        return err->sys ? -err->sys : r;
+}
+
+int api_refused(const struct cli_api *a, const struct sg_error *why, struct err *err)
+{
+        if (why->http_status == 401)
                 return err_set(
-                        err, kind,
+                        err, ERR_DENIED,
                         "the server at %s does not know this API key: source its env file again, or name its data "
                         "directory with --data",
-                        http_client_host(a->control));
-        return err_set(err, kind, "%s", message ? message : http1_reason(status));
+                        host_of(a->env.api_url));
+        return api_error(a, why, err);
 }
 
-/* The token of the next page, "" when there is none; next (may be NULL) has 512 bytes. */
-static int take_next(const struct http1_head *head, char *next, struct err *err)
-{
-        struct str token = http1_value(head, "X-Next-Token");
+/* ---- requests ---- */
 
-        if (token.n >= 512)
-                return err_set(err, ERR_INTERNAL, "the server's page token is too long");
-        if (next) {
-                memcpy(next, token.p, token.n);
-                next[token.n] = 0;
-        }
+/* The answer as JSON into *ret, which may be NULL. */
+static int take_answer(const struct sg_answer *answer, json_t **ret, struct err *err)
+{
+        json_t *got = answer->body_len ? json_loadb(answer->body, answer->body_len, 0, NULL) : json_object();
+
+        if (!got)
+                return err_set(err, ERR_INTERNAL, "the server's answer is not JSON");
+        if (ret)
+                *ret = got;
+        else
+                json_decref(got);
         return 0;
 }
 
-/* The answer as JSON into *ret, which may be NULL. */
-static int take_answer(const struct cli_api *a, const struct http_answer *answer, json_t **ret, struct err *err)
+int api_send(struct cli_api *a, const char *method, const char *target, const char *body,
+             const struct sg_request_options *more, struct sg_answer **ret, struct err *err)
 {
-        unsigned status = answer->head.status;
-        json_t *got = answer->body.len ? json_loadb((const char *)buf_at(&answer->body), answer->body.len, 0, NULL)
-                                       : json_object();
-        int r = 0;
+        const struct sg_pair headers[] = {{a->team ? "X-Team-ID" : NULL, a->team}, {NULL, NULL}};
+        struct sg_request_options o = more ? *more : (struct sg_request_options){0};
+        const struct sg_call call = api_wait(a, a->patience_ms);
+        struct sg_error why = {0};
 
-        if (status < 200 || status > 299)
-                r = api_refused(a, status, got, err);
-        else if (!got)
-                r = err_set(err, ERR_INTERNAL, "the server's answer is not JSON");
-        if (r == 0 && ret)
-                *ret = json_incref(got);
-        json_decref(got);
-        return r;
+        if (!o.headers)
+                o.headers = headers;
+        return sg_request(a->client, method, target, body, &o, &call, ret, &why) < 0 ? api_refused(a, &why, err) : 0;
 }
 
 /* One request with JSON both ways; *ret (may be NULL) is the caller's. */
 static int api_call(struct cli_api *a, const char *method, const char *target, json_t *body, json_t **ret,
                     char next[512], struct err *err)
 {
-        const struct http_header headers[] = {
-                {"X-API-Key", a->env.api_key}, {a->team ? "X-Team-ID" : NULL, a->team}, {NULL, NULL}};
         AUTO_FREE char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
-        AUTO(http_answer_done) struct http_answer answer = {0};
-        const struct http_call_options call = {.method = method,
-                                               .target = target,
-                                               .headers = headers,
-                                               .content_type = text ? "application/json" : NULL,
-                                               .body = str_of(text)};
-        int r;
+        struct sg_answer *answer = NULL;
+        int r = api_send(a, method, target, text, NULL, &answer, err);
 
-        r = http_client_run(a->control, &call, ANSWER_MAX, &answer, err);
-        if (r < 0) {
-                api_explain_refused(a->control, err);
+        if (r < 0)
                 return r;
-        }
-        r = take_next(&answer.head, next, err);
-        return r < 0 ? r : take_answer(a, &answer, ret, err);
+        if (next && snprintf(next, 512, "%s", answer->next_token) >= 512)
+                r = err_set(err, ERR_INTERNAL, "the server's page token is too long");
+        if (r == 0)
+                r = take_answer(answer, ret, err);
+        sg_free(answer);
+        return r;
 }
 
 int api_request(struct cli_api *a, const char *method, const char *target, json_t *body, json_t **ret, struct err *err)
@@ -156,13 +187,18 @@ static int take_sandbox(const json_t *obj, struct api_sandbox *ret, struct err *
 {
         const char *id = json_string_value(json_object_get(obj, "sandboxID"));
         const char *token = json_string_value(json_object_get(obj, "envdAccessToken"));
+        const char *traffic = json_string_value(json_object_get(obj, "trafficAccessToken"));
         const char *state = json_string_value(json_object_get(obj, "state"));
         const char *end = json_string_value(json_object_get(obj, "endAt"));
 
-        if (!id || !sandbox_id_is_valid(str_of(id)) || (token && strlen(token) >= sizeof(ret->token)))
+        if (!id || !sandbox_id_is_valid(str_of(id)) || (token && strlen(token) >= sizeof(ret->token)) ||
+            (traffic && strlen(traffic) >= sizeof(ret->traffic_token)))
                 return err_set(err, ERR_INTERNAL, "the server's answer does not describe a sandbox");
         (void)snprintf(ret->id, sizeof(ret->id), "%s", id);
         (void)snprintf(ret->token, sizeof(ret->token), "%s", token ? token : "");
+        (void)snprintf(ret->traffic_token, sizeof(ret->traffic_token), "%s", traffic ? traffic : "");
+        ret->is_private =
+                traffic || json_is_false(json_object_get(json_object_get(obj, "network"), "allowPublicTraffic"));
         ret->is_paused = state && strcmp(state, "paused") == 0;
         if (end)
                 (void)clock_parse(str_of(end), &ret->end_ns);
@@ -192,6 +228,15 @@ int api_create(struct cli_api *a, const struct api_create *rq, struct api_sandbo
         return r;
 }
 
+int api_box(struct cli_api *a, const struct api_sandbox *sandbox, struct sg_sandbox **ret, struct err *err)
+{
+        const struct sg_identity who = {
+                .id = sandbox->id, .access_token = sandbox->token, .traffic_token = sandbox->traffic_token};
+        struct sg_error why = {0};
+
+        return sg_sandbox_assume(a->client, &who, ret, &why) < 0 ? api_error(a, &why, err) : 0;
+}
+
 static int sandbox_target(const char *id, char out[TARGET_MAX], struct err *err)
 {
         if (!sandbox_id_is_valid(str_of(id)))
@@ -213,6 +258,27 @@ int api_get(struct cli_api *a, const char *id, struct api_sandbox *ret, struct e
                 r = take_sandbox(got, ret, err);
         json_decref(got);
         return r;
+}
+
+bool api_explain_loss(struct cli_api *a, const struct api_sandbox *was, const char *what, struct err *err)
+{
+        struct api_sandbox now = {0};
+        struct err why = {0};
+
+        if (api_get(a, was->id, &now, &why) == 0) {
+                if (!now.is_paused)
+                        return false;
+                (void)err_set(err, ERR_CONFLICT, "sandbox %s was paused: `sandglass resume %s` lets it run again",
+                              was->id, was->id);
+                return true;
+        }
+        if (why.kind != ERR_NOT_FOUND)
+                return false;
+        if (was->end_ns && clock_real_ns() >= was->end_ns)
+                (void)err_set(err, ERR_NOT_FOUND, "the time of sandbox %s was up, which ended %s", was->id, what);
+        else
+                (void)err_set(err, ERR_NOT_FOUND, "sandbox %s was killed, which ended %s", was->id, what);
+        return false;
 }
 
 int api_delete(struct cli_api *a, const char *id, struct err *err)

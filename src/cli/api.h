@@ -2,31 +2,43 @@
 #pragma once
 #include <jansson.h>
 
-#include "http/client.h"
 #include "model/envfile.h"
 #include "model/ids.h"
+#include "sandglass.h"
 
 struct err;
 
 struct cli_api {
         struct envfile env;
-        struct http_client *control; /* owned: the REST API */
-        struct tls_context *tls;     /* owned: whom to trust; NULL: no https:// so far */
-        const char *team;            /* borrowed: the operator acts for this one; NULL: for the key's own */
+        struct sg_client *client; /* owned */
+        const char *team;         /* borrowed: the operator acts for this one; NULL: for the key's own */
+        uint32_t patience_ms;     /* how long a call may take */
+        struct sg_cancel *cancel; /* owned; NULL: calls are not cancelled */
+        /* While a call waits, about every tick_ms; NULL: not. */
+        void (*on_tick)(void *arg);
+        void *tick_arg;
+        uint32_t tick_ms;
 };
 
 /* data_dir as for cli_conf(). */
 int api_open(struct cli_api *a, const char *data_dir, struct err *err);
 void api_close(struct cli_api *a);
-/* A client of one of the server's URLs.  loop NULL: for http_client_run(). */
-int api_client(struct cli_api *a, const char *url, struct loop *loop, struct http_client **ret, struct err *err);
-/* A call of `client` failed: where nothing listens, *err says how to start a server. */
-void api_explain_refused(const struct http_client *client, struct err *err);
 /* How long a call may take from now on; 0: the usual. */
 void api_set_patience(struct cli_api *a, unsigned ms);
+/* Once `fd` (borrowed) is readable, calls end with ERR_INTERRUPTED (err->sys EINTR); -1: no such fd. */
+int api_cancel_on(struct cli_api *a, int fd, struct err *err);
+/* How a call of the library waits. */
+struct sg_call api_wait(const struct cli_api *a, uint32_t timeout_ms);
+/* What the library says, in our words: where nothing listens, *err says how to start a server. */
+int api_error(const struct cli_api *a, const struct sg_error *why, struct err *err);
+/* The same for the REST API, which may not know the key. */
+int api_refused(const struct cli_api *a, const struct sg_error *why, struct err *err);
+/* sg_request() as `a` waits, for its team. */
+int api_send(struct cli_api *a, const char *method, const char *target, const char *body,
+             const struct sg_request_options *more, struct sg_answer **ret, struct err *err);
 
 /* One request with JSON both ways, the body borrowed (NULL: none); *ret (may be NULL) is the caller's.  What the server refuses
- * is an error in its words; err->sys is EINTR when http_client_cancel_on() of `control` ended it. */
+ * is an error in its words; err->sys is EINTR when api_cancel_on() ended it. */
 int api_request(struct cli_api *a, const char *method, const char *target, json_t *body, json_t **ret, struct err *err);
 /* All pages of a list; `query` has a ? already. */
 int api_list_all(struct cli_api *a, const char *query, json_t **ret_array, struct err *err);
@@ -35,9 +47,11 @@ char *api_target(const char *before, const char *name, const char *after);
 
 struct api_sandbox { /* what is needed to speak to one */
         char id[SANDBOX_ID_MAX];
-        char token[256]; /* "" when it is open */
+        char token[256];         /* "" when it is open */
+        char traffic_token[256]; /* as far as known: `create` tells it, `get` does not */
         bool is_paused;
-        int64_t end_ns; /* when its time is up, as far as known */
+        bool is_private; /* its ports need the traffic token */
+        int64_t end_ns;  /* when its time is up, as far as known */
 };
 
 struct api_create {
@@ -47,6 +61,11 @@ struct api_create {
 };
 int api_create(struct cli_api *a, const struct api_create *rq, struct api_sandbox *ret, struct err *err);
 int api_get(struct cli_api *a, const char *id, struct api_sandbox *ret, struct err *err);
+/* What speaks for it: sg_sandbox_free(). */
+int api_box(struct cli_api *a, const struct api_sandbox *sandbox, struct sg_sandbox **ret, struct err *err);
+/* Something in a sandbox could not be brought to its end (`what`: "the command").  Where the sandbox does not run any more, that
+ * says more than how the connection broke: err is told so.  True: the sandbox is paused. */
+bool api_explain_loss(struct cli_api *a, const struct api_sandbox *was, const char *what, struct err *err);
 int api_delete(struct cli_api *a, const char *id, struct err *err);   /* ERR_NOT_FOUND: no such sandbox */
 int api_list(struct cli_api *a, json_t **ret_array, struct err *err); /* running and paused ones */
 /* POST <prefix>/sandboxes/ID/<action>; body (stolen; NULL: out of memory).  *ret (may be NULL) is the caller's. */

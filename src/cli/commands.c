@@ -35,29 +35,6 @@ const char exec_usage[] =
 const char ps_usage[] = "usage: sandglass ps [--json] [--data DIR]\nList the sandboxes: running, and paused.\n";
 const char kill_usage[] = "usage: sandglass kill [--data DIR] SANDBOX...\nEnd sandboxes.\n";
 
-/* A command could not be run to its end.  Where its sandbox does not run any more, that says more than how the connection
- * broke: err is told so.  True: the sandbox is paused. */
-static bool explain_loss(struct cli_api *api, const struct api_sandbox *was, struct err *err)
-{
-        struct api_sandbox now = {0};
-        struct err why = {0};
-
-        if (api_get(api, was->id, &now, &why) == 0) {
-                if (!now.is_paused)
-                        return false;
-                (void)err_set(err, ERR_CONFLICT, "sandbox %s was paused: `sandglass resume %s` lets it run again",
-                              was->id, was->id);
-                return true;
-        }
-        if (why.kind != ERR_NOT_FOUND)
-                return false;
-        if (was->end_ns && clock_real_ns() >= was->end_ns)
-                (void)err_set(err, ERR_NOT_FOUND, "the time of sandbox %s was up, which ended the command", was->id);
-        else
-                (void)err_set(err, ERR_NOT_FOUND, "sandbox %s was killed, which ended the command", was->id);
-        return false;
-}
-
 static int run_in_new_sandbox(struct cli_api *api, const struct cli_options *o, int signals, struct err *err)
 {
         const struct api_create create = {.template = o->template ? o->template : "base",
@@ -74,12 +51,13 @@ static int run_in_new_sandbox(struct cli_api *api, const struct cli_options *o, 
         int code;
 
         /* Interrupted here the connection is cut, and the server ends what nobody waits for. */
-        http_client_cancel_on(api->control, signals);
+        if (api_cancel_on(api, signals, err) < 0)
+                return -1;
         if (api_create(api, &create, &sandbox, err) < 0)
                 return err->sys == EINTR ? EXIT_SIGNALLED + SIGINT : -1;
-        http_client_cancel_on(api->control, -1);
+        (void)api_cancel_on(api, -1, err);
         code = remote_command_run(&command, err);
-        if (code < 0 && explain_loss(api, &sandbox, err))
+        if (code < 0 && api_explain_loss(api, &sandbox, "the command", err))
                 return code; /* not ours to end */
         if (api_delete(api, sandbox.id, &later) < 0 && later.kind != ERR_NOT_FOUND)
                 (void)fprintf(stderr, "sandglass run: sandbox %s may still run: %s\n", sandbox.id, later.msg);
@@ -119,7 +97,7 @@ static int exec_in(struct cli_api *api, const char *id, char **argv, const struc
                 return err_set(err, ERR_CONFLICT, "%s is paused: `sandglass resume %s` lets it run again", id, id);
         code = remote_command_run(&command, err);
         if (code < 0)
-                (void)explain_loss(api, &sandbox, err);
+                (void)api_explain_loss(api, &sandbox, "the command", err);
         return code;
 }
 

@@ -41,7 +41,7 @@ static int from_file(const char *data_dir, struct envfile *ret, struct err *err)
 }
 
 /* NULL also for an empty one, which is how some shells take a variable back. */
-static const char *variable(const char *name)
+const char *cli_variable(const char *name)
 {
         const char *text = getenv(name);
 
@@ -59,8 +59,8 @@ static char *url_of_domain(const char *part, const char *domain)
 /* As the clients do it: a URL that is not set follows from the domain. */
 static int from_environment(struct envfile *ret, struct err *err)
 {
-        const char *url = variable("E2B_API_URL"), *key = variable("E2B_API_KEY"), *domain = variable("E2B_DOMAIN"),
-                   *sandbox = variable("E2B_SANDBOX_URL");
+        const char *url = cli_variable("E2B_API_URL"), *key = cli_variable("E2B_API_KEY"),
+                   *domain = cli_variable("E2B_DOMAIN"), *sandbox = cli_variable("E2B_SANDBOX_URL");
         AUTO_FREE char *api_of_domain = url_of_domain("api", domain);
         bool is_by_domain = api_of_domain && (!url || strcmp(url, api_of_domain) == 0);
 
@@ -80,7 +80,7 @@ static int from_environment(struct envfile *ret, struct err *err)
 
 int cli_conf(const char *data_dir, struct envfile *ret, struct err *err)
 {
-        if (!data_dir && (variable("E2B_API_URL") || (variable("E2B_DOMAIN") && variable("E2B_API_KEY"))))
+        if (!data_dir && (cli_variable("E2B_API_URL") || (cli_variable("E2B_DOMAIN") && cli_variable("E2B_API_KEY"))))
                 return from_environment(ret, err);
         return from_file(data_dir ? data_dir : CLI_DEFAULT_DATA, ret, err);
 }
@@ -100,7 +100,7 @@ struct cli_user cli_user(void)
 
 char *cli_config_dir(void)
 {
-        const char *own = variable("XDG_CONFIG_HOME"), *home = variable("HOME");
+        const char *own = cli_variable("XDG_CONFIG_HOME"), *home = cli_variable("HOME");
         char *dir;
 
         if (own && own[0] == '/')
@@ -110,10 +110,10 @@ char *cli_config_dir(void)
 
 const char *cli_remote_domain(void)
 {
-        return variable("E2B_DOMAIN");
+        return cli_variable("E2B_DOMAIN");
 }
 
 const char *cli_remote_key(void)
 {
-        return variable("E2B_API_KEY");
+        return cli_variable("E2B_API_KEY");
 }

@@ -21,6 +21,7 @@ struct cli_user { /* who uses the command */
 };
 struct cli_user cli_user(void);
 
-char *cli_config_dir(void);          /* ~/.config or what stands for it, malloc'd; NULL: not known */
-const char *cli_remote_domain(void); /* E2B_DOMAIN; NULL: not set */
-const char *cli_remote_key(void);    /* E2B_API_KEY; NULL: not set */
+char *cli_config_dir(void);                 /* ~/.config or what stands for it, malloc'd; NULL: not known */
+const char *cli_variable(const char *name); /* of the environment; NULL: not set, or empty */
+const char *cli_remote_domain(void);        /* E2B_DOMAIN; NULL: not set */
+const char *cli_remote_key(void);           /* E2B_API_KEY; NULL: not set */

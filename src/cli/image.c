@@ -36,9 +36,7 @@ struct image_call {
         struct progress_bar bar;
         struct buf text; /* of the line under way */
         json_t *result;  /* owned: the last line; NULL: not yet */
-        unsigned status;
-        int file;             /* what is sent; -1: nothing */
-        uint64_t sent, bytes; /* of it; bytes 0: not known */
+        uint64_t bytes;  /* of what is sent; 0: not known */
 };
 
 static void take_line(struct image_call *c, struct str line)
@@ -62,37 +60,31 @@ static void take_line(struct image_call *c, struct str line)
         json_decref(msg);
 }
 
-static size_t on_data(struct http_call *call, struct str piece, void *arg)
+static int on_body(int status, const char *bytes, size_t n, void *arg)
 {
         struct image_call *c = arg;
         const char *end;
 
-        c->status = http_call_head(call)->status;
-        if (buf_add(&c->text, piece.p, piece.n) < 0)
-                return piece.n; /* longer than any line of ours: the result is missing then */
+        (void)status;
+        if (buf_add(&c->text, bytes, n) < 0)
+                return 0; /* longer than any line of ours: the result is missing then */
         while (c->text.len > 0 && (end = memchr(buf_at(&c->text), '\n', c->text.len))) {
-                size_t n = (size_t)(end - (const char *)buf_at(&c->text));
+                size_t len = (size_t)(end - (const char *)buf_at(&c->text));
 
-                take_line(c, (struct str){(const char *)buf_at(&c->text), n});
-                buf_consume(&c->text, n + 1);
+                take_line(c, (struct str){(const char *)buf_at(&c->text), len});
+                buf_consume(&c->text, len + 1);
         }
-        return piece.n;
+        return 0;
 }
 
-static ssize_t on_send(struct http_call *call, void *p, size_t n, void *arg)
+static void on_sent(uint64_t bytes, void *arg)
 {
         struct image_call *c = arg;
-        ssize_t got = read(c->file, p, n);
 
-        (void)call;
-        if (got < 0)
-                return -errno;
-        c->sent += (uint64_t)got;
-        progress_bar_show(&c->bar, c->sent, c->bytes);
-        return got;
+        progress_bar_show(&c->bar, bytes, c->bytes);
 }
 
-/* What came is the last line, or the whole body of a refusal. */
+/* What came is the last line. */
 static int take_result(struct image_call *c, json_t **ret, struct err *err)
 {
         const char *message;
@@ -101,32 +93,27 @@ static int take_result(struct image_call *c, json_t **ret, struct err *err)
                 c->result = json_loadb((const char *)buf_at(&c->text), c->text.len, 0, NULL);
         message = json_string_value(json_object_get(c->result, "message"));
         if (message)
-                return err_set(err, c->status == 401 ? ERR_DENIED : ERR_UNAVAILABLE, "%s", message);
+                return err_set(err, ERR_UNAVAILABLE, "%s", message);
         if (!json_is_array(json_object_get(c->result, "images")))
                 return err_set(err, ERR_INTERNAL, "the server's answer has no image");
         *ret = json_incref(json_object_get(c->result, "images"));
         return 0;
 }
 
-static int call_server(struct image_call *c, struct http_call_options *o, json_t **ret, struct err *err)
+static int call_server(struct image_call *c, const char *target, const char *body, struct sg_request_options *o,
+                       json_t **ret, struct err *err)
 {
-        const struct http_header headers[] = {{"X-API-Key", c->api->env.api_key}, {NULL, NULL}};
-        AUTO(http_answer_done) struct http_answer answer = {0};
-        const struct http_timeouts patient = {.idle_ms = HTTP_NO_TIMEOUT};
+        const struct sg_call call = api_wait(c->api, SG_NO_TIMEOUT);
+        struct sg_error why = {0};
         int r;
 
         buf_init(&c->text, LINE_MAX_BYTES);
-        http_client_set_timeouts(c->api->control, &patient);
-        o->method = "POST";
-        o->headers = headers;
-        o->on_data = on_data;
+        o->on_body = on_body;
+        o->on_sent = on_sent;
         o->arg = c;
-        r = http_client_run(c->api->control, o, 0, &answer, err);
+        r = sg_request(c->api->client, "POST", target, body, o, &call, NULL, &why);
         progress_bar_end(&c->bar);
-        if (r < 0)
-                api_explain_refused(c->api->control, err);
-        else
-                r = take_result(c, ret, err);
+        r = r < 0 ? api_error(c->api, &why, err) : take_result(c, ret, err);
         json_decref(c->result);
         buf_done(&c->text);
         return r;
@@ -165,18 +152,14 @@ static int pull_one(struct cli_api *api, const struct cli_options *o, const char
 {
         json_t *body = pull_body(o, image, err), *images = NULL;
         AUTO_FREE char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
-        struct image_call c = {.api = api, .file = -1};
+        struct image_call c = {.api = api};
         int r;
 
         json_decref(body);
         if (!text)
                 return err->kind ? -EINVAL : err_set(err, ERR_INVALID, "'%s' is not text", image);
         progress_bar_begin(&c.bar, "pulling", image);
-        r = call_server(&c,
-                        &(struct http_call_options){.target = "/sandglass/images",
-                                                    .content_type = "application/json",
-                                                    .body = str_of(text)},
-                        &images, err);
+        r = call_server(&c, "/sandglass/images", text, &(struct sg_request_options){0}, &images, err);
         if (r == 0)
                 show_images(images, o->json);
         json_decref(images);
@@ -189,7 +172,7 @@ static int load_one(struct cli_api *api, const struct cli_options *o, const char
 {
         AUTO_CLOSE int fd =
                 strcmp(path, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : open(path, O_RDONLY | O_CLOEXEC);
-        struct image_call c = {.api = api, .file = fd};
+        struct image_call c = {.api = api};
         json_t *images = NULL;
         struct stat st;
         int r;
@@ -199,12 +182,10 @@ static int load_one(struct cli_api *api, const struct cli_options *o, const char
         if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
                 c.bytes = (uint64_t)st.st_size;
         progress_bar_begin(&c.bar, "loading", path);
-        r = call_server(&c,
-                        &(struct http_call_options){.target = "/sandglass/images/load",
-                                                    .content_type = "application/x-tar",
-                                                    .on_send = on_send,
-                                                    .send_bytes = -1},
-                        &images, err);
+        r = call_server(
+                &c, "/sandglass/images/load", NULL,
+                &(struct sg_request_options){.content_type = "application/x-tar", .sends_fd = true, .body_fd = fd},
+                &images, err);
         if (r == 0)
                 show_images(images, o->json);
         json_decref(images);

@@ -46,6 +46,22 @@ static const struct {
         {"no-cache", 'N', false, CLI_BUILD},
         {"metadata", 'm', true, CLI_METADATA},
         {"follow", 'l', false, CLI_FOLLOW},
+        {"language", 'L', true, CLI_CODE | CLI_NOTEBOOK},
+        {"context", 'x', true, CLI_CODE},
+        {"save", 'v', true, CLI_CODE},
+        {"show", 'W', true, CLI_CODE},
+        {"out", 'O', true, CLI_NOTEBOOK},
+        {"sandbox", 'b', true, CLI_NOTEBOOK},
+        {"keep", 'k', false, CLI_NOTEBOOK | CLI_AGENT},
+        {"allow-errors", 'A', false, CLI_NOTEBOOK},
+        {"team", 'z', false, CLI_SCOPE},
+        {"user", 'y', false, CLI_SCOPE},
+        {"mode", '1', true, CLI_AGENT},
+        {"resume", '2', true, CLI_AGENT},
+        {"kill", '3', false, CLI_AGENT},
+        {"pass", '4', true, CLI_AGENT},
+        {"permissions", '5', true, CLI_AGENT},
+        {"max-turns", '6', true, CLI_AGENT},
         {"help", 'h', false, 0},
 };
 
@@ -66,12 +82,13 @@ static int add_pair(json_t **to, const char *option, const char *text, struct er
         return r < 0 ? err_set(err, ERR_INVALID, "%s: must be UTF-8 text", option) : 0;
 }
 
-static int add_tag(struct cli_options *o, const char *text, struct err *err)
+/* Into *to, an array that is made when it is needed. */
+static int add_text(json_t **to, const char *option, const char *text, struct err *err)
 {
-        if (!o->tags)
-                o->tags = json_array();
-        if (json_array_append_new(o->tags, json_string(text)) < 0)
-                return err_set(err, ERR_INVALID, "--tag: must be UTF-8 text");
+        if (!*to)
+                *to = json_array();
+        if (json_array_append_new(*to, json_string(text)) < 0)
+                return err_set(err, ERR_INVALID, "%s: must be UTF-8 text", option);
         return 0;
 }
 
@@ -86,7 +103,7 @@ static int take_size(const char *option, uint32_t *to, struct err *err)
 static int build_option_take(struct cli_options *o, int letter, struct err *err)
 {
         switch (letter) {
-        case 'G': return add_tag(o, optarg, err);
+        case 'G': return add_text(&o->tags, "--tag", optarg, err);
         case 'F': o->file = optarg; return 0;
         case 'B': return add_pair(&o->build_args, "--build-arg", optarg, err);
         case 'P': return take_size("--cpu-count", &o->cpu_count, err);
@@ -94,6 +111,34 @@ static int build_option_take(struct cli_options *o, int letter, struct err *err)
         case 'S': o->start_cmd = optarg; return 0;
         case 'R': o->ready_cmd = optarg; return 0;
         default: o->no_cache = true; return 0; /* N */
+        }
+}
+
+/* Those of code and notebooks. */
+static void code_option_take(struct cli_options *o, int letter)
+{
+        switch (letter) {
+        case 'L': o->language = optarg; break;
+        case 'x': o->context = optarg; break;
+        case 'v': o->save_dir = optarg; break;
+        case 'W': o->show = optarg; break;
+        case 'O': o->out = optarg; break;
+        case 'b': o->sandbox = optarg; break;
+        case 'k': o->keep = true; break;
+        default: o->allow_errors = true; break; /* A */
+        }
+}
+
+/* Those of agents. */
+static int agent_option_take(struct cli_options *o, int letter, struct err *err)
+{
+        switch (letter) {
+        case '1': o->mode = optarg; return 0;
+        case '2': o->resume = optarg; return 0;
+        case '3': o->kills = true; return 0;
+        case '4': return add_text(&o->pass, "--pass", optarg, err);
+        case '5': o->permissions = optarg; return 0;
+        default: return take_size("--max-turns", &o->max_turns, err); /* 6 */
         }
 }
 
@@ -119,6 +164,8 @@ static int option_take(struct cli_options *o, int letter, char **argv, struct er
         case 's': o->save = true; return 0;
         case 'r': o->remote = true; return 0;
         case 'o': o->domain = optarg; return 0;
+        case 'z': o->of_team = true; return 0;
+        case 'y': o->of_user = true; return 0;
         case 'h': o->help = true; return 0;
         case 'G':
         case 'F':
@@ -128,6 +175,20 @@ static int option_take(struct cli_options *o, int letter, char **argv, struct er
         case 'S':
         case 'R':
         case 'N': return build_option_take(o, letter, err);
+        case 'L':
+        case 'x':
+        case 'v':
+        case 'W':
+        case 'O':
+        case 'b':
+        case 'k':
+        case 'A': code_option_take(o, letter); return 0;
+        case '1':
+        case '2':
+        case '3':
+        case '4':
+        case '5':
+        case '6': return agent_option_take(o, letter, err);
         case 'c':
                 if (parse_u32(str_of(optarg), 1, COUNT_MAX, &o->count) < 0)
                         return err_set(err, ERR_INVALID, "--count %s: must be from 1 to %u", optarg, COUNT_MAX);
@@ -179,7 +240,8 @@ void cli_options_done(struct cli_options *o)
         json_decref(o->build_args);
         json_decref(o->metadata);
         json_decref(o->tags);
-        o->env = o->build_args = o->metadata = o->tags = NULL;
+        json_decref(o->pass);
+        o->env = o->build_args = o->metadata = o->tags = o->pass = NULL;
 }
 
 int cli_fail(const char *command, const struct err *err)

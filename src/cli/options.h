@@ -31,16 +31,23 @@ enum cli_option { /* which of them a command takes */
                   CLI_BUILD = 1 << 21, /* --build-arg, --cpu-count, --memory-mb, --start-cmd, --ready-cmd, --no-cache */
                   CLI_METADATA = 1 << 22,
                   CLI_FOLLOW = 1 << 23,
+                  CLI_CODE = 1 << 25,     /* --language, --context, --save DIR, --show */
+                  CLI_NOTEBOOK = 1 << 26, /* --language, --out, --sandbox, --keep, --allow-errors */
+                  CLI_SCOPE = 1 << 29,    /* --team, --user, both without a value */
+                  CLI_AGENT = 1 << 27,    /* --mode, --resume, --keep, --kill, --pass, --permissions, --max-turns */
                   CLI_ANYWHERE = 1 << 24, /* no option: options may follow the arguments, too */
 };
 
 struct cli_options {
         /* Borrowed from argv; NULL: not given. */
         const char *data, *template, *cwd, *user, *name, *images, *criu, *team, *domain, *file, *start_cmd, *ready_cmd;
-        uint32_t timeout_s, count, cpu_count, memory_mb; /* 0: not given */
-        json_t *env, *build_args, *metadata;             /* owned; {name: text}, NULL: none */
-        json_t *tags;                                    /* owned; [text], NULL: none */
-        bool json, undo, files_only, deletes, all, save, remote, no_cache, follow, help;
+        const char *language, *context, *save_dir, *show, *out, *sandbox;
+        const char *mode, *resume, *permissions;
+        uint32_t timeout_s, count, cpu_count, memory_mb, max_turns; /* 0: not given */
+        json_t *env, *build_args, *metadata;                        /* owned; {name: text}, NULL: none */
+        json_t *tags, *pass;                                        /* owned; [text], NULL: none */
+        bool json, undo, files_only, deletes, all, save, remote, no_cache, follow, keep, kills, allow_errors, of_team,
+                of_user, help;
         char **args; /* what follows the options (and "--"), NULL-terminated: argv's own */
         int arg_count;
 };

@@ -11,12 +11,11 @@
 #define BAR_CELLS 30
 #define PATIENCE_MS (30u * 60 * 1000) /* a large memory on a slow disk */
 
-static void progress_show(struct timer *t)
+static void progress_show(void *arg)
 {
-        struct progress *p = CONTAINER_OF(t, struct progress, tick);
+        struct progress *p = arg;
         uint64_t ms = clock_mono_ms() - p->since_ms;
 
-        timer_set(http_client_loop(p->api->control), t, TICK_MS);
         if (ms < SHOW_AFTER_MS)
                 return;
         p->is_shown = true;
@@ -27,16 +26,18 @@ static void progress_show(struct timer *t)
 
 void progress_start(struct progress *p, struct cli_api *api, const char *doing, const char *what)
 {
-        *p = (struct progress){
-                .api = api, .doing = doing, .what = what, .since_ms = clock_mono_ms(), .tick = {.on = progress_show}};
+        *p = (struct progress){.api = api, .doing = doing, .what = what, .since_ms = clock_mono_ms()};
         api_set_patience(api, PATIENCE_MS);
-        if (isatty(STDERR_FILENO))
-                timer_set(http_client_loop(api->control), &p->tick, TICK_MS);
+        if (!isatty(STDERR_FILENO))
+                return;
+        api->on_tick = progress_show;
+        api->tick_arg = p;
+        api->tick_ms = TICK_MS;
 }
 
 void progress_end(struct progress *p)
 {
-        timer_clear(&p->tick);
+        p->api->on_tick = NULL;
         api_set_patience(p->api, 0);
         if (p->is_shown)
                 (void)fputs("\r\033[K", stderr);

@@ -6,13 +6,11 @@
 #include <stdint.h>
 
 #include "cli/api.h"
-#include "io/loop.h"
 
 struct progress {
         struct cli_api *api;      /* borrowed: whose calls are waited for */
         const char *doing, *what; /* "pausing", "i..."; borrowed */
         uint64_t since_ms;
-        struct timer tick; /* a few times a second */
         bool is_shown;
 };
 

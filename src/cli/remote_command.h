@@ -24,6 +24,3 @@ struct remote_command_options {
 /* Returns the exit code (128 + number when a signal ended the command or us), or negative when the command could not be run
  * or was lost.  SIGINT, SIGTERM, SIGHUP must be blocked, SIGPIPE ignored. */
 int remote_command_run(const struct remote_command_options *opt, struct err *err);
-
-/* Exit code of an end event: {"exitCode":n} or {"status":"signal: killed"}. */
-int remote_command_exit_code(const json_t *end);

@@ -17,6 +17,7 @@ static void engine_listed(const json_t *answer, void *arg)
         struct control *c = arg;
 
         lives_reconcile(&c->lives, answer);
+        standby_wishes_connected(&c->standby_wishes);
         builds_resume_all(&c->builds);
 }
 
@@ -58,7 +59,7 @@ static void build_run_is_over(const char *build_id, void *arg)
 /* ---- the parts ---- */
 
 /* <data>/store: the database, the secrets in it, and at first start a team with a key. */
-static int open_store(struct control *c, struct err *err)
+static int open_store(struct control *c, int64_t (*now_ns)(void), struct err *err)
 {
         AUTO_FREE char *dir = conf_path(c->conf, "store"), *path = conf_path(c->conf, "store/sandglass.db");
         int r;
@@ -74,6 +75,8 @@ static int open_store(struct control *c, struct err *err)
                 r = keys_load(&c->keys, c->store, err);
         if (r == 0)
                 r = keys_ensure_first(&c->keys, c->store, dir, c->conf->make_key, err);
+        if (r == 0)
+                r = credentials_init(&c->credentials, c->store, &c->keys, c->conf->fds.secret_key, now_ns, err);
         return r;
 }
 
@@ -147,6 +150,12 @@ static int start_catalogue(struct control *c, int64_t (*now_ns)(void), struct er
                                                                         .data_dir = c->conf->data_dir,
                                                                         .free_mb = c->conf->build_cache_free_mb,
                                                                         .now_ns = now_ns});
+        standby_wishes_init(&c->standby_wishes, &(struct standby_wishes){.loop = c->loop,
+                                                                         .conf = c->conf,
+                                                                         .tokens = &c->tokens,
+                                                                         .rows = &c->template_rows,
+                                                                         .engine = &c->engine,
+                                                                         .now_ns = now_ns});
         return 0;
 }
 
@@ -199,6 +208,7 @@ static int start_builds(struct control *c, int64_t (*now_ns)(void), struct err *
         };
 
         first_use_init(&c->first_use, &c->builds, &c->uploads);
+        c->template_rows.other_names = c->first_use.other_names;
         return builds_run_init(&c->builds, &o, err);
 }
 
@@ -210,6 +220,7 @@ static int start_api(struct control *c, int64_t (*now_ns)(void), struct err *err
                 .store = c->store,
                 .keys = &c->keys,
                 .tokens = &c->tokens,
+                .credentials = &c->credentials,
                 .templates = &c->templates,
                 .engine = &c->engine,
                 .durable = &c->durable,
@@ -222,6 +233,7 @@ static int start_api(struct control *c, int64_t (*now_ns)(void), struct err *err
                 .builds = &c->builds,
                 .images = &c->images,
                 .template_rows = &c->template_rows,
+                .standby_wishes = &c->standby_wishes,
                 .build_logs = &c->build_logs,
                 .uploads = &c->uploads,
                 .sources = {.manifests = &c->templates,
@@ -240,7 +252,7 @@ int control_init(struct control *c, const struct conf *conf, struct loop *loop, 
 
         *c = (struct control){.conf = conf, .loop = loop};
         route_server_init(&c->routes, loop, conf, &c->lives, &c->tokens);
-        r = open_store(c, err);
+        r = open_store(c, now_ns, err);
         if (r == 0)
                 r = open_templates(c, err);
         if (r == 0)
@@ -267,6 +279,12 @@ int control_listen(struct control *c, struct err *err)
         c->user_door.keys = &c->keys;
         c->user_door.tokens = &c->tokens;
         r = user_door_open(&c->user_door, c->loop, err);
+        if (r < 0)
+                return r;
+        c->credential_socket.credentials = &c->credentials;
+        c->credential_socket.keys = &c->keys;
+        c->credential_socket.uid = c->conf->agent_uid;
+        r = credential_socket_open(&c->credential_socket, c->loop, c->conf->fds.credentials, err);
         return r < 0 ? r : api_listen(&c->api, c->conf->fds.api, err);
 }
 
@@ -278,6 +296,7 @@ void control_done(struct control *c)
         builds_run_done(&c->builds);
         first_use_done(&c->first_use);
         lives_done(&c->lives);
+        standby_wishes_done(&c->standby_wishes);
         template_gc_done(&c->template_gc);
         uploads_done(&c->uploads);
         build_logs_done(&c->build_logs);
@@ -289,6 +308,8 @@ void control_done(struct control *c)
         durable_done(&c->durable);
         engine_link_stop(&c->engine);
         templates_done(&c->templates);
+        credential_socket_close(&c->credential_socket);
+        credentials_done(&c->credentials);
         user_door_close(&c->user_door);
         tokens_done(&c->tokens);
         keys_done(&c->keys);

@@ -14,10 +14,13 @@
 #include "control/catalogue/layer_cache.h"
 #include "control/catalogue/refs.h"
 #include "control/catalogue/snapshots.h"
+#include "control/catalogue/standby_wishes.h"
 #include "control/catalogue/template_gc.h"
 #include "control/catalogue/template_rows.h"
 #include "control/catalogue/templates.h"
 #include "control/catalogue/uploads.h"
+#include "control/credentials/credential_socket.h"
+#include "control/credentials/credentials.h"
 #include "control/engine_link/engine_link.h"
 #include "control/life/ended_files.h"
 #include "control/life/layer_chains.h"
@@ -35,6 +38,8 @@ struct control {
         struct keys keys;
         struct tokens tokens;
         struct user_door user_door;
+        struct credentials credentials;
+        struct credential_socket credential_socket;
         struct templates templates;
         struct engine_link engine;
         struct durable durable;
@@ -47,6 +52,7 @@ struct control {
         struct build_logs build_logs;
         struct uploads uploads;
         struct template_gc template_gc;
+        struct standby_wishes standby_wishes;
         struct lives lives;
         struct layer_chains layer_chains;
         struct builds_run builds;

@@ -175,10 +175,10 @@ static int walk_dir(struct walk *w, const char *path, const char *name, unsigned
         return r;
 }
 
-/* The source itself: a link is followed, and must not lead out of the context. */
+/* The source itself: a link is followed, and must not lead out of the context, but for folders of ours. */
 static int stat_source(const struct context *c, const char *path, struct stat *st)
 {
-        struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_BENEATH};
+        struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = c->links_may_lead_out ? 0 : RESOLVE_BENEATH};
         AUTO_CLOSE int fd = (int)syscall(SYS_openat2, c->dir, path[0] ? path : ".", &how, sizeof(how));
 
         return fd < 0 || fstat(fd, st) < 0 ? -errno : 0;
@@ -429,7 +429,7 @@ int context_find(const struct context *c, struct dockerfile_copy *copy, struct c
         bool leaves;
         int r = 0;
 
-        path = path_clean(str_of(copy->src), &leaves);
+        path = clean_path(str_of(copy->src), &leaves);
         if (!path)
                 return err_set(err, ERR_LIMIT, "out of memory");
         shown = copy->src[0] == '/' ? path : copy->src; /* the top of the context, in Docker's words */

@@ -16,8 +16,9 @@ struct err;
 #define CONTEXT_ENTRIES_MAX 1000000u /* of one COPY */
 
 struct context {
-        int dir;              /* owned */
-        struct ignore ignore; /* owned */
+        int dir;                 /* owned */
+        struct ignore ignore;    /* owned */
+        bool links_may_lead_out; /* the source of a COPY may be a link to a file outside: the folder is one of ours */
 };
 
 /* Open the directory, and read `<dockerfile>.dockerignore` (a path; NULL: not looked for) or `.dockerignore` in it.

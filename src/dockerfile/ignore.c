@@ -23,7 +23,7 @@ static int add(struct ignore *i, struct str text, bool keeps)
         if (!more)
                 return -ENOMEM;
         i->at = more;
-        more[i->count] = (struct ignore_pattern){path_clean(text, &leaves), keeps};
+        more[i->count] = (struct ignore_pattern){clean_path(text, &leaves), keeps};
         if (!more[i->count].text)
                 return -ENOMEM;
         i->count++;

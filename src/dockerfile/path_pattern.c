@@ -144,7 +144,7 @@ bool path_pattern_has_wildcard(struct str pattern)
         return false;
 }
 
-char *path_clean(struct str path, bool *ret_leaves)
+char *clean_path(struct str path, bool *ret_leaves)
 {
         char *out = malloc(path.n + 2);
         size_t n = 0;

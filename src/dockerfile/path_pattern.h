@@ -13,4 +13,4 @@ bool path_pattern_has_wildcard(struct str pattern);
 
 /* "a/./b//../c" -> "a/c"; "" -> "."; a leading / is dropped.  A .. that leads above the top is dropped, and told by
  * *ret_leaves.  malloc'd; NULL: no memory. */
-char *path_clean(struct str path, bool *ret_leaves);
+char *clean_path(struct str path, bool *ret_leaves);

@@ -14,6 +14,7 @@
 #include "dockerfile/instructions.h"
 
 #define FOLDERS_MAX 1000
+#define DOCKERFILE "e2b.Dockerfile"
 
 char *ready_folders_dir(void)
 {
@@ -133,6 +134,43 @@ static int read_toml(int folder, struct e2b_toml *ret, struct err *err)
         return r;
 }
 
+/* A folder without a Dockerfile is another name of the template that its e2b.toml names. */
+static bool find_meaning(const char *dir, const char *name, struct e2b_toml *toml)
+{
+        AUTO_CLOSE int folder = open_folder(dir, name);
+
+        return folder >= 0 && read_toml(folder, toml, NULL) == 0 && toml->template_name &&
+               strcmp(toml->template_name, name) != 0 &&
+               faccessat(folder, toml->dockerfile ? toml->dockerfile : DOCKERFILE, F_OK, 0) < 0 &&
+               ready_folder_exists(dir, toml->template_name);
+}
+
+char *ready_folder_meaning(const char *dir, const char *name)
+{
+        AUTO_E2B_TOML struct e2b_toml toml = {0};
+
+        return find_meaning(dir, name, &toml) ? TAKE_PTR(toml.template_name) : NULL;
+}
+
+json_t *ready_folder_other_names(const char *dir)
+{
+        json_t *found = json_object();
+        DIR *d = opendir(dir);
+        const struct dirent *e;
+
+        while (found && d && (e = readdir(d))) {
+                AUTO_FREE char *meaning = ready_folder_meaning(dir, e->d_name);
+
+                if (meaning && json_object_set_new(found, e->d_name, json_string(meaning)) < 0) {
+                        json_decref(found);
+                        found = NULL;
+                }
+        }
+        if (d)
+                (void)closedir(d);
+        return found;
+}
+
 static int read_dockerfile(int folder, const char *file, const char *architecture, struct dockerfile_build *ret,
                            struct err *err)
 {
@@ -166,12 +204,14 @@ static int load_parts(const char *path, int folder, const char *architecture, st
         r = read_toml(folder, &f->toml, err);
         if (r < 0)
                 return r;
-        file = f->toml.dockerfile ? f->toml.dockerfile : "e2b.Dockerfile";
+        file = f->toml.dockerfile ? f->toml.dockerfile : DOCKERFILE;
         r = read_dockerfile(folder, file, architecture, &f->build, err);
         if (r == 0)
                 r = set_commands(f->build.request, &f->toml, err);
         if (r == 0)
                 r = context_open(path, NULL, &f->context, &problems, err);
+        if (r == 0)
+                f->context.links_may_lead_out = true;
         if (r < 0 && problems_has_errors(&problems))
                 r = first_problem(&problems, ".dockerignore", err);
         return r;

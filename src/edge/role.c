@@ -22,24 +22,29 @@
 #define OUT_MAX (56u << 10) /* a head to be written: the one that came in, and a few lines more */
 #define FDS_SPARE 256u      /* for everything but clients */
 
-static void edge_accept(struct edge *e, int fd, struct tls_context *tls)
+static void edge_accept(struct edge *e, int fd, struct tls_context *tls, enum h1_conn_from from)
 {
         if (e->client_count >= e->clients_max)
                 client_conn_refuse(fd, tls != NULL);
         else
-                h1_conn_create(e, fd, tls);
+                h1_conn_create(e, fd, tls, from);
 }
 
 static void edge_accept_http(struct listener *ln, int fd)
 {
-        edge_accept(ln->arg, fd, NULL);
+        edge_accept(ln->arg, fd, NULL, FROM_NETWORK);
 }
 
 static void edge_accept_https(struct listener *ln, int fd)
 {
         struct edge *e = ln->arg;
 
-        edge_accept(e, fd, e->tls);
+        edge_accept(e, fd, e->tls, FROM_NETWORK);
+}
+
+static void edge_accept_local(struct listener *ln, int fd)
+{
+        edge_accept(ln->arg, fd, NULL, FROM_CLIENTS_SOCKET);
 }
 
 /* Keepalive probes find clients whose machine vanished, since exchanges have no time limit; accepted sockets inherit the
@@ -93,6 +98,7 @@ static void edge_on_signal(int signo, void *arg)
         e->is_stopping = e->upstreams.is_closing = true;
         listener_stop(&e->http);
         listener_stop(&e->https);
+        listener_stop(&e->clients);
         timer_set(e->loop, &e->stop_timer, e->limits->stop_timeout_ms);
         LIST_EACH (node, &e->conns) {
                 struct client_conn *n = LIST_ENTRY(node, struct client_conn, node);
@@ -128,15 +134,18 @@ static int edge_start(struct edge *e, struct err *err)
         if (r < 0)
                 return err_sys(err, r, "event loop");
         e->api_path = conf_path(e->conf, "run/api.sock");
+        e->agent_path = conf_path(e->conf, "run/agent.sock");
         e->h2 = h2_setup_create(e);
-        if (!e->api_path || !e->h2)
+        if (!e->api_path || !e->agent_path || !e->h2)
                 return err_sys(err, -ENOMEM, "edge");
         e->clients_max = raise_fd_limit(e->limits->clients_max);
         e->stop_timer.on = edge_on_stop_timer;
-        upstream_pool_init(&e->upstreams, &(struct upstream_pool_options){.loop = e->loop,
-                                                                          .limits = e->limits,
-                                                                          .blocks = &e->blocks,
-                                                                          .api_path = e->api_path});
+        upstream_pool_init(&e->upstreams,
+                           &(struct upstream_pool_options){
+                                   .loop = e->loop,
+                                   .limits = e->limits,
+                                   .blocks = &e->blocks,
+                                   .role_paths = {[UPSTREAM_CONTROL] = e->api_path, [UPSTREAM_AGENT] = e->agent_path}});
         if (e->conf->fds.https >= 0) {
                 r = edge_certificate_start(e, err);
                 if (r < 0)
@@ -151,6 +160,8 @@ static int edge_start(struct edge *e, struct err *err)
                 r = edge_listen(e, &e->http, e->conf->fds.http, edge_accept_http, err);
         if (r == 0 && e->conf->fds.https >= 0)
                 r = edge_listen(e, &e->https, e->conf->fds.https, edge_accept_https, err);
+        if (r == 0 && e->conf->fds.clients >= 0)
+                r = edge_listen(e, &e->clients, e->conf->fds.clients, edge_accept_local, err);
         return r;
 }
 
@@ -166,6 +177,7 @@ static void edge_end(struct edge *e)
                 return;
         listener_stop(&e->http);
         listener_stop(&e->https);
+        listener_stop(&e->clients);
         if (e->routes.lru.next)
                 routes_done(&e->routes);
         if (e->dialler.waiting.next)
@@ -180,6 +192,7 @@ static void edge_end(struct edge *e)
         splice_pool_done(&e->splices);
         buf_done(&e->out);
         free(e->api_path);
+        free(e->agent_path);
         e->h2 = h2_setup_free(e->h2);
         edge_certificate_done(e);
         e->loop = loop_free(e->loop);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -54,7 +55,7 @@ static void each_entry(int dir, void (*fn)(int dir, const char *name, void *arg)
 
 static void end_entry(int dir, const char *name, void *arg)
 {
-        if (sandbox_id_is_valid(str_of(name)))
+        if (guest_id_is_valid(str_of(name)))
                 end_one(dir, name, arg);
 }
 
@@ -91,7 +92,7 @@ static void remove_awake(int dir, const char *name, void *arg)
 
         (void)arg;
         r = at < 0 ? err_sys(&err, at, "open") : paused_read(at, name, &s, &err);
-        if (at >= 0 && r == -ENOENT && sandbox_id_is_valid(str_of(name))) {
+        if (at >= 0 && r == -ENOENT && guest_id_is_valid(str_of(name))) {
                 remove_entry(dir, name, NULL);
         } else if (r < 0) {
                 log_warn("sandbox.left", "name=%.64s error=\"%s\"", name, err.msg);
@@ -99,6 +100,14 @@ static void remove_awake(int dir, const char *name, void *arg)
                 (void)record_remove(at);
                 (void)job_note_remove(at);
         }
+}
+
+/* A job process may be about to give a standby the name of a sandbox (job_hand_over.c): after this none is. */
+static void settle_names(int sandboxes)
+{
+        AUTO_CLOSE int names = sys_open_dir(sandboxes, ".");
+
+        (void)flock(names, LOCK_EX);
 }
 
 static int end_sandboxes(int data, struct err *err)
@@ -114,6 +123,7 @@ static int end_sandboxes(int data, struct err *err)
         if (r < 0 || proc_dir < 0)
                 return err_sys(err, r < 0 ? r : -EIO, "read boot id");
         if (sandboxes >= 0) {
+                settle_names(sandboxes);
                 each_entry(sandboxes, end_entry, &e);
                 e.is_waiting = true;
                 each_entry(sandboxes, end_entry, &e);

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "engine/storage/trash_remover.h"
 #include "engine/guest/guest_job.h"
+#include "engine/guest/standby.h"
 
 struct drop {
         struct engine *engine;
@@ -42,8 +43,8 @@ static void on_dropped(void *arg, const struct err *err)
 
 static void drop_one(struct drop *d, enum disk_place place, const char *name)
 {
-        bool is_being_made =
-                layer_merger_is_making(&d->engine->layer_merger, name) || guest_job_is_making(d->engine, name);
+        bool is_being_made = layer_merger_is_making(&d->engine->layer_merger, name) ||
+                             guest_job_is_making(d->engine, name) || standbys_let_go_of(d->engine, name);
         struct dropping *one = is_being_made ? NULL : calloc(1, sizeof(*one));
 
         if (one) {

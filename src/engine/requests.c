@@ -9,6 +9,8 @@
 #include "engine/guest/deferred.h"
 #include "engine/guest/standalone_job.h"
 #include "engine/guest/guest.h"
+#include "engine/guest/hand_over.h"
+#include "engine/guest/standby.h"
 #include "engine/drop.h"
 #include "engine/lost.h"
 #include "engine/merge.h"
@@ -45,7 +47,19 @@ static struct guest *running(struct engine *e, const json_t *msg, struct err *er
         return find_running(e, msg, false, err);
 }
 
+static int create(struct engine *e, const json_t *msg, struct ask *a, bool by_standby, struct err *err);
+
 static int op_create(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
+{
+        return create(e, msg, a, true, err);
+}
+
+static int create_without_standby(struct engine *e, const json_t *msg, struct ask *a, struct err *err)
+{
+        return create(e, msg, a, false, err);
+}
+
+static int create(struct engine *e, const json_t *msg, struct ask *a, bool by_standby, struct err *err)
 {
         struct plan_create plan;
         struct guest *s;
@@ -63,9 +77,10 @@ static int op_create(struct engine *e, const json_t *msg, struct ask *a, struct 
         }
         if (s && (s->state == GUEST_STOPPING || s->state == GUEST_ENDING)) {
                 plan_done(&plan);
-                return deferred_add(s, op_create, msg, a, err);
+                return deferred_add(s, by_standby ? op_create : create_without_standby, msg, a, err);
         }
-        guest_create(e, &plan, a);
+        if (!by_standby || !hand_over_begin(e, &plan, msg, a, create_without_standby))
+                guest_create(e, &plan, a);
         return 0;
 }
 
@@ -80,7 +95,7 @@ static int op_kill(struct engine *e, const json_t *msg, struct ask *a, struct er
         const json_t *id = json_object_get(msg, "id");
         struct guest *s = json_is_string(id) ? guest_find(e, json_string_value(id)) : NULL;
 
-        if (!s || is_over(s)) /* in any other state it can be killed */
+        if (!s || guest_is_standby(s) || is_over(s)) /* in any other state it can be killed */
                 return err_set(err, ERR_GONE, "no such sandbox");
         guest_kill(s, a);
         return 0;
@@ -101,6 +116,7 @@ static const char *state_name(const struct guest *s)
         case GUEST_WAITING:
         case GUEST_STARTING: return s->source == GUEST_WAS_PAUSED ? "busy" : NULL; /* else nobody was told of it yet */
         case GUEST_ENDED: return "ended";
+        case GUEST_STANDBY: /* belongs to nobody */
         case GUEST_ENDING: break;
         }
         return NULL;
@@ -108,7 +124,7 @@ static const char *state_name(const struct guest *s)
 
 static json_t *guest_describe(const struct guest *s)
 {
-        const char *state = state_name(s);
+        const char *state = guest_is_standby(s) ? NULL : state_name(s);
 
         if (!state)
                 return NULL;
@@ -381,6 +397,7 @@ static int op_info(struct engine *e, const json_t *msg, struct ask *a, struct er
 
         (void)msg;
         (void)err;
+        standbys_describe(e, info);
         for (size_t i = 0; e->kinds[i] && info; i++)
                 e->kinds[i]->describe(e, info);
         ask_ok(a, info, -1);
@@ -409,26 +426,16 @@ static int op_dial(struct engine *e, const json_t *msg, struct ask *a, struct er
 /* ------------------------------------------------------------- tables */
 
 const struct request_op control_ops[] = {
-        {"create", op_create},
-        {"kill", op_kill},
-        {"list", op_list},
-        {"net", op_net},
-        {"stats", op_stats},
-        {"info", op_info},
-        {"usage", op_usage},
-        {"pause", op_pause},
-        {"copy", op_copy},
-        {"seal", op_seal},
-        {"keep", op_keep},
-        {"flush", op_flush},
-        {"drop", drop_op},
-        {"merge", merge_request},
-        {"origin", op_origin},
-        {"dial", op_dial},
-        {"lose", lost_op_lose},
-        {"lost", lost_op_list},
-        {"restore", lost_op_restore},
-        {"remove", lost_op_remove},
-        {NULL, NULL},
+        {"create", op_create},      {"kill", op_kill},
+        {"list", op_list},          {"net", op_net},
+        {"stats", op_stats},        {"info", op_info},
+        {"usage", op_usage},        {"pause", op_pause},
+        {"copy", op_copy},          {"seal", op_seal},
+        {"keep", op_keep},          {"flush", op_flush},
+        {"drop", drop_op},          {"standbys", standbys_want},
+        {"merge", merge_request},   {"origin", op_origin},
+        {"dial", op_dial},          {"lose", lost_op_lose},
+        {"lost", lost_op_list},     {"restore", lost_op_restore},
+        {"remove", lost_op_remove}, {NULL, NULL},
 };
 const struct request_op edge_ops[] = {{"dial", op_dial}, {NULL, NULL}};

@@ -23,6 +23,7 @@
 #include "engine/peers.h"
 #include "engine/saved_items.h"
 #include "engine/guest/resume.h"
+#include "engine/guest/standby.h"
 #include "engine/guest/warm.h"
 #include "engine/checkpoint/used_checkpoints.h"
 #include "engine/jobs/envd_copies.h"
@@ -243,7 +244,8 @@ static int start_disk(struct engine *e, struct err *err)
                                        .ahead = e->ahead_dir,
                                        .host = e->host_dir,
                                        .boot_id = e->boot_id,
-                                       .has_uuid = e->namespaces->ways.has_overlay_uuid};
+                                       .has_uuid = e->namespaces->ways.has_overlay_uuid,
+                                       .by_fds = e->namespaces->ways.overlay_by_fds};
 
         return disk_open(&e->disk, e->loop, &dirs, close_mounts_later, &e->namespaces->pool.slots, err);
 }
@@ -333,6 +335,9 @@ static int engine_start(struct engine *e, struct err *err)
         lost_start(e);
         warm_start(e);
         adopt_busy(e);
+        r = standbys_start(e, err);
+        if (r < 0)
+                return r;
         r = loop_signals(e->loop, signals, on_signal, e);
         if (r < 0)
                 return err_sys(err, r, "watch signals");
@@ -346,6 +351,7 @@ static void engine_stop(struct engine *e)
         timer_clear(&e->lost_timer);
         layer_merger_stop(&e->layer_merger);
         warm_stop(e);
+        standbys_stop(e);
         trash_retry_stop(e);
         job_queue_stop(&e->job_queue);
         helper_stop(&e->resume_marker);

@@ -4,6 +4,7 @@
 #include "envd/rpc/answer.h"
 #include "envd/rpc/auth.h"
 #include "envd/rpc/field.h"
+#include "envd/sandbox/environ_file.h"
 #include "http/server.h"
 #include "model/envd_init.h"
 #include "model/ids.h"
@@ -39,8 +40,10 @@ static void adjust_after_resume(struct envd *e, const struct http_request *rq)
 {
         http_server_cut_others(rq);
         replay_pool_limit(&e->processes.pool, (uint64_t)e->context.settings.memory_mb << 20);
-        if (e->is_cell)
+        if (e->is_cell) {
                 identity_files_update(&e->identity_files, &e->context.settings);
+                environ_file_update(&e->context.settings);
+        }
 }
 
 static int apply_init(struct envd *e, const struct http_request *rq, const json_t *in, struct fault *f)

@@ -13,6 +13,7 @@
 #include "envd/process/spawn.h"
 #include "envd/router.h"
 #include "envd/sandbox/cell_start.h"
+#include "envd/sandbox/environ_file.h"
 #include "http/server.h"
 #include "io/listener.h"
 #include "io/loop.h"
@@ -125,9 +126,9 @@ static int run_cell(struct envd *e, struct err *err)
         int r;
 
         e->is_cell = true;
-        r = cell_start_hold_stdio();
+        r = cell_start_open_stdio();
         if (r < 0)
-                (void)err_sys(err, r, "hold stdio");
+                (void)err_sys(err, r, "open /dev/null");
         if (r == 0)
                 r = envd_setup(e, true, err);
         if (r == 0)
@@ -142,6 +143,7 @@ static int run_cell(struct envd *e, struct err *err)
         cell_start_tell_ready();
         /* After the answer: the first request waits for these files, the engine does not. */
         identity_files_create(&e->identity_files, &e->context.settings);
+        environ_file_remove();
         return loop_run(e->context.loop);
 }
 

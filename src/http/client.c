@@ -140,7 +140,7 @@ static int client_open(struct http_client *c, const struct http_client_options *
         if (opt->unix_path) {
                 c->unix_path = strdup(opt->unix_path);
                 r = c->unix_path ? 0 : err_set(err, ERR_LIMIT, "out of memory");
-        } else if (!opt->uses_given_connection) {
+        } else if (!opt->uses_given_connection && !c->addresses) {
                 r = client_look_up(c, err);
         }
         if (r < 0 || opt->loop)
@@ -156,10 +156,14 @@ int http_client_create(const struct http_client_options *opt, struct http_client
         int r;
 
         c = calloc(1, sizeof(*c));
-        if (!c)
+        if (!c) {
+                if (opt->addresses)
+                        freeaddrinfo(opt->addresses);
                 return err_set(err, ERR_LIMIT, "out of memory");
+        }
         *c = (struct http_client){.loop = opt->loop,
                                   .uses_given_connection = opt->uses_given_connection,
+                                  .addresses = opt->addresses,
                                   .timeouts = opt->timeouts,
                                   .keep_timer = {.on = keep_is_over},
                                   .cancel = -1};

@@ -22,7 +22,8 @@
  * Redirects are answers like any other: they are not followed.
  *
  * Connections are kept for the next call where nothing can go wrong by it: for GET, HEAD, PUT, DELETE without on_send,
- * which are sent again on a new connection when the kept one turns out to be closed.  Others begin on a new one. */
+ * which are sent again on a new connection when the kept one turns out to be closed.  Others begin on a new one, but for
+ * those with `reuses_connection`. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,6 +36,7 @@
 #include "io/loop.h"
 #include "wire/http1.h"
 
+struct addrinfo;
 struct err;
 struct tls_context; /* io/tls.h */
 struct http_client; /* opaque */
@@ -59,6 +61,8 @@ struct http_client_options {
         /* Connect nowhere: all calls go over the one connection that http_client_give() hands over. */
         bool uses_given_connection;
         struct tls_context *tls; /* borrowed, from tls_client_context_create(); needed for https:// */
+        struct addrinfo
+                *addresses; /* of the URL's host, already looked up; owned from here on, also on failure; NULL: no */
         struct http_timeouts timeouts;
 };
 
@@ -83,6 +87,10 @@ struct http_call_options {
          * http_call_resume() says when; another negative errno ends the call with it. */
         ssize_t (*on_send)(struct http_call *call, void *p, size_t n, void *arg);
         int64_t send_bytes; /* how many on_send will give in all; -1: not known (sent in chunks) */
+        const char *agent;  /* copied: User-Agent; NULL: "sandglass" */
+        /* Begin on a kept connection also where the call cannot be sent again: it then fails in the rare case that the server
+         * closes the connection at this very moment.  It is seen that the connection is open. */
+        bool reuses_connection;
 
         /* The answer's head is complete; http_call_head() has it until the call is freed.  NULL: not told. */
         void (*on_head)(struct http_call *call, void *arg);
@@ -101,6 +109,8 @@ int http_call_start(struct http_client *c, const struct http_call_options *opt, 
                     struct err *err);
 /* At any time, also in its callbacks: none comes after this.  NULL is fine. */
 struct http_call *http_call_free(struct http_call *call);
+/* Has a byte of the request left?  Before that, nothing can have come of it. */
+bool http_call_has_sent(const struct http_call *call);
 /* Go on with what a callback stopped: on_data took too little, or on_send had nothing. */
 void http_call_resume(struct http_call *call);
 const struct http1_head *http_call_head(const struct http_call *call); /* NULL: it is not complete yet */

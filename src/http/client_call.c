@@ -244,7 +244,7 @@ int http_call_start(struct http_client *c, const struct http_call_options *opt, 
                 .opt = *opt,
                 .timeouts = with_defaults(c->timeouts),
                 .is_repeatable = call_is_idempotent(opt) && !c->uses_given_connection,
-                .is_on_kept = call_is_idempotent(opt) || c->uses_given_connection,
+                .is_on_kept = call_is_idempotent(opt) || opt->reuses_connection || c->uses_given_connection,
                 .timer = {.on = call_waited_too_long},
                 .total_timer = {.on = call_took_too_long},
                 .task = {.run = call_task},
@@ -267,6 +267,11 @@ int http_call_start(struct http_client *c, const struct http_call_options *opt, 
         loop_post(c->loop, &call->task);
         *ret = call;
         return 0;
+}
+
+bool http_call_has_sent(const struct http_call *call)
+{
+        return call->has_sent;
 }
 
 void http_call_resume(struct http_call *call)

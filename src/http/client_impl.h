@@ -51,6 +51,7 @@ struct http_call {
         bool has_moved;     /* bytes went either way since the timer was set */
         bool is_repeatable; /* may be sent again on another connection */
         bool is_on_kept;    /* the connection served others before */
+        bool has_sent;      /* bytes of the request left */
         struct timer timer; /* of connecting, then of idling */
         struct timer total_timer;
         struct task task;

@@ -42,7 +42,7 @@ int call_write_request(struct http_call *call, const struct http_call_options *o
         if (r == 0)
                 r = http1_write_header(out, STR("Host"), str_of(call->client->origin.host));
         if (r == 0)
-                r = http1_write_header(out, STR("User-Agent"), STR("sandglass"));
+                r = http1_write_header(out, STR("User-Agent"), str_of(opt->agent ? opt->agent : "sandglass"));
         if (r == 0)
                 r = call_write_headers(out, opt->headers);
         if (r == 0 && opt->content_type)
@@ -134,6 +134,7 @@ static bool call_send_bytes(struct http_call *call)
         }
         call->out_sent += (size_t)n;
         call->has_moved = true;
+        call->has_sent = true;
         return true;
 }
 

@@ -141,7 +141,14 @@ static json_t *json_message(char *text)
 
 static void reply_error(struct http_exchange *ex, unsigned status, char *message)
 {
-        json_t *text = json_message(message);
+        const struct http_server_options *o = &ex->rq.server->opt;
+        json_t *text;
+
+        if (o->show_error) {
+                reply_json(ex, status, NULL, o->show_error(status, message));
+                return;
+        }
+        text = json_message(message);
 
         reply_json(ex, status, NULL, text ? json_pack("{s:i,s:o}", "code", (int)status, "message", text) : NULL);
 }

@@ -47,6 +47,8 @@ struct http_server_options {
         unsigned head_timeout_ms; /* from first byte to complete head (408); also between body pieces */
         unsigned idle_timeout_ms; /* between requests */
         size_t conns_max;         /* further ones are refused with 503 */
+        /* The body of errors that are answered here, a new reference; NULL: {"code","message"}. */
+        json_t *(*show_error)(unsigned status, const char *message);
 };
 
 int http_server_create(const struct http_server_options *opt, struct http_server **ret);

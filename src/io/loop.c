@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "io/loop_impl.h"
 
-int loop_create(struct loop **ret)
+int loop_create_quietly(struct loop **ret)
 {
         struct loop *l;
 
@@ -24,12 +24,20 @@ int loop_create(struct loop **ret)
                 free(l);
                 return r;
         }
-        (void)signal(SIGPIPE, SIG_IGN);
         list_init(&l->pending);
         list_init(&l->tasks);
         l->signals.fd = -1;
         *ret = l;
         return 0;
+}
+
+int loop_create(struct loop **ret)
+{
+        int r = loop_create_quietly(ret);
+
+        if (r == 0)
+                (void)signal(SIGPIPE, SIG_IGN);
+        return r;
 }
 
 struct loop *loop_free(struct loop *l)
@@ -46,6 +54,11 @@ struct loop *loop_free(struct loop *l)
                 (void)list_pop_front(&l->tasks);
         free(l);
         return NULL;
+}
+
+int loop_fd(const struct loop *l)
+{
+        return l->epfd;
 }
 
 int loop_add(struct loop *l, struct io *io, uint32_t want)
@@ -93,6 +106,11 @@ void loop_post(struct loop *l, struct task *t)
 void loop_unpost(struct task *t)
 {
         list_remove(&t->node);
+}
+
+bool loop_has_tasks(const struct loop *l)
+{
+        return !list_is_empty(&l->tasks);
 }
 
 static int fetch_events(struct loop *l)

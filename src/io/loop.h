@@ -37,6 +37,9 @@ struct task { /* embedded; zeroed is fine */
 /* 0 or negative errno.  Ignores SIGPIPE for the whole process: sendfile(2) and TLS writes have no flag against it.  Who
  * executes another program sets it back to its default in the child. */
 int loop_create(struct loop **ret);
+/* The same for a library, which leaves signals to the program: its streams are those of clients, which raise none. */
+int loop_create_quietly(struct loop **ret);
+int loop_fd(const struct loop *l); /* readable when there are events; timers and tasks do not count */
 struct loop *loop_free(struct loop *l);
 
 /* Register; 0 or negative errno.  `want` is EPOLLIN and/or EPOLLOUT (level-triggered); errors and hang-ups always
@@ -55,6 +58,8 @@ static inline bool timer_is_armed(const struct timer *t)
 /* Run the task after the events of this iteration.  Posting a posted task changes nothing. */
 void loop_post(struct loop *l, struct task *t); /* what a task posts runs in the next iteration */
 void loop_unpost(struct task *t);
+
+bool loop_has_tasks(const struct loop *l);
 
 /* Iterate until loop_stop(); 0, or negative errno when epoll itself fails. */
 int loop_run(struct loop *l);

@@ -99,6 +99,48 @@ static int tls_expect(SSL *ssl, const char *name)
         return SSL_set_tlsext_host_name(ssl, name) == 1 && SSL_set1_host(ssl, name) == 1 ? 0 : -ENOMEM;
 }
 
+/* A client may live in a library: its writes raise no SIGPIPE.  (Those of a server do, see loop_create().) */
+static int quiet_write(BIO *bio, const char *p, int n)
+{
+        int fd = -1;
+        ssize_t done;
+
+        (void)BIO_get_fd(bio, &fd);
+        done = send(fd, p, (size_t)n, MSG_NOSIGNAL);
+        BIO_clear_retry_flags(bio);
+        if (done < 0 && BIO_sock_should_retry(-1))
+                BIO_set_retry_write(bio);
+        return (int)done;
+}
+
+/* What a client writes to.  OpenSSL's own socket is what it is made of.  NULL: no memory. */
+BIO_METHOD *stream_quiet_socket(void)
+{
+        const BIO_METHOD *usual = BIO_s_socket();
+        BIO_METHOD *m = BIO_meth_new(BIO_TYPE_SOCKET, "socket without SIGPIPE");
+
+        if (m && BIO_meth_set_write(m, quiet_write) && BIO_meth_set_read(m, BIO_meth_get_read(usual)) &&
+            BIO_meth_set_puts(m, BIO_meth_get_puts(usual)) && BIO_meth_set_ctrl(m, BIO_meth_get_ctrl(usual)) &&
+            BIO_meth_set_create(m, BIO_meth_get_create(usual)) && BIO_meth_set_destroy(m, BIO_meth_get_destroy(usual)))
+                return m;
+        BIO_meth_free(m);
+        return NULL;
+}
+
+static int tls_set_socket(SSL *ssl, struct tls_context *tls, int fd)
+{
+        BIO *bio;
+
+        if (!tls->quiet_socket)
+                return SSL_set_fd(ssl, fd) == 1 ? 0 : -ENOMEM;
+        bio = BIO_new(tls->quiet_socket);
+        if (!bio)
+                return -ENOMEM;
+        (void)BIO_set_fd(bio, fd, BIO_NOCLOSE);
+        SSL_set_bio(ssl, bio, bio);
+        return 0;
+}
+
 /* peer_name NULL: the server's side. */
 static int tls_start(struct stream *s, struct tls_context *tls, const char *peer_name)
 {
@@ -108,7 +150,7 @@ static int tls_start(struct stream *s, struct tls_context *tls, const char *peer
         *s->tls = (struct stream_tls){.context = tls_context_ref(tls), .read_waits = EPOLLIN, .write_waits = EPOLLOUT};
         ERR_clear_error();
         s->tls->ssl = SSL_new(tls->ctx);
-        if (!s->tls->ssl || SSL_set_fd(s->tls->ssl, s->io.fd) != 1)
+        if (!s->tls->ssl || tls_set_socket(s->tls->ssl, tls, s->io.fd) < 0)
                 return -ENOMEM;
         if (!peer_name) {
                 SSL_set_accept_state(s->tls->ssl);

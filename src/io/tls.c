@@ -134,7 +134,10 @@ int tls_client_context_create(const char *ca_pem_path, struct tls_context **ret,
         if (r < 0)
                 return r;
         SSL_CTX_set_verify(t->ctx, SSL_VERIFY_PEER, NULL);
-        if (SSL_CTX_set_alpn_protos(t->ctx, alpn, sizeof(alpn) - 1) != 0)
+        t->quiet_socket = stream_quiet_socket();
+        if (!t->quiet_socket)
+                r = err_sys(err, -ENOMEM, "TLS context");
+        else if (SSL_CTX_set_alpn_protos(t->ctx, alpn, sizeof(alpn) - 1) != 0)
                 r = err_sys(err, -ENOMEM, "TLS context");
         else if (ca_pem_path && SSL_CTX_load_verify_locations(t->ctx, ca_pem_path, NULL) != 1)
                 r = fail(err, "authorities", ca_pem_path);
@@ -171,6 +174,12 @@ int tls_context_create(const struct tls_options *opt, struct tls_context **ret, 
         return 0;
 }
 
+int tls_client_context_trust(struct tls_context *t, const char *ca_pem_path, struct err *err)
+{
+        return SSL_CTX_load_verify_locations(t->ctx, ca_pem_path, NULL) == 1 ? 0
+                                                                             : fail(err, "authorities", ca_pem_path);
+}
+
 struct tls_context *tls_context_ref(struct tls_context *t)
 {
         t->refs++;
@@ -182,6 +191,7 @@ struct tls_context *tls_context_free(struct tls_context *t)
         if (!t || --t->refs > 0)
                 return NULL;
         SSL_CTX_free(t->ctx);
+        BIO_meth_free(t->quiet_socket);
         free(t);
         return NULL;
 }

@@ -16,6 +16,8 @@ int tls_context_create(const struct tls_options *opt, struct tls_context **ret, 
 /* For stream_init_client(): speaks HTTP/1.1 with servers whose certificate one of the authorities in the file signed.
  * ca_pem_path NULL: the system's authorities (or SSL_CERT_FILE, SSL_CERT_DIR). */
 int tls_client_context_create(const char *ca_pem_path, struct tls_context **ret, struct err *err);
+/* Trust the authorities in this file, too.  Before streams are begun with it. */
+int tls_client_context_trust(struct tls_context *t, const char *ca_pem_path, struct err *err);
 /* Streams that were begun with it go on. */
 struct tls_context *tls_context_free(struct tls_context *t);
 

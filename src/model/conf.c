@@ -63,9 +63,12 @@ static const struct conf_key {
         U32(edge_uid, 1, UINT32_MAX - 1),
         U32(builder_uid, 1, UINT32_MAX - 1),
         U32(puller_uid, 1, UINT32_MAX - 1),
+        U32(agent_uid, 1, UINT32_MAX - 1),
         U32(pool_size, 0, 1024),
         U32(warm_mb, 0, 16 * 1024 * 1024),
         U32(warm_stall_ms, 1, 2000),
+        U32(standbys, 0, 64),
+        U32(standby_memory_mb, 0, 16 * 1024 * 1024),
         U32(sandboxes_max, 1, 100000),
         U32(builds_max, 1, 1000),
         U32(builds_kept, 0, 10000),
@@ -108,8 +111,8 @@ static const struct {
         {                                                                                                              \
 #member, offsetof(struct conf_fds, member)                                                             \
         }
-        FD(http),     FD(https),   FD(api),          FD(routes), FD(engine),  FD(dial),
-        FD(tls_cert), FD(tls_key), FD(tls_renewals), FD(users),  FD(builder), FD(puller),
+        FD(http),         FD(https), FD(api),     FD(routes), FD(engine), FD(dial),    FD(tls_cert),    FD(tls_key),
+        FD(tls_renewals), FD(users), FD(builder), FD(puller), FD(agent),  FD(clients), FD(credentials), FD(secret_key),
 #undef FD
 };
 
@@ -136,9 +139,12 @@ int conf_defaults(struct conf *ret, const char *data_dir, struct err *err)
                 .edge_uid = CONF_EDGE_UID,
                 .builder_uid = CONF_BUILDER_UID,
                 .puller_uid = CONF_PULLER_UID,
+                .agent_uid = CONF_AGENT_UID,
                 .pool_size = 16,
                 .warm_mb = 1024,
                 .warm_stall_ms = 200,
+                .standbys = 2,
+                .standby_memory_mb = 1024,
                 .sandboxes_max = 10000,
                 .builds_max = 20,
                 .builds_kept = 10,
@@ -389,10 +395,8 @@ static int check_uids(const struct conf *c, struct err *err)
                 const char *name;
                 uint32_t uid;
         } uids[] = {
-                {"control_uid", c->control_uid},
-                {"edge_uid", c->edge_uid},
-                {"builder_uid", c->builder_uid},
-                {"puller_uid", c->puller_uid},
+                {"control_uid", c->control_uid}, {"edge_uid", c->edge_uid},   {"builder_uid", c->builder_uid},
+                {"puller_uid", c->puller_uid},   {"agent_uid", c->agent_uid},
         };
 
         for (size_t i = 0; i < ARRAY_LEN(uids); i++)

@@ -16,6 +16,7 @@ struct err;
 #define CONF_EDGE_UID 1879048194u
 #define CONF_BUILDER_UID 1879048195u
 #define CONF_PULLER_UID 1879048196u
+#define CONF_AGENT_UID 1879048197u
 #define CONF_DNS_UID 1879048200u /* of the DNS forwarder */
 #define CONF_EDGES_MAX 256
 
@@ -35,15 +36,17 @@ struct conf {
         char *log_level; /* error, warn, info, debug */
         bool stop_sandboxes;            /* end them when serve ends */
         uint32_t edge_count;            /* processes; 0: one per core */
-        uint32_t control_uid, edge_uid; /* unprivileged; uid and gid alike, as the next two */
-        uint32_t builder_uid, puller_uid;
-        uint32_t pool_size;        /* cells kept ready */
-        uint32_t warm_mb;          /* of memory that paused sandboxes may keep; 0: none */
-        uint32_t warm_stall_ms;    /* of two seconds waited for memory by anybody: one of those goes */
-        uint32_t sandboxes_max;    /* concurrent, per team */
-        uint32_t builds_max;       /* concurrent builds of templates, per team */
-        uint32_t build_cache_days; /* steps of builds that were not used for so long are forgotten; 0: never */
-        uint32_t builds_kept;      /* builds of a template that no tag points to, for going back */
+        uint32_t control_uid, edge_uid; /* unprivileged; uid and gid alike, as the next three */
+        uint32_t builder_uid, puller_uid, agent_uid;
+        uint32_t pool_size;         /* cells kept ready */
+        uint32_t warm_mb;           /* of memory that paused sandboxes may keep; 0: none */
+        uint32_t warm_stall_ms;     /* of two seconds waited for memory by anybody: one of those goes */
+        uint32_t standbys;          /* sandboxes restored ahead, per template that was used lately; 0: none */
+        uint32_t standby_memory_mb; /* of memory that all of them may have; 0: none */
+        uint32_t sandboxes_max;     /* concurrent, per team */
+        uint32_t builds_max;        /* concurrent builds of templates, per team */
+        uint32_t build_cache_days;  /* steps of builds that were not used for so long are forgotten; 0: never */
+        uint32_t builds_kept;       /* builds of a template that no tag points to, for going back */
         uint32_t template_cpus_max, template_memory_max_mb; /* what a template may ask for */
         uint32_t upload_max_mb;                             /* of one archive for a COPY step */
         uint32_t lost_days;               /* what no row knows is kept in lost/ for so long; 0: for ever */
@@ -75,8 +78,12 @@ struct conf {
                 int tls_cert, tls_key; /* edge: opened by root, so that the key needs no loose mode */
                 int tls_renewals;      /* edge: a socket on which the supervisor sends the next pair of these */
                 int users;             /* control: listening Unix socket for users of the machine (user_door.h) */
+                int credentials;       /* control: listening Unix socket for the role agent (credential_socket.h) */
+                int secret_key;        /* control: what credentials are encrypted with (secret_box.h); opened by root */
                 int builder;           /* builder: listening Unix socket for control's channels */
                 int puller;            /* puller: the same */
+                int agent;             /* agent: listening Unix socket for HTTP from the edges */
+                int clients; /* edge: listening Unix socket for HTTP from clients on this machine: the agent */
         } fds;
 };
 

@@ -32,6 +32,22 @@ bool sandbox_id_is_valid(struct str s)
         return has_form(s, "i", SANDBOX_ID_LEN);
 }
 
+void standby_id_make(char out[SANDBOX_ID_MAX])
+{
+        out[0] = 's';
+        random_id(out + 1, SANDBOX_ID_LEN - 1);
+}
+
+bool standby_id_is_valid(struct str s)
+{
+        return has_form(s, "s", SANDBOX_ID_LEN);
+}
+
+bool guest_id_is_valid(struct str s)
+{
+        return sandbox_id_is_valid(s) || standby_id_is_valid(s);
+}
+
 void checkpoint_id_make(char out[CHECKPOINT_ID_MAX])
 {
         out[0] = 'c';

@@ -20,6 +20,11 @@
 void sandbox_id_make(char out[SANDBOX_ID_MAX]);
 /* Exactly the form we make.  Used wherever an id becomes a path. */
 bool sandbox_id_is_valid(struct str s);
+/* A sandbox that was restored ahead and has no identity yet (engine/guest/standby.h): 's' + 20 of [a-z0-9].  The two kinds of
+ * names never meet, and the name of a directory says which of the two is in it. */
+void standby_id_make(char out[SANDBOX_ID_MAX]);
+bool standby_id_is_valid(struct str s);
+bool guest_id_is_valid(struct str s); /* of a sandbox, or of a standby */
 void checkpoint_id_make(char out[CHECKPOINT_ID_MAX]);
 bool checkpoint_id_is_valid(struct str s);
 void sealed_id_make(char out[SEALED_ID_MAX]);

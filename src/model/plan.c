@@ -304,7 +304,7 @@ static int origin_decode(json_t *origin, struct plan_create *p, struct err *err)
         return r;
 }
 
-static int decode_fields(const json_t *msg, struct plan_create *p, struct err *err)
+static int decode_fields(const json_t *msg, bool (*is_id)(struct str), struct plan_create *p, struct err *err)
 {
         static const char *const known[] = {"id",         "layers", "limits",       "net",    "init",
                                             "checkpoint", "upper",  "token_before", "origin", NULL};
@@ -315,7 +315,7 @@ static int decode_fields(const json_t *msg, struct plan_create *p, struct err *e
         r = check_keys(msg, "plan", known, err);
         if (r < 0)
                 return r;
-        if (!json_is_string(id) || !sandbox_id_is_valid(s))
+        if (!json_is_string(id) || !is_id(s))
                 return err_set(err, ERR_INVALID, "id: not a sandbox id");
         memcpy(p->id, s.p, s.n + 1);
         r = layers_decode(json_object_get(msg, "layers"), p, err);
@@ -336,10 +336,10 @@ static int decode_fields(const json_t *msg, struct plan_create *p, struct err *e
         return r;
 }
 
-int plan_decode(const json_t *msg, struct plan_create *ret, struct err *err)
+static int decode_whole(const json_t *msg, bool (*is_id)(struct str), struct plan_create *ret, struct err *err)
 {
         struct plan_create p = {0};
-        int r = decode_fields(msg, &p, err);
+        int r = decode_fields(msg, is_id, &p, err);
 
         if (r < 0) {
                 plan_done(&p);
@@ -347,6 +347,44 @@ int plan_decode(const json_t *msg, struct plan_create *ret, struct err *err)
         }
         *ret = p;
         return 0;
+}
+
+int plan_decode(const json_t *msg, struct plan_create *ret, struct err *err)
+{
+        return decode_whole(msg, sandbox_id_is_valid, ret, err);
+}
+
+int plan_decode_standby(const json_t *msg, struct plan_create *ret, struct err *err)
+{
+        struct plan_create p;
+        int r = decode_whole(msg, standby_id_is_valid, &p, err);
+
+        if (r < 0)
+                return r;
+        if (!p.checkpoint[0] || p.is_upper_kept) {
+                plan_done(&p);
+                return err_set(err, ERR_INVALID, "checkpoint, upper: not those of a standby");
+        }
+        *ret = p;
+        return 0;
+}
+
+static bool is_same_text(const char *a, const char *b) /* NULL: none */
+{
+        return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+bool plan_begins_alike(const struct plan_create *a, const struct plan_create *b)
+{
+        if (a->is_upper_kept || b->is_upper_kept || !a->checkpoint[0] || strcmp(a->checkpoint, b->checkpoint) != 0 ||
+            a->layer_count != b->layer_count || a->limits.memory_bytes != b->limits.memory_bytes ||
+            a->limits.cpu_count != b->limits.cpu_count || a->limits.pids != b->limits.pids ||
+            !is_same_text(a->token_before, b->token_before))
+                return false;
+        for (size_t i = 0; i < a->layer_count; i++)
+                if (strcmp(a->layers[i], b->layers[i]) != 0)
+                        return false;
+        return true;
 }
 
 void plan_net_done(struct plan_net *n)

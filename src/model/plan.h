@@ -53,7 +53,12 @@ struct plan_create {
 json_t *plan_encode(const struct plan_create *p); /* new reference; NULL out of memory */
 /* ERR_INVALID names the field.  On success *ret is the caller's, to be released with plan_done(). */
 int plan_decode(const json_t *msg, struct plan_create *ret, struct err *err);
+/* The same for a standby: its id is that of a standby, and it begins with a checkpoint, on an empty upper directory. */
+int plan_decode_standby(const json_t *msg, struct plan_create *ret, struct err *err);
 void plan_done(struct plan_create *p);
+/* Do both begin with the same memory, on the same layers, with the same limits, on an empty upper directory?  Then a sandbox
+ * that was restored for one serves the other.  What is different: names, environment, network, token. */
+bool plan_begins_alike(const struct plan_create *a, const struct plan_create *b);
 /* Also a member of other messages: absent is fine, and *ret (borrowed) is NULL then. */
 int plan_origin_decode(const json_t *origin, const json_t **ret, struct err *err);
 

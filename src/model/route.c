@@ -72,12 +72,20 @@ static void to_sandbox(struct str port_text, struct str id, struct route_target 
         *ret = (struct route_target){.kind = ROUTE_SANDBOX, .id = id, .port = (uint16_t)port};
 }
 
-/* "<port>-<id>.<domain>"; an older form has "-<client>" behind the id.  The domain is not checked. */
+/* "<port>-<id>.<domain>"; an older form has "-<client>" behind the id; "<id>.<domain>" is port 80.  The domain is not checked. */
 static void by_host(struct str name, struct route_target *ret)
 {
         struct str label, port, id;
 
-        if (!str_cut(&name, '.', &label) || !str_cut(&label, '-', &port)) {
+        if (!str_cut(&name, '.', &label)) {
+                route_refuse(ret, "Invalid host");
+                return;
+        }
+        if (sandbox_id_is_valid(label)) {
+                to_sandbox(STR("80"), label, ret);
+                return;
+        }
+        if (!str_cut(&label, '-', &port)) {
                 route_refuse(ret, "Invalid host");
                 return;
         }
@@ -112,6 +120,16 @@ bool route_is_api_path(struct str target)
         return false;
 }
 
+bool route_is_agent_path(struct str target)
+{
+        static const struct str base = {AGENT_PATH, sizeof(AGENT_PATH) - 1};
+        struct str path;
+
+        (void)str_cut(&target, '?', &path);
+        return str_eq(path, base) ||
+               (path.n > base.n && str_eq((struct str){path.p, base.n}, base) && path.p[base.n] == '/');
+}
+
 /* The host is one that the API and the sandboxes share, and there are routing headers. */
 static void by_headers(const struct route_request *rq, struct route_target *ret)
 {
@@ -134,7 +152,7 @@ void route_decide(const struct route_request *rq, struct str domain, struct rout
         else if (is_plain && rq->has_token && !rq->has_key && !route_is_api_path(rq->target))
                 *ret = (struct route_target){.kind = ROUTE_TOKEN, .port = ENVD_PORT};
         else if (is_plain || starts_without_case(name, STR("api.")))
-                *ret = (struct route_target){.kind = ROUTE_API};
+                *ret = (struct route_target){.kind = route_is_agent_path(rq->target) ? ROUTE_AGENT : ROUTE_API};
         else
                 by_host(name, ret);
 }

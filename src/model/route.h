@@ -10,10 +10,12 @@
 struct err;
 
 #define ROUTE_PATH_MAX (32u << 10) /* longer paths count as reserved: nothing of ours needs them */
-#define ROUTE_TEXT_MAX 512u        /* traffic token, masked host */
+#define AGENT_PATH "/api/v1/agent"
+#define ROUTE_TEXT_MAX 512u /* traffic token, masked host */
 
 enum route_kind {
         ROUTE_API,
+        ROUTE_AGENT, /* the agent API, which is below AGENT_PATH of the API */
         ROUTE_SANDBOX,
         ROUTE_TOKEN, /* the daemon of the sandbox whose access token the request carries; `port` is the daemon's */
         ROUTE_REFUSED,
@@ -41,6 +43,9 @@ struct route_target {
  * version in front, /sandglass, /api-keys, and what is below them.  Neither /health, which the API and the daemon both have, nor any other path
  * of the daemon is one. */
 bool route_is_api_path(struct str target);
+
+/* AGENT_PATH, or a path below it. */
+bool route_is_agent_path(struct str target);
 
 /* `domain` is the configured one, with or without a port.
  *

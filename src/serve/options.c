@@ -127,7 +127,8 @@ static int take_file(struct serve_options *o, const char *path, struct err *err)
         if (json_object_get(obj, "domain"))
                 o->domain_is_given = true;
         if (json_object_get(obj, "control_uid") || json_object_get(obj, "edge_uid") ||
-            json_object_get(obj, "builder_uid") || json_object_get(obj, "puller_uid"))
+            json_object_get(obj, "builder_uid") || json_object_get(obj, "puller_uid") ||
+            json_object_get(obj, "agent_uid"))
                 o->uids_are_given = true;
         json_decref(obj);
         return r < 0 ? err_wrap(err, "%s", path) : 0;

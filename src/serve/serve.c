@@ -22,6 +22,7 @@
 #include "serve/setup/criu_tool.h"
 #include "serve/setup/datadir.h"
 #include "serve/setup/host_files.h"
+#include "serve/setup/secret_key.h"
 #include "serve/greeting.h"
 #include "serve/supervisor/leftover.h"
 #include "serve/options.h"
@@ -67,10 +68,9 @@ static void find_users(struct serve_options *o)
                 const char *name;
                 uint32_t *uid;
         } users[] = {
-                {"sandglass", &o->conf.control_uid},
-                {"sandglass-edge", &o->conf.edge_uid},
-                {"sandglass-builder", &o->conf.builder_uid},
-                {"sandglass-puller", &o->conf.puller_uid},
+                {"sandglass", &o->conf.control_uid},         {"sandglass-edge", &o->conf.edge_uid},
+                {"sandglass-builder", &o->conf.builder_uid}, {"sandglass-puller", &o->conf.puller_uid},
+                {"sandglass-agent", &o->conf.agent_uid},
         };
         const struct passwd *pw;
 
@@ -197,6 +197,8 @@ static int serve_prepare(struct serve *s, struct err *err)
                 r = datadir_lock(c, &s->lock, err);
         if (r == 0)
                 r = leftover_end(c, err);
+        if (r == 0)
+                r = secret_key_ensure(c, err);
         if (r == 0)
                 r = sockets_open_tcp(&s->sockets, c, edge_count(c), err);
         if (r == 0)

@@ -62,6 +62,11 @@ enum db_statement {
         DB_IMAGE_PUT,
         DB_IMAGE_REMOVE,
         DB_IMAGE_ALL,
+        DB_CREDENTIAL_PUT,
+        DB_CREDENTIAL_REMOVE,
+        DB_CREDENTIAL_OF,
+        DB_CREDENTIAL_ALL,
+        DB_CREDENTIAL_USAGE,
         DB_STATEMENTS,
 };
 
@@ -99,6 +104,6 @@ int db_column_text(sqlite3_stmt *q, int at, char **ret);
 /* Text of a fixed form, "" for NULL; -EBADMSG when it is longer than `size` has room for. */
 int db_column_id(sqlite3_stmt *q, int at, char *out, size_t size);
 
-#define DB_SCHEMA_VERSION 7
+#define DB_SCHEMA_VERSION 8
 /* Bring the schema from whatever version the file has to `version` (at most DB_SCHEMA_VERSION), in one transaction. */
 int db_migrate(sqlite3 *db, int version, struct err *err);

@@ -76,6 +76,13 @@ static const char *const steps[DB_SCHEMA_VERSION] = {
          "CREATE TABLE image ("
          " name TEXT PRIMARY KEY, digest TEXT NOT NULL, layers TEXT NOT NULL, config TEXT NOT NULL,"
          " bytes INTEGER NOT NULL, created_ns INTEGER NOT NULL, source TEXT NOT NULL) WITHOUT ROWID;"),
+
+        /* owner: '' is the team; else whose keys: "key:<id>" is the holder of one key (kind 0: given), and goes with that key. */
+        ("CREATE TABLE credential ("
+         " team INTEGER NOT NULL REFERENCES team (no), owner TEXT NOT NULL, name TEXT NOT NULL, sealed BLOB NOT NULL,"
+         " created_ns INTEGER NOT NULL, updated_ns INTEGER NOT NULL, PRIMARY KEY (team, owner, name)) WITHOUT ROWID;"
+         "CREATE TRIGGER credential_of_key AFTER DELETE ON api_key WHEN OLD.kind = 0 BEGIN"
+         " DELETE FROM credential WHERE team = OLD.team AND owner = 'key:' || OLD.id; END;"),
 };
 
 static int schema_version_of(sqlite3 *db, int *ret, struct err *err)

@@ -39,6 +39,7 @@ static const char pragmas[] = "PRAGMA locking_mode = EXCLUSIVE;"
         "cpu_count,"                                                                                                   \
         " memory_mb, disk_mb, env, default_user, default_workdir"
 
+#define CREDENTIAL_COLUMNS "team, owner, name, sealed, created_ns, updated_ns"
 #define TEMPLATE_COLUMNS                                                                                               \
         "id, team, alias, is_public, is_bare, created_ns, updated_ns, spawn_count, last_spawned_ns, build_count"
 #define BUILD_COLUMNS                                                                                                  \
@@ -115,6 +116,16 @@ static const char *const texts[DB_STATEMENTS] = {
                           " VALUES (?, ?, ?, ?, ?, ?, ?)"),
         [DB_IMAGE_REMOVE] = "DELETE FROM image WHERE name = ?",
         [DB_IMAGE_ALL] = "SELECT name, digest, layers, config, bytes, created_ns, source FROM image ORDER BY name",
+        [DB_CREDENTIAL_PUT] = ("INSERT INTO credential (" CREDENTIAL_COLUMNS ") VALUES (?, ?, ?, ?, ?, ?)"
+                               " ON CONFLICT (team, owner, name) DO UPDATE SET sealed = excluded.sealed,"
+                               " updated_ns = excluded.updated_ns"),
+        [DB_CREDENTIAL_REMOVE] = "DELETE FROM credential WHERE team = ? AND owner = ? AND name = ?",
+        [DB_CREDENTIAL_OF] = ("SELECT " CREDENTIAL_COLUMNS " FROM credential WHERE team = ?1 AND owner IN ('', ?2)"
+                              " ORDER BY owner DESC, name"),
+        [DB_CREDENTIAL_ALL] = "SELECT " CREDENTIAL_COLUMNS " FROM credential ORDER BY team, owner, name",
+        [DB_CREDENTIAL_USAGE] = ("SELECT count(*), total(length(sealed)), (SELECT count(*) FROM credential"
+                                 " WHERE team = ?1 AND NOT (owner = ?2 AND name = ?3))"
+                                 " FROM credential WHERE team = ?1 AND owner = ?2 AND name <> ?3"),
 };
 
 static bool is_full(sqlite3 *db)

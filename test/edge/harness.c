@@ -572,7 +572,7 @@ static void run_edge(struct world *w)
         close_fd(&w->dial);
         conf.sandbox_connections_max = w->connections_max;
         conf.access_log = w->access_log;
-        conf.fds = (struct conf_fds){-1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+        memset(&conf.fds, 0xff, sizeof(conf.fds)); /* -1: it has none of them */
         conf.fds.http = w->http;
         if (w->https >= 0) {
                 conf.fds.https = w->https;

@@ -15,6 +15,11 @@
         } while (0)
 #include "../unit/control/control_rig.h"
 
+#include <fcntl.h>
+
+#include "control/credentials/credentials.h"
+#include "model/credential/credential.h"
+
 /* jansson's scanner loses characters of a text when its buffer cannot grow, instead of failing: what it then makes of a
  * message is anybody's guess, so reading JSON does not take part in the failing. */
 json_t *__real_json_loadb(const char *p, size_t n, size_t flags, json_error_t *error);
@@ -151,6 +156,55 @@ static int copy_everything(void)
         return fault_was_hit() ? -ENOMEM : 0;
 }
 
+/* They are set or not, given whole or not at all; and there is one in the end. */
+static int use_credentials(void)
+{
+        static const char path[] = "/sandglass/credentials/openai", value[] = "{\"value\":\"sk-1\"}";
+        AUTO_FREE char *text = NULL;
+        json_t *given = NULL;
+        struct err err = {0};
+        unsigned status = ask_faulty("PUT", path, value);
+        int r;
+
+        MUST(status == 204 || fault_was_hit());
+        MUST(status == 204 || ask("PUT", path, value) == 204);
+        MUST(ask_faulty("GET", "/sandglass/credentials", NULL) == 200 || fault_was_hit());
+        MUST(ask_faulty("GET", path, NULL) == 200 || fault_was_hit());
+        fault_resume();
+        r = credentials_unfold(&rig.control.credentials, keys_find(&rig.control.keys, str_of(rig.key)), &given, &err);
+        fault_pause();
+        MUST(r == 0 || (fault_was_hit() && err.kind != ERR_NONE && !given));
+        if (r == 0) {
+                text = json_dumps(given, JSON_COMPACT);
+                credential_free(given);
+                MUST(text && strstr(text, "\"OPENAI_API_KEY\":\"sk-1\""));
+        }
+        status = ask_faulty("DELETE", path, NULL);
+        MUST(status == 204 || fault_was_hit());
+        MUST(status == 204 || ask("DELETE", path, NULL) != 0);
+        MUST(ask("GET", path, NULL) == 404);
+        return fault_was_hit() ? -ENOMEM : 0;
+}
+
+static int credentials_are_used(void)
+{
+        char path[160];
+        int r;
+
+        fault_pause();
+        r = rig_start() ? 0 : BROKEN("cannot start");
+        control_stop();
+        write_file("secret-key", "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n");
+        (void)snprintf(path, sizeof(path), "%s/secret-key", rig.dir);
+        rig.conf.fds.secret_key = open(path, O_RDONLY | O_CLOEXEC);
+        if (r == 0)
+                r = control_start() && run_until(engine_is_up, NULL) ? use_credentials() : BROKEN("cannot start");
+        close_fd(&rig.conf.fds.secret_key);
+        rig_stop();
+        fault_resume();
+        return r;
+}
+
 static int everything_is_copied(void)
 {
         int r;
@@ -202,6 +256,7 @@ int main(void)
 {
         EACH(everything_is_served);
         EACH(everything_is_copied);
+        EACH(credentials_are_used);
         EACH(control_starts_over_a_store);
         return fault_done();
 }

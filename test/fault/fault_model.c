@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "fault.h"
 #include "model/conf.h"
+#include "model/credential/credential.h"
 #include "model/request/create_request.h"
 #include "model/plan.h"
 #include "model/template.h"
@@ -100,11 +101,36 @@ static int a_template_is_decoded(void)
         return r;
 }
 
+static int credentials_are_unfolded(void)
+{
+        static const struct {
+                const char *name, *value;
+        } rows[] = {
+                {"codex", "sk-key"},
+                {"git", "https://a:b@c\n"},
+                {"claude", "{\"claudeAiOauth\":{\"accessToken\":\"a\"}}"},
+                {"mine", "{\"env\":{\"A\":\"b\"},\"files\":{\"x/y\":\"z\"}}"},
+        };
+        struct err err = {0};
+        json_t *parts;
+
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+                parts = NULL;
+                if (credential_unfold(rows[i].name, str_of(rows[i].value), &parts, &err) < 0) {
+                        MUST(!parts && err.kind != ERR_NONE && fault_was_hit());
+                        return -ENOMEM;
+                }
+                credential_free(parts);
+        }
+        return 0;
+}
+
 int main(void)
 {
         EACH(a_configuration_is_made_encoded_and_decoded);
         EACH(a_plan_is_decoded_and_encoded);
         EACH(a_create_request_is_decoded);
         EACH(a_template_is_decoded);
+        EACH(credentials_are_unfolded);
         return fault_done();
 }

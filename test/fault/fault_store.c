@@ -9,6 +9,7 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "fault.h"
+#include "store/credentials.h"
 #include "store/store.h"
 
 static char dir[] = "/dev/shm/store-XXXXXX", path[64];
@@ -79,6 +80,31 @@ static int count_sandbox(struct sandbox *sb, void *arg)
         return 0;
 }
 
+static int count_credential(const struct store_credential *c, void *arg)
+{
+        *(int *)arg += c->sealed.n == 4 && memcmp(c->sealed.p, "box!", 4) == 0;
+        return 0;
+}
+
+static int use_credentials(struct store *s, int64_t team, struct err *err)
+{
+        const struct store_credential c = {.team = team, .owner = "key:k-1", .name = "git", .sealed = {"box!", 4}};
+        struct store_credential_usage usage = {0};
+        bool was_there = false;
+        int found = 0, r = store_credential_put(s, &c, err);
+
+        if (r == 0)
+                r = store_credential_of(s, team, "key:k-1", count_credential, &found, err);
+        MUST(r < 0 || found == 1);
+        if (r == 0)
+                r = store_credential_usage(s, &c, &usage, err);
+        MUST(r < 0 || usage.count == 0);
+        if (r == 0)
+                r = store_credential_remove(s, &c, &was_there, err);
+        MUST(r < 0 || was_there);
+        return r;
+}
+
 static int use(struct store *s, struct err *err)
 {
         struct store_team team = {.id = "t-1", .slug = "default", .name = "Default"};
@@ -105,6 +131,8 @@ static int use(struct store *s, struct err *err)
         MUST(r < 0 || running == 1);
         if (r == 0)
                 r = store_sandbox_remove(s, sb.id, err);
+        if (r == 0)
+                r = use_credentials(s, key.team, err);
         return r;
 }
 

@@ -61,10 +61,11 @@ static void start(void)
         MUST(loop_create(&edge.loop) == 0);
         edge.h2 = h2_setup_create(&edge);
         MUST(edge.h2);
-        upstream_pool_init(&edge.upstreams, &(struct upstream_pool_options){.loop = edge.loop,
-                                                                            .limits = &limits,
-                                                                            .blocks = &edge.blocks,
-                                                                            .api_path = "/nonexistent/api"});
+        upstream_pool_init(&edge.upstreams,
+                           &(struct upstream_pool_options){.loop = edge.loop,
+                                                           .limits = &limits,
+                                                           .blocks = &edge.blocks,
+                                                           .role_paths = {"/nonexistent/api", "/nonexistent/agent"}});
         MUST(routes_start(&edge.routes, edge.loop, &conf, &limits) == 0);
         MUST(dial_start(&edge.dialler, edge.loop, &conf, limits.dials_max) == 0);
 }

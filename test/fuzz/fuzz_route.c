@@ -30,6 +30,7 @@ static void decide(struct str s)
         route_decide(&rq, STR("box.test:3443"), &to);
         switch (to.kind) {
         case ROUTE_API: break;
+        case ROUTE_AGENT: MUST(route_is_agent_path(rq.target)); break;
         case ROUTE_SANDBOX: MUST(to.port > 0 && is_lower_alnum(to.id)); break;
         case ROUTE_TOKEN:
                 MUST(to.port == ENVD_PORT && rq.has_token && !rq.has_key && !rq.id.n && !rq.port.n);
@@ -41,7 +42,7 @@ static void decide(struct str s)
         bare = (struct route_request){.host = rq.host, .target = rq.target};
         route_decide(&bare, STR("box.test:3443"), &by_host);
         MUST(by_host.kind != ROUTE_TOKEN);
-        MUST(by_host.kind != ROUTE_SANDBOX || memchr(rq.host.p, '-', rq.host.n));
+        MUST(by_host.kind != ROUTE_SANDBOX || memchr(rq.host.p, '-', rq.host.n) || by_host.port == 80);
         MUST(by_host.kind != ROUTE_SANDBOX || is_same(&to, &by_host));
         /* A key turns nothing away from a sandbox but the API's paths from the daemon's port. */
         bare = rq;

@@ -15,6 +15,11 @@ before(() => {
   next = must([path.join(top, 'tools/make-deb'), '--suffix', suffix]).trim()
 }, { timeout: 600_000 })
 
+/** Templates with many files: all their sources, and the links to programs, which the build makes. */
+const links = ['agents-backend-sandbox/sandglass-mcp', 'code-interpreter-v1/sandglass-interpreter', 'mcp-gateway/mcp-gateway'].map((name) => `templates/${name}`)
+const sources = must([path.join(top, 'tools/list-sources')]).split('\0').map((name) => name.replace(/^\.\//, ''))
+const largeTemplates = [...new Set([...sources.filter((name) => /^templates\/(agent-sandbox|agents-backend-sandbox|code-interpreter-v1|desktop|mcp-gateway)\//.test(name)), ...links])]
+
 const field = (file, name) => must(['dpkg-deb', '-f', file, name]).trim()
 
 test('the package has the programs, the unit, the users, the settings, manual pages and completions', () => {
@@ -25,8 +30,11 @@ test('the package has the programs, the unit, the users, the settings, manual pa
     '/lib/systemd/system/sandglass.service',
     '/usr/bin/sandglass',
     '/usr/lib/sysusers.d/sandglass.conf',
+    '/usr/libexec/sandglass/mcp-gateway',
     '/usr/libexec/sandglass/sandglass-criu-shim.so',
     '/usr/libexec/sandglass/sandglass-envd',
+    '/usr/libexec/sandglass/sandglass-mcp',
+    '/usr/libexec/sandglass/sandglass-interpreter',
     '/usr/libexec/sandglass/sandglass-puller',
     '/usr/share/bash-completion/completions/sandglass',
     '/usr/share/doc/sandglass/changelog.gz',
@@ -37,9 +45,21 @@ test('the package has the programs, the unit, the users, the settings, manual pa
     '/usr/share/man/man5/sandglass.json.5.gz',
     '/usr/share/man/man8/sandglass-serve.8.gz',
     ...['nextjs-developer/compile_page.sh', 'nextjs-developer/e2b.Dockerfile', 'nextjs-developer/e2b.toml', 'nextjs-developer/utils.ts'].map((name) => `/usr/share/sandglass/templates/${name}`),
-    ...['node', 'nodejs', 'python', 'python3'].flatMap((name) => ['e2b.Dockerfile', 'e2b.toml'].map((file) => `/usr/share/sandglass/templates/${name}/${file}`)),
+    ...['node', 'python'].flatMap((name) => ['e2b.Dockerfile', 'e2b.toml'].map((file) => `/usr/share/sandglass/templates/${name}/${file}`)),
+    ...['code-interpreter', 'code-interpreter-beta', 'nodejs', 'python3'].map((name) => `/usr/share/sandglass/templates/${name}/e2b.toml`),
+    '/usr/share/sandglass/agent/agent.mjs',
+    ...largeTemplates.map((name) => `/usr/share/sandglass/${name}`),
     '/usr/share/zsh/site-functions/_sandglass',
-  ])
+  ].sort())
+})
+
+const beside = (name) => deb.replace(/\/sandglass_/, `/${name}_`)
+
+test('the library has packages of its own', () => {
+  const contents = (file) => must(['tar', '-t'], { input: must(['dpkg-deb', '--fsys-tarfile', file], { encoding: 'buffer' }) }).split('\n').map((name) => name.replace(/^\./, '').replace(/\/lib\/[^/]+-linux-gnu\//, '/lib/ARCH/')).filter((name) => name && !name.endsWith('/') && !name.startsWith('/usr/share/doc/')).sort()
+  const [, version] = /^ {2}version: '([^']+)'/m.exec(fs.readFileSync(path.join(top, 'meson.build'), 'utf8'))
+  assert.deepEqual(contents(beside('libsandglass0')), ['/usr/lib/ARCH/libsandglass.so.0', `/usr/lib/ARCH/libsandglass.so.${version}`])
+  assert.deepEqual(contents(beside('libsandglass-dev')), ['/usr/include/sandglass-modes.h', '/usr/include/sandglass.h', '/usr/lib/ARCH/libsandglass.a', '/usr/lib/ARCH/libsandglass.so', '/usr/lib/ARCH/pkgconfig/sandglass.pc', '/usr/share/man/man3/libsandglass.3.gz'])
 })
 
 test('the version is that of the program', () => {
@@ -49,7 +69,7 @@ test('the version is that of the program', () => {
 })
 
 test('lintian finds nothing', { timeout: 300_000 }, () => {
-  const done = run(['lintian', '--allow-root', '--fail-on', 'error,warning', deb])
+  const done = run(['lintian', '--allow-root', '--fail-on', 'error,warning', deb, beside('libsandglass0'), beside('libsandglass-dev')])
   assert.equal(done.code, 0, done.text)
 })
 

@@ -104,8 +104,27 @@ function forked(answer) {
 const stateOf = (answer) => ({ value: answer.json.state })
 const post = (server, sandbox, what, body = {}) => api(server, 'POST', `/sandboxes/${sandbox.id}/${what}`, body)
 
+/** A template with a start command: its sandboxes begin with a checkpoint, and some are restored ahead. */
+export const startedTemplate = 'soak-started'
+const templateOf = (tag) => (tag.charCodeAt(tag.length - 1) % 2 ? startedTemplate : 'base')
+
+/** Build it, once; nothing is killed meanwhile. */
+export async function buildStarted(server) {
+  const asked = await api(server, 'POST', '/v3/templates', { name: startedTemplate, cpuCount: 1, memoryMB: 512 })
+  const { templateID, buildID } = asked.json
+  await api(server, 'POST', `/v2/templates/${templateID}/builds/${buildID}`, { fromTemplate: 'base', steps: [], startCmd: 'sleep infinity', readyCmd: 'true' })
+  for (let status = 'building'; status !== 'ready'; ) {
+    const answer = await api(server, 'GET', `/templates/${templateID}/builds/${buildID}/status?logsOffset=0`)
+    status = answer.json?.status
+    if (status === 'error') throw new Error(`the template cannot be built: ${answer.body}`)
+    await new Promise((done) => setTimeout(done, 100))
+  }
+}
+
+export const deleteStarted = (server) => api(server, 'DELETE', `/templates/${startedTemplate}`)
+
 export function createBody({ tag, template, traits }) {
-  const body = { templateID: template ?? 'base', timeout: longS, metadata: { soak: tag } }
+  const body = { templateID: template ?? templateOf(tag), timeout: longS, metadata: { soak: tag } }
   if (traits.onEnd !== 'kill') Object.assign(body, { autoPause: true, autoPauseMemory: traits.onEnd === 'pause' })
   if (traits.autoResume) body.autoResume = { enabled: true }
   return body

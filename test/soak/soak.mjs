@@ -9,7 +9,7 @@ import { Server } from '../functional/lib/server.mjs'
 import { until } from '../functional/lib/wait.mjs'
 import { Client, Gate } from './client.mjs'
 import { healthy, Killer, victims } from './killer.mjs'
-import { perform } from './operations.mjs'
+import { buildStarted, deleteStarted, perform } from './operations.mjs'
 import { lookAtLists } from './quiet.mjs'
 import { Random } from './random.mjs'
 import { Report } from './report.mjs'
@@ -31,6 +31,7 @@ export async function soak({ seconds, seed, clients: count = 6, kinds = Object.k
   held.restart = () => startAgain(held)
   try {
     const before = await settled(held.server, 30_000)
+    await buildStarted(held.server)
     const gate = new Gate(count + 1)
     const ask = (sandbox, operation) => perform(held.server, sandbox, operation)
     const clients = Array.from({ length: count }, (_, i) => new Client(i, { random: new Random(seed, `client ${i}`), perform: ask, report, gate }))
@@ -100,11 +101,12 @@ async function finish({ held, ask, clients, report, before }) {
   const left = await ask(null, { name: 'listSandboxes' })
   for (const { id, state } of left.list ?? []) report.find('left', `sandbox ${id} is still listed: ${state}`)
   lookIntoLost(held.server, report)
+  await deleteStarted(held.server)
   const idle = 12 + 3 * clients.length // connections that are kept for the next request
   const kept = { edge: idle, control: idle, engine: 4 }
   let found = []
   try {
-    await until('', () => (found = differences(before, take(held.server), kept)).length === 0, 30_000)
+    await until('', () => (found = differences(before, take(held.server), kept)).length === 0, 90_000) // the builder ends after a minute
   } catch {
     report.find('left', found.join('; '))
   }

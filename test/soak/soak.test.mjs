@@ -48,6 +48,7 @@ const harm = {
     fs.rmSync(path.join(server.file('checkpoints'), pausedRecord(server, sandbox.id).checkpoint, 'images'), { recursive: true }),
 }
 
+/** The tag chooses `base`: no other template is built on this server. */
 test('harm that is done to a real server is noticed', async () => {
   const server = await Server.start({ settings: { warm_mb: 0 } })
   try {
@@ -55,7 +56,7 @@ test('harm that is done to a real server is noticed', async () => {
       const report = new Report()
       const ask = (box, operation) => perform(server, box, operation)
       const client = new Client(0, { random: new Random(0), perform: ask, report, gate: new Gate(1) })
-      const operation = { name: 'create', tag: 't0-1', traits: { onEnd: 'kill', autoResume: false } }
+      const operation = { name: 'create', tag: 't0-2', traits: { onEnd: 'kill', autoResume: false } }
       const sandbox = client.ledger.created(operation, await ask(null, operation))
       await client.group(sandbox, [file])
       await client.group(sandbox, [{ name: 'start', nonce: 'n0-1' }])

@@ -34,7 +34,7 @@ def first_words(usage, usages):
 def bash(usages):
     values = valued(usages)
     lines = ["# bash completion for sandglass", "", "_sandglass() {",
-             '        local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} words= i',
+             '        local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} words= files= i',
              "        COMPREPLY=()",
              "        for ((i = 2; i < COMP_CWORD; i++)); do # after `--` comes a command of the sandbox's",
              '                [[ ${COMP_WORDS[i]} == -- ]] && return',
@@ -56,8 +56,12 @@ def bash(usages):
         for argument in usage.arguments():
             if argument in LIST:
                 lines.append(f'                [[ $word == -* ]] || words+=" $({LIST[argument]})"')
+        if "FILE" in usage.arguments():
+            lines.append("                files=yes")
         lines[-1] += " ;;"
-    lines += ["        esac", '        mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")', "}", "complete -F _sandglass sandglass", ""]
+    lines += ["        esac", '        mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")',
+              '        [[ $files && $word != -* ]] && mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- "$word")',
+              "        return 0", "}", "complete -F _sandglass sandglass", ""]
     return "\n".join(lines)
 
 
@@ -89,9 +93,12 @@ def zsh(usages):
         lists = [f"_sandglass_{argument.lower()}" for argument in usage.arguments() if argument in LIST]
         if words:
             specs.append(f"'1:word:({' '.join(words)})'")
+        has_files = "FILE" in usage.arguments()
         if lists:
-            specs.append(f"'*:id:{lists[0]}'")
-        elif not words:
+            specs.append(f"'{1 if has_files else '*'}:id:{lists[0]}'")
+        if has_files:
+            specs.append("'*:file:_files'")
+        elif not words and not lists:
             specs.append("'*::argument:_normal'" if "COMMAND" in usage.arguments() else "'*:argument:'")
         lines.append(f"        {usage.name})")
         lines.append("                _arguments -s " + " \\\n                        ".join(specs) + " ;;")
@@ -121,6 +128,8 @@ def fish(usages):
         seen = f"complete -c sandglass -n '__fish_seen_subcommand_from {usage.name}'"
         if first_words(usage, usages):
             lines.append(f"{seen} -a {fish_quote(' '.join(first_words(usage, usages)))}")
+        if "FILE" in usage.arguments():
+            lines.append(f"{seen} -F")
         for argument in usage.arguments():
             if argument in LIST:
                 lines.append(f"{seen} -a \"({LIST[argument].replace('$', chr(92) + '$')})\"")

@@ -32,6 +32,12 @@ def entry(head, what):
     return f".TP\n{bold_names(escape(head)) if head.startswith('-') else '.B ' + escape(head)}\n{prose(what)}"
 
 
+def section(title, code):
+    """Declarations of C, as they stand."""
+    code = re.sub(r"^SG_API ", "", code.strip("\n"), flags=re.M)
+    return f".SS {escape(title[0].upper() + title[1:])}\n.nf\n{escape(code)}\n.fi"
+
+
 def paragraphs(lines):
     """The explanation of a usage text; an indented line stays a line of its own."""
     for block in re.split(r"\n\s*\n", "\n".join(lines).strip("\n")):

@@ -12,6 +12,7 @@ SECTIONS = [
     ("Many sandboxes", r".*(alive|idle sandboxes|creates at once|full lives)"),
     ("Proxy", r".*(proxied|HTTP/2|percentile|WebSocket|over TLS)"),
     ("Files and output", r".*(upload|download|output|meanwhile|streams)"),
+    ("Code interpreter", r"code:"),
     ("The server", r""),
 ]
 # Panels of the chart: title, whether more is better, and bars: (label, row, "value" or "floor" of it).

@@ -13,10 +13,10 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "http/client.h"
 #include "io/cert_facts.h"
 #include "io/tls.h"
 #include "model/conf.h"
+#include "sandglass.h"
 
 #define SAMPLE_LABEL "3000-i0123456789" /* as a sandbox's port would be called: found through a wildcard entry only */
 #define NAME_ROOM 300
@@ -269,23 +269,27 @@ static void check_handshake(const struct remote_env *env, struct check_result *r
 /* One request as a client makes it; its status, or 0 with *err set. */
 static unsigned ask_api(const struct remote_env *env, const char *target, struct err *err)
 {
-        const struct http_header headers[] = {{env->key ? "X-API-Key" : NULL, env->key}, {NULL, NULL}};
-        const struct http_call_options call = {.method = "GET", .target = target, .headers = headers};
-        AUTO(http_answer_done) struct http_answer answer = {0};
-        struct http_client *client = NULL;
-        struct tls_context *tls = NULL;
+        const struct sg_call call = {.timeout_ms = PATIENCE_S * 1000};
+        const struct sg_request_options small = {.answer_max = ANSWER_MAX};
+        struct sg_client *client = NULL;
+        struct sg_answer *answer = NULL;
+        struct sg_error why = {0};
         char url[NAME_ROOM + 16];
         unsigned status = 0;
 
         (void)snprintf(url, sizeof(url), "https://api.%.250s:%u", env->host, env->port);
-        if (tls_client_context_create(env->authority, &tls, err) == 0 &&
-            http_client_create(
-                    &(struct http_client_options){.url = url, .tls = tls, .timeouts = {.total_ms = PATIENCE_S * 1000}},
-                    &client, err) == 0 &&
-            http_client_run(client, &call, ANSWER_MAX, &answer, err) == 0)
-                status = answer.head.status;
-        client = http_client_free(client);
-        tls = tls_context_free(tls);
+        if (sg_client_open(
+                    &(struct sg_client_options){
+                            .api_url = url, .api_key = env->key, .ca_file = env->authority, .retries = SG_NO_RETRIES},
+                    &client, &why) == 0 &&
+            sg_request(client, "GET", target, NULL, &small, &call, &answer, &why) == 0)
+                status = (unsigned)answer->status;
+        else
+                status = (unsigned)why.http_status;
+        if (!status)
+                (void)err_set(err, ERR_UNAVAILABLE, "%s", why.message);
+        sg_free(answer);
+        sg_client_free(client);
         return status;
 }
 

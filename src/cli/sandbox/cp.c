@@ -65,23 +65,20 @@ struct remote_file {
         mode_t mode;
 };
 
+static const struct sg_call patient = {.timeout_ms = SG_NO_TIMEOUT};
+
 static int stat_remote(struct copying *c, const char *path, struct remote_file *ret)
 {
-        json_t *got = NULL;
-        const json_t *entry;
-        int r = envd_call(c->envd, "/filesystem.Filesystem/Stat", json_pack("{s:s}", "path", path[0] ? path : "."),
-                          &got, c->err);
+        const struct sg_file_options options = {.user = c->user};
+        struct sg_file *file = NULL;
+        struct sg_error why = {0};
 
         *ret = (struct remote_file){0};
-        if (r < 0 && c->err->kind == ERR_NOT_FOUND)
-                return 0;
-        if (r < 0)
-                return r;
-        entry = json_object_get(got, "entry");
-        ret->exists = true;
-        ret->is_dir = strcmp(json_string_value(json_object_get(entry, "type")) ?: "", "FILE_TYPE_DIRECTORY") == 0;
-        ret->mode = (mode_t)json_integer_value(json_object_get(entry, "mode")) & 0777;
-        json_decref(got);
+        if (sg_file_stat(c->box, path[0] ? path : ".", &options, &patient, &file, &why) < 0)
+                return why.kind == SG_NOT_FOUND && why.http_status == 404 ? 0 : api_error(c->api, &why, c->err);
+        *ret = (struct remote_file){
+                .exists = true, .is_dir = file->type == SG_FILE_DIRECTORY, .mode = (mode_t)file->mode & 0777};
+        sg_free(file);
         return 0;
 }
 
@@ -90,14 +87,16 @@ static int stat_remote(struct copying *c, const char *path, struct remote_file *
 static int file_up(struct copying *c, const char *from, const struct stat *st, const char *to)
 {
         AUTO_CLOSE int fd = open(from, O_RDONLY | O_CLOEXEC);
+        const struct sg_file_options options = {.user = c->user};
+        struct sg_error why = {0};
         char mode[8];
-        int r;
 
         if (fd < 0)
                 return err_sys(c->err, -errno, "open '%s'", from);
-        r = envd_upload(c->envd, to, fd, c->err);
-        if (r < 0 || !(st->st_mode & 0111))
-                return r;
+        if (sg_file_upload(c->box, to, fd, &options, &patient, &why) < 0)
+                return api_error(c->api, &why, c->err);
+        if (!(st->st_mode & 0111))
+                return 0;
         (void)snprintf(mode, sizeof(mode), "%o", st->st_mode & 0777);
         return run_in_sandbox(c, (char *const[]){"chmod", "--", mode, (char *)to, NULL});
 }
@@ -129,14 +128,16 @@ static int copy_up(struct copying *c, const char *from, const char *to, bool mus
 static int file_down(struct copying *c, const char *from, mode_t mode, const char *to)
 {
         AUTO_CLOSE int fd = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode | 0600);
-        int r;
+        const struct sg_file_options options = {.user = c->user};
+        struct sg_error why = {0};
 
         if (fd < 0)
                 return err_sys(c->err, -errno, "write '%s'", to);
-        r = envd_download(c->envd, from, fd, c->err);
-        if (r == 0 && fchmod(fd, mode) < 0 && errno != EPERM)
+        if (sg_file_download(c->box, from, fd, &options, &patient, &why) < 0)
+                return api_error(c->api, &why, c->err);
+        if (fchmod(fd, mode) < 0 && errno != EPERM)
                 return err_sys(c->err, -errno, "set the mode of '%s'", to);
-        return r;
+        return 0;
 }
 
 static int copy_down(struct copying *c, const char *from, const char *to, bool must_be_dir)
@@ -189,14 +190,13 @@ static int find_direction(const struct cli_options *o, struct direction *ret, st
 static int copy_all(struct cli_api *api, const struct cli_options *o, const struct direction *d, struct err *err)
 {
         struct api_sandbox sandbox = {0};
-        struct envd envd = {0};
-        struct copying c = {.envd = &envd, .err = err};
+        struct copying c = {.api = api, .sandbox = &sandbox, .user = o->user, .err = err};
         const char *dest = o->args[o->arg_count - 1];
         int r = api_get_running(api, d->id, &sandbox, err), code = 0;
         size_t n;
 
         if (r == 0)
-                r = envd_open(api, &sandbox, o->user, &envd, err);
+                r = api_box(api, &sandbox, &c.box, err);
         for (int i = 0; r == 0 && i + 1 < o->arg_count; i++) {
                 bool is_many = o->arg_count > 2 || str_ends(str_of(dest), "/");
                 int one = d->is_up ? copy_up(&c, o->args[i], remote_path(dest, &n), is_many)
@@ -205,7 +205,7 @@ static int copy_all(struct cli_api *api, const struct cli_options *o, const stru
                 if (one < 0)
                         code = cli_fail("cp", err);
         }
-        envd_close(&envd);
+        sg_sandbox_free(c.box);
         return r < 0 ? cli_fail("cp", err) : code;
 }
 

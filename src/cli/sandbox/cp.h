@@ -2,10 +2,13 @@
 #pragma once
 #include <stdbool.h>
 
-#include "cli/sandbox/envd.h"
+#include "cli/api.h"
 
 struct copying {
-        struct envd *envd; /* borrowed */
+        struct cli_api *api;               /* borrowed */
+        const struct api_sandbox *sandbox; /* borrowed */
+        const char *user;                  /* borrowed; NULL: the sandbox's default */
+        struct sg_sandbox *box;            /* borrowed */
         struct err *err;
 };
 

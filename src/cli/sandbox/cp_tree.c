@@ -59,11 +59,8 @@ static int start_tar(char *const argv[], int number, pid_t *ret_pid, int *ret_en
 
 static int remote_run(struct copying *c, char *const *argv)
 {
-        const struct remote_command_options command = {.api = c->envd->api,
-                                                       .sandbox = c->envd->sandbox,
-                                                       .argv = argv,
-                                                       .user = c->envd->user,
-                                                       .ends_on_signal = true};
+        const struct remote_command_options command = {
+                .api = c->api, .sandbox = c->sandbox, .argv = argv, .user = c->user, .ends_on_signal = true};
 
         return remote_command_run(&command, c->err);
 }

@@ -7,7 +7,6 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/remote_command.h"
-#include "cli/sandbox/envd.h"
 #include "cli/sandbox/running.h"
 #include "cli/signals.h"
 
@@ -42,17 +41,33 @@ static int print_output(struct cli_api *api, const struct api_sandbox *sandbox, 
         return remote_command_run(&command, err);
 }
 
+/* {"processes": [...]}, as the daemon lists them. */
+static int list_processes(struct cli_api *api, const struct api_sandbox *sandbox, json_t **ret, struct err *err)
+{
+        const struct sg_call call = api_wait(api, SG_NO_TIMEOUT);
+        struct sg_request_options o = {.port = ENVD_PORT};
+        struct sg_answer *answer = NULL;
+        struct sg_error why = {0};
+        int r = api_box(api, sandbox, &o.box, err);
+
+        if (r < 0)
+                return r;
+        if (sg_request(api->client, "POST", "/process.Process/List", "{}", &o, &call, &answer, &why) < 0)
+                r = api_error(api, &why, err);
+        else if (!(*ret = json_loadb(answer->body, answer->body_len, 0, NULL)))
+                r = err_set(err, ERR_INTERNAL, "the sandbox's answer is not JSON");
+        sg_free(answer);
+        sg_sandbox_free(o.box);
+        return r;
+}
+
 static int print_all(struct cli_api *api, const struct api_sandbox *sandbox, const struct cli_options *o,
                      struct err *err)
 {
-        struct envd e;
         json_t *list = NULL, *processes, *one;
         size_t i;
-        int r = envd_open(api, sandbox, NULL, &e, err);
+        int r = list_processes(api, sandbox, &list, err);
 
-        if (r == 0)
-                r = envd_call(&e, "/process.Process/List", json_object(), &list, err);
-        envd_close(&e);
         processes = json_object_get(list, "processes");
         if (r == 0 && o->json) {
                 json_t *none = json_array();

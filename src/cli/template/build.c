@@ -163,7 +163,7 @@ static void cancel(struct building *b)
         AUTO_FREE char *target = NULL;
         struct err err = {0};
 
-        http_client_cancel_on(b->api->control, -1);
+        (void)api_cancel_on(b->api, -1, &err);
         if (!b->build || asprintf(&target, "/templates/%s/builds/%s", b->id, b->build) < 0)
                 return;
         if (api_request(b->api, "DELETE", target, NULL, NULL, &err) < 0 && err.kind != ERR_NOT_FOUND)
@@ -176,10 +176,11 @@ static int run_build(struct building *b)
 {
         int r;
 
-        http_client_cancel_on(b->api->control, b->signals);
-        r = request_build(b);
+        r = api_cancel_on(b->api, b->signals, b->err);
         if (r == 0)
-                r = upload_files(b->api, b->s, b->id, b->signals, &b->view, b->err);
+                r = request_build(b);
+        if (r == 0)
+                r = upload_files(b->api, b->s, b->id, &b->view, b->err);
         if (r == 0)
                 r = start_build(b);
         if (r == 0)

@@ -45,19 +45,18 @@ static bool is_dir(const char *path)
 static char *ready_made(const char *name)
 {
         AUTO_FREE char *dir = ready_folders_dir();
+        AUTO_FREE char *meant = dir ? ready_folder_meaning(dir, name) : NULL;
         char *path;
 
-        if (!dir || !ready_folder_exists(dir, name) || asprintf(&path, "%s/%s", dir, name) < 0)
+        if (!dir || !ready_folder_exists(dir, name) || asprintf(&path, "%s/%s", dir, meant ? meant : name) < 0)
                 return NULL;
         return path;
 }
 
 static int find_dir(struct source *s, const char *given, struct err *err)
 {
-        if (!given || is_dir(given))
-                s->dir = strdup(given ? given : ".");
-        else
-                s->dir = ready_made(given);
+        s->is_ready_made = given && !is_dir(given);
+        s->dir = s->is_ready_made ? ready_made(given) : strdup(given ? given : ".");
         if (!s->dir)
                 return err_set(err, ERR_NOT_FOUND,
                                "'%s' is no directory, and no template of that name comes with the program", given);
@@ -169,6 +168,7 @@ static int read_dockerfile(struct source *s, const struct cli_options *o, bool t
                                &problems) == 0) {
                 r = context_open(s->dir, s->dockerfile, &s->context, &of_ignore, err);
                 s->has_context = r == 0;
+                s->context.links_may_lead_out = s->is_ready_made;
                 if (r == -EINVAL && of_ignore.count) {
                         tell(s, err->msg, &of_ignore, true);
                         r = 0;

@@ -12,6 +12,7 @@ struct err;
 
 struct source {                        /* zeroed: none */
         char *dir;                     /* owned */
+        bool is_ready_made;            /* dir comes with the program */
         char *dockerfile;              /* owned: its path */
         char *name;                    /* owned: of the template, with its tag if it has one; NULL: not known */
         struct e2b_toml toml;          /* owned */

@@ -10,7 +10,6 @@
 #include "cli/api.h"
 #include "cli/template/source.h"
 #include "cli/template/view.h"
-#include "io/tls.h"
 
 #define HEADERS_MAX 16
 #define UPLOAD_MS 3600000u
@@ -32,67 +31,45 @@ static bool is_near(const char *url)
         return strstr(url, "://127.") || strstr(url, "://localhost") || strstr(url, "://[::1]");
 }
 
-static ssize_t send_piece(struct http_call *call, void *p, size_t n, void *arg)
-{
-        ssize_t got = read(*(int *)arg, p, n);
-
-        (void)call;
-        return got < 0 ? -errno : got;
-}
-
 /* The link authorises; the headers are the server's. */
-static int put(struct http_client *client, const char *target, const json_t *given, int fd, struct err *err)
+static int put(struct cli_api *api, const char *origin, const char *target, const json_t *given, int fd,
+               struct err *err)
 {
-        struct http_header headers[HEADERS_MAX + 1] = {0};
-        AUTO(http_answer_done) struct http_answer answer = {0};
-        struct http_call_options call = {
-                .method = "PUT", .target = target, .headers = headers, .on_send = send_piece, .arg = &fd};
-        struct stat st;
+        struct sg_pair headers[HEADERS_MAX + 1] = {0};
+        const struct sg_request_options o = {
+                .headers = headers, .url = origin, .sends_fd = true, .body_fd = fd, .answer_max = 1u << 20};
+        const struct sg_call call = api_wait(api, UPLOAD_MS);
+        struct sg_error why = {0};
         const char *name;
         json_t *value;
         size_t n = 0;
-        int r;
 
         json_object_foreach ((json_t *)given, name, value)
                 if (n < HEADERS_MAX && json_is_string(value))
-                        headers[n++] = (struct http_header){name, json_string_value(value)};
-        if (fstat(fd, &st) < 0)
-                return err_sys(err, -errno, "read the archive");
-        call.send_bytes = st.st_size;
-        r = http_client_run(client, &call, 1u << 20, &answer, err);
-        if (r < 0)
-                return r;
-        if (answer.head.status < 200 || answer.head.status > 299)
-                return err_set(err, ERR_INTERNAL, "the server refused the files: %u %.*s", answer.head.status,
-                               (int)(answer.body.len < 100 ? answer.body.len : 100),
-                               answer.body.len ? (const char *)buf_at(&answer.body) : "");
-        return 0;
+                        headers[n++] = (struct sg_pair){name, json_string_value(value)};
+        if (sg_request(api->client, "PUT", target, NULL, &o, &call, NULL, &why) == 0)
+                return 0;
+        if (why.http_status)
+                return err_set(err, ERR_INTERNAL, "the server refused the files: %d %.100s", why.http_status,
+                               why.message);
+        return api_error(api, &why, err);
 }
 
 static int send_archive(struct cli_api *api, const struct source *s, const struct context_files *f, const json_t *link,
-                        int signals, struct err *err)
+                        struct err *err)
 {
         const char *url = json_string_value(json_object_get(link, "url")), *target = NULL;
         AUTO_FREE char *origin = NULL;
         AUTO_CLOSE int fd = -1;
-        struct http_client *client = NULL;
         int r = split_url(url, &origin, &target, err);
 
         if (r == 0)
                 r = context_archive(&s->context, f, !is_near(url), &fd, err);
-        if (r == 0)
-                r = api_client(api, origin, NULL, &client, err);
-        if (r < 0)
-                return r;
-        http_client_set_timeouts(client, &(struct http_timeouts){.idle_ms = HTTP_NO_TIMEOUT, .total_ms = UPLOAD_MS});
-        http_client_cancel_on(client, signals);
-        r = put(client, target, json_object_get(link, "headers"), fd, err);
-        (void)http_client_free(client);
-        return r;
+        return r < 0 ? r : put(api, origin, target, json_object_get(link, "headers"), fd, err);
 }
 
 static int upload_one(struct cli_api *api, const struct source *s, const struct context_files *f,
-                      const char *template_id, int signals, struct view *v, struct err *err)
+                      const char *template_id, struct view *v, struct err *err)
 {
         AUTO_FREE char *target = NULL, *doing = NULL;
         json_t *link = NULL;
@@ -107,14 +84,13 @@ static int upload_one(struct cli_api *api, const struct source *s, const struct 
                 if (r == 0 && asprintf(&doing, "uploading %s", f->copy->src) > 0)
                         view_doing(v, doing);
                 if (r == 0)
-                        r = send_archive(api, s, f, link, signals, err);
+                        r = send_archive(api, s, f, link, err);
         }
         json_decref(link);
         return r < 0 && err->sys != EINTR ? err_wrap(err, "%s:%u", s->dockerfile, f->copy->line) : r;
 }
 
-int upload_files(struct cli_api *api, const struct source *s, const char *template_id, int signals, struct view *v,
-                 struct err *err)
+int upload_files(struct cli_api *api, const struct source *s, const char *template_id, struct view *v, struct err *err)
 {
         json_t *sent = json_object(); /* the same files may be copied twice */
         int r = 0;
@@ -123,7 +99,7 @@ int upload_files(struct cli_api *api, const struct source *s, const char *templa
                 if (json_object_get(sent, s->files[i].hash))
                         continue;
                 (void)json_object_set_new(sent, s->files[i].hash, json_true());
-                r = upload_one(api, s, &s->files[i], template_id, signals, v, err);
+                r = upload_one(api, s, &s->files[i], template_id, v, err);
         }
         json_decref(sent);
         return r;

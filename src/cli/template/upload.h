@@ -6,6 +6,5 @@ struct err;
 struct source;
 struct view;
 
-/* ERR with sys EINTR: a signal came (http_client_cancel_on()). */
-int upload_files(struct cli_api *api, const struct source *s, const char *template_id, int signals, struct view *v,
-                 struct err *err);
+/* ERR with sys EINTR: a signal came (api_cancel_on()). */
+int upload_files(struct cli_api *api, const struct source *s, const char *template_id, struct view *v, struct err *err);

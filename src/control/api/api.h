@@ -9,6 +9,7 @@ struct build_logs;
 struct build_runner;
 struct first_use;
 struct conf;
+struct credentials;
 struct durable;
 struct engine_link;
 struct err;
@@ -20,6 +21,7 @@ struct loop;
 struct refs;
 struct snapshots;
 struct store;
+struct standby_wishes;
 struct template_rows;
 struct templates;
 struct tokens;
@@ -33,6 +35,7 @@ struct api {
         struct store *store;
         struct keys *keys;
         struct tokens *tokens;
+        struct credentials *credentials;
         struct templates *templates;
         struct engine_link *engine;
         struct durable *durable;
@@ -45,6 +48,7 @@ struct api {
         struct builds_run *builds;   /* imports images */
         struct images *images;
         struct template_rows *template_rows;
+        struct standby_wishes *standby_wishes;
         struct build_logs *build_logs;
         struct uploads *uploads;
         struct sources sources;

@@ -13,6 +13,7 @@
 #include "control/build/first_use.h"
 #include "control/catalogue/builds.h"
 #include "control/catalogue/sources.h"
+#include "control/catalogue/standby_wishes.h"
 #include "control/catalogue/template_rows.h"
 #include "control/life/lives.h"
 #include "model/conf.h"
@@ -69,8 +70,8 @@ static int create_fill_from(const struct create_request *want, const struct sour
         memcpy(s->checkpoint, from->checkpoint, sizeof(s->checkpoint));
         memcpy(s->image_of, from->image_of, sizeof(s->image_of));
         s->image_secured = from->image_secured;
-        s->cpu_count = from->cpu_count;
-        s->memory_mb = from->memory_mb;
+        s->cpu_count = want->cpu_count ? want->cpu_count : from->cpu_count;
+        s->memory_mb = want->memory_mb ? want->memory_mb : from->memory_mb;
         s->disk_mb = from->disk_mb;
         s->alias = dup_or_null(from->alias, &ok);
         s->default_user = dup_or_null(from->default_user, &ok);
@@ -113,6 +114,14 @@ static void answer_no_template(struct api_exchange *x, const struct err *err)
                      made ? "; ready-made, built at their first use: " : "", made ? made : "");
 }
 
+static void create_note_use(struct api_exchange *x, const struct create_request *want,
+                            const struct template_source *from)
+{
+        template_row_spawned(x->api->template_rows, from->row);
+        if (from->build->build.checkpoint[0])
+                standby_wishes_used(x->api->standby_wishes, from->row, want->template.tag);
+}
+
 static int create_start(struct api_exchange *x, struct create_request *want, const struct template_source *from,
                         struct err *err)
 {
@@ -132,11 +141,13 @@ static int create_start(struct api_exchange *x, struct create_request *want, con
                 if (r < 0)
                         x->on_over = NULL;
                 else if (from->row)
-                        template_row_spawned(x->api->template_rows, from->row);
+                        create_note_use(x, want, from);
         }
         sandbox_done(&s);
         return r;
 }
+
+#define MEMORY_LEAST_MB 128u
 
 /* ---- ready-made templates, at their first use ---- */
 
@@ -220,6 +231,18 @@ static bool create_first_use(struct api_exchange *x, const struct template_ref *
         return true;
 }
 
+/* What a template may have at most, a sandbox may, too. */
+static int create_check_size(const struct conf *c, const struct create_request *want, struct err *err)
+{
+        if (want->cpu_count > c->template_cpus_max)
+                return err_set(err, ERR_INVALID, "validation error: field 'cpuCount' must be from 1 to %u",
+                               c->template_cpus_max);
+        if (want->memory_mb && (want->memory_mb < MEMORY_LEAST_MB || want->memory_mb > c->template_memory_max_mb))
+                return err_set(err, ERR_INVALID, "validation error: field 'memoryMB' must be from %u to %u",
+                               MEMORY_LEAST_MB, c->template_memory_max_mb);
+        return 0;
+}
+
 static void create_handle(struct api_exchange *x, enum create_version version)
 {
         const struct conf *conf = x->api->conf;
@@ -230,6 +253,8 @@ static void create_handle(struct api_exchange *x, enum create_version version)
         int r;
 
         r = create_request_decode(x->body, version, conf->timeout_max_s, &want, &err);
+        if (r == 0)
+                r = create_check_size(conf, &want, &err);
         if (r == 0) {
                 r = sources_find(&x->api->sources, &want.template, x->team, &from, &err);
                 is_known = from.row || from.snapshot || from.manifest;

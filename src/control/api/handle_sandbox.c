@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "control/access/keys.h"
 #include "control/api/api.h"
 #include "control/api/api_exchange.h"
 #include "control/api/show.h"
@@ -51,7 +52,7 @@ void handle_get(struct api_exchange *x)
         if (!l || !sandbox_is_visible(&l->sandbox))
                 answer_no_sandbox(x);
         else
-                answer_json(x, 200, show_detail(x->api, &l->sandbox));
+                answer_json(x, 200, json_with_text(show_detail(x->api, &l->sandbox), "teamID", x->team->id));
 }
 
 static void kill_waited(struct life_waiter *w, enum sandbox_state reached, const struct err *err)

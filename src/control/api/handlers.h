@@ -20,6 +20,8 @@ void handle_create_v2(struct api_exchange *x);
 void handle_list_v1(struct api_exchange *x); /* handle_list.c */
 void handle_list_v2(struct api_exchange *x);
 
+void handle_events(struct api_exchange *x);
+void handle_end(struct api_exchange *x);
 void handle_metrics(struct api_exchange *x); /* handle_metrics.c */
 
 void handle_fork(struct api_exchange *x); /* handle_fork.c */
@@ -45,6 +47,7 @@ void handle_list_templates_v2(struct api_exchange *x);
 void handle_get_template(struct api_exchange *x);
 void handle_template_alias(struct api_exchange *x);
 void handle_delete_template(struct api_exchange *x);
+void handle_delete_snapshot(struct api_exchange *x);
 void handle_patch_template_v1(struct api_exchange *x);
 void handle_patch_template_v2(struct api_exchange *x);
 
@@ -60,12 +63,18 @@ void handle_list_keys(struct api_exchange *x); /* handle_keys.c */
 void handle_make_key(struct api_exchange *x);
 void handle_revoke_key(struct api_exchange *x);
 
+void handle_list_credentials(struct api_exchange *x); /* handle_credentials.c */
+void handle_get_credential(struct api_exchange *x);
+void handle_set_credential(struct api_exchange *x);
+void handle_remove_credential(struct api_exchange *x);
+
 void handle_list_images(struct api_exchange *x); /* handle_images.c */
 void handle_pull_image(struct api_exchange *x);
 void handle_load_image(struct api_exchange *x);
 void handle_remove_image(struct api_exchange *x);
 
 struct list;
+void handle_ahead(struct api_exchange *x);
 void handle_df(struct api_exchange *x);
 void handle_list_lost(struct api_exchange *x); /* handle_lost.c */
 void handle_restore_lost(struct api_exchange *x);

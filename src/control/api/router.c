@@ -7,8 +7,10 @@
 #include "control/api/api.h"
 #include "control/api/handlers.h"
 #include "model/build/build_request.h"
+#include "model/credential/credential.h"
 
 #define SMALL_MAX (64u << 10)
+#define CREDENTIAL_BODY_MAX (512u << 10) /* of a value of 64 KiB, with escapes */
 #define CREATE_MAX (1u << 20) /* environment variables go to the sandbox in one message of at most that size */
 #define ID_SEGMENT "{sandboxID}"
 #define IDS_MAX 2 /* names in braces in a pattern */
@@ -72,11 +74,21 @@ static const struct endpoint table[] = {
         {"POST", "/templates/{templateID}", handle_build_v1, BODY_NONE, 0, ACCESS_GONE},
         {"POST", "/templates/{templateID}/builds/{buildID}", handle_build_v1, BODY_NONE, 0, ACCESS_GONE},
 
+        {"GET", "/sandglass/ahead", handle_ahead, BODY_NONE, 0, ACCESS_OPERATOR},
         {"GET", "/sandglass/df", handle_df, BODY_NONE, 0, ACCESS_OPERATOR},
         {"GET", "/sandglass/images", handle_list_images, BODY_NONE, 0, ACCESS_OPERATOR},
         {"POST", "/sandglass/images", handle_pull_image, BODY_REQUIRED, SMALL_MAX, ACCESS_OPERATOR},
         {"POST", "/sandglass/images/load", handle_load_image, BODY_STREAMED, 0, ACCESS_OPERATOR},
         {"DELETE", "/sandglass/images/{imageName}", handle_remove_image, BODY_NONE, 0, ACCESS_OPERATOR},
+
+        GET("/sandglass/sandboxes/{sandboxID}/events", handle_events),
+        GET("/sandglass/sandboxes/{sandboxID}/end", handle_end),
+        DELETE("/sandglass/snapshots/{snapshotID}", handle_delete_snapshot),
+        GET("/sandglass/credentials", handle_list_credentials),
+        GET("/sandglass/credentials/{credentialName}", handle_get_credential),
+        {"PUT", "/sandglass/credentials/{credentialName}", handle_set_credential, BODY_SECRET, CREDENTIAL_BODY_MAX,
+         ACCESS_KEY},
+        DELETE("/sandglass/credentials/{credentialName}", handle_remove_credential),
 
         {"GET", "/sandglass/lost", handle_list_lost, BODY_NONE, 0, ACCESS_OPERATOR},
         {"POST", "/sandglass/lost/{lostID}/restore", handle_restore_lost, BODY_OPTIONAL, SMALL_MAX, ACCESS_OPERATOR},
@@ -173,7 +185,10 @@ static void request_body_read(struct http_request *rq, struct str body)
                 return;
         }
         x->body = json_loadb(body.p, body.n, 0, &why);
-        if (!x->body)
+        if (!x->body && x->endpoint->body == BODY_SECRET) /* jansson's words quote it */
+                answer_error(x, 400, NULL, "Error when parsing request: line %d column %d: not JSON", why.line,
+                             why.column);
+        else if (!x->body)
                 answer_error(x, 400, NULL, "Error when parsing request: line %d column %d: %s", why.line, why.column,
                              why.text);
         else if (!json_is_object(x->body))
@@ -189,6 +204,8 @@ static void request_closed(struct http_request *rq, bool is_complete)
         struct api_exchange *x = rq->user;
 
         api_exchange_leave(x, is_complete);
+        if (x->endpoint && x->endpoint->body == BODY_SECRET)
+                credential_blank(x->body);
         json_decref(x->body);
         free(x);
 }

@@ -25,6 +25,7 @@
 void first_use_init(struct first_use *fu, struct builds_run *builds, struct uploads *uploads)
 {
         *fu = (struct first_use){.builds = builds, .uploads = uploads, .dir = ready_folders_dir()};
+        fu->other_names = fu->dir ? ready_folder_other_names(fu->dir) : NULL;
         list_init(&fu->waiters);
 }
 
@@ -34,6 +35,8 @@ void first_use_done(struct first_use *fu)
                 ;
         free(fu->dir);
         fu->dir = NULL;
+        json_decref(fu->other_names);
+        fu->other_names = NULL;
 }
 
 bool first_use_knows(const struct first_use *fu, const struct template_ref *ref)
@@ -164,8 +167,9 @@ static int begin_folder(struct first_use *fu, const char *name, struct build_ent
         return r < 0 ? r : make_build(fu, t, &f, ret, err);
 }
 
-int first_use_begin(struct first_use *fu, const char *name, struct first_use_waiter *w, struct err *err)
+int first_use_begin(struct first_use *fu, const char *asked, struct first_use_waiter *w, struct err *err)
 {
+        const char *meant = json_string_value(json_object_get(fu->other_names, asked)), *name = meant ? meant : asked;
         struct template_row *t = template_rows_by_bare_alias(fu->builds->o.rows, name);
         struct build_entry *e = t ? builds_newest(t) : NULL;
         int r;

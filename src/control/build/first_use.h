@@ -3,6 +3,7 @@
  * The template belongs to the server's first team, is public, and is known to all teams by its bare name, like `base`.  Whoever
  * comes while it is being built waits for the same build. */
 #pragma once
+#include <jansson.h>
 #include <stdbool.h>
 
 #include "base/list.h"
@@ -25,6 +26,7 @@ struct first_use {
         struct builds_run *builds; /* borrowed, as the next */
         struct uploads *uploads;
         char *dir;           /* owned: where the folders are; NULL: there are none */
+        json_t *other_names; /* owned: {"other name": "name of a folder"}; NULL: none */
         struct list waiters; /* of struct first_use_waiter */
 };
 

@@ -78,6 +78,15 @@ static int source_in_namespace(const struct sources *s, const struct template_re
         return source_not_found(ref, err);
 }
 
+/* `python3` is another name of `code-interpreter-v1`: the team's own, or the one that all teams know. */
+static struct template_row *source_by_other_name(const struct sources *s, const char *name, const struct team *team)
+{
+        const char *alias = template_rows_meaning(s->rows, name);
+        struct template_row *t = alias ? template_rows_by_alias(s->rows, team->no, alias) : NULL;
+
+        return t || !alias ? t : template_rows_by_bare_alias(s->rows, alias);
+}
+
 int sources_find_template(const struct sources *s, const struct template_ref *ref, const struct team *team,
                           struct template_source *ret, struct err *err)
 {
@@ -86,7 +95,8 @@ int sources_find_template(const struct sources *s, const struct template_ref *re
                 return source_in_namespace(s, ref, team, ret, err);
         if ((ret->row = template_rows_by_alias(s->rows, team->no, ref->name)) ||
             (ret->snapshot = source_any_snapshot(s, ref, team)) || source_manifest(s, ref->name, &ret->manifest) == 0 ||
-            (ret->row = template_rows_by_bare_alias(s->rows, ref->name)))
+            (ret->row = template_rows_by_bare_alias(s->rows, ref->name)) ||
+            (ret->row = source_by_other_name(s, ref->name, team)))
                 return 0;
         ret->row = template_rows_by_id(s->rows, ref->name);
         if (!ret->row)

@@ -2,7 +2,8 @@
  * (templates.h), in the order of the contract.
  *
  * With a namespace: what that team has, if it is the asking team's own or public.  Without: the asking team's own templates and
- * snapshots, then templates that all teams know by their bare alias (`base`), then ids. */
+ * snapshots, then templates that all teams know by their bare alias (`base`), then other names of ready-made templates, then
+ * ids. */
 #pragma once
 #include <jansson.h>
 #include <stdint.h>

@@ -198,6 +198,11 @@ struct template_row *template_rows_by_bare_alias(const struct template_rows *ts,
         return NULL;
 }
 
+const char *template_rows_meaning(const struct template_rows *ts, const char *name)
+{
+        return json_string_value(json_object_get(ts->other_names, name));
+}
+
 /* ---- changes ---- */
 
 static struct store_template template_row_stored(const struct template_row *t)

@@ -5,6 +5,7 @@
  *
  * Pointers to rows, builds and tags are borrowed until the next change: whoever waits in between keeps the id. */
 #pragma once
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -55,6 +56,7 @@ struct template_rows {
         struct list all; /* of struct template_row, owned; oldest first */
         size_t count, build_count;
         struct map by_id, by_build; /* -> struct template_row, struct build_entry; borrowed */
+        const json_t *other_names;  /* {"other name": "alias"}; borrowed; NULL: none */
 };
 
 int template_rows_init(struct template_rows *ts, struct store *store, struct refs *refs, int64_t (*now_ns)(void),
@@ -66,6 +68,9 @@ struct template_row *template_rows_by_alias(const struct template_rows *ts, int6
                                             const char *alias); /* or NULL */
 /* Of any team: the public one that has the alias without a namespace; or NULL. */
 struct template_row *template_rows_by_bare_alias(const struct template_rows *ts, const char *alias);
+
+/* The alias that the name stands for; NULL: it is no other name of a template. */
+const char *template_rows_meaning(const struct template_rows *ts, const char *name);
 
 /* A new template of the team, without builds.  alias: NULL: none.  ERR_LIMIT: there are too many. */
 int template_rows_add(struct template_rows *ts, int64_t team, const char *alias, struct template_row **ret,

@@ -64,6 +64,10 @@ void life_kill(struct life *l, const char *why, struct life_waiter *w)
                 return;
         }
         log_info("sandbox.kill", "sandbox=%s reason=\"%s\"", l->sandbox.id, why);
+        if (strcmp(why, "request") == 0)
+                l->end_reason = "deleted";
+        else if (strcmp(why, "expired") == 0)
+                l->end_reason = "timeout";
         life_go(l, SANDBOX_KILLING);
         l->lives->o.on_gone(l->sandbox.id, l->lives->o.arg);
         life_mark_row_killing(l);
@@ -90,6 +94,7 @@ static void life_forget(struct life *l)
 void life_exited(struct life *l)
 {
         log_info("sandbox.exited", "sandbox=%s", l->sandbox.id);
+        l->end_reason = "exited";
         life_forget(l);
 }
 
@@ -99,6 +104,7 @@ void life_ended_with_machine(struct life *l)
         size_t at = ls->stopped_count++ % LIVES_STOPPED_MAX;
 
         log_warn("sandbox.stopped", "sandbox=%s is gone: it was running when the machine stopped", l->sandbox.id);
+        l->end_reason = "machine_stopped";
         ls->stopped[at].team = l->team;
         memcpy(ls->stopped[at].id, l->sandbox.id, sizeof(ls->stopped[at].id));
         life_forget(l);

@@ -167,9 +167,12 @@ int life_create(struct lives *ls, struct sandbox *s, struct team *team, struct l
 void life_go(struct life *l, enum sandbox_state next)
 {
         bool was_counted = sandbox_is_counted(&l->sandbox);
+        enum sandbox_state before = l->sandbox.state;
 
         l->lives->running -= l->sandbox.state == SANDBOX_RUNNING;
         sandbox_go(&l->sandbox, next);
+        if (!life_is_build(l))
+                journal_note(&l->lives->journal, &l->sandbox, l->team, before, l->end_reason, l->lives->o.now_ns());
         l->lives->running += next == SANDBOX_RUNNING;
         if (next != SANDBOX_RUNNING)
                 deadlines_remove(&l->lives->deadlines, &l->deadline);
@@ -423,6 +426,7 @@ int lives_init(struct lives *ls, const struct lives_options *o, struct err *err)
         int r;
 
         *ls = (struct lives){.o = *o, .timer.on = lives_deadline_passed, .tidy.on = lives_tidy};
+        journal_init(&ls->journal, o->loop);
         list_init(&ls->all);
         list_init(&ls->strangers);
         list_init(&ls->unremoved);
@@ -446,6 +450,7 @@ void lives_done(struct lives *ls)
         while (ls->all.next && ls->all.next != &ls->all)
                 life_free(LIST_ENTRY(ls->all.next, struct life, node));
         lives_forget_rows(ls);
+        journal_done(&ls->journal);
         deadlines_done(&ls->deadlines);
         map_done(&ls->by_id);
         timer_clear(&ls->timer);

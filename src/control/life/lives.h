@@ -23,6 +23,7 @@
 #include "control/access/tokens.h"
 #include "control/catalogue/durable.h"
 #include "control/engine_link/engine_link.h"
+#include "control/life/journal.h"
 #include "io/loop.h"
 #include "model/deadlines.h"
 #include "model/sandbox.h"
@@ -92,7 +93,8 @@ struct life {
         /* A row or files on disk may say that the sandbox is paused: a power cut must not bring them back after its end. */
         bool was_paused;
         bool is_unwritten; /* its row is out of date: to be written again, at the latest before it is begun again */
-        bool was_starting; /* KILLING: as far as its row knows, no client was ever told of the sandbox */
+        const char *end_reason; /* for the journal; static; NULL: it could not go on */
+        bool was_starting;      /* KILLING: as far as its row knows, no client was ever told of the sandbox */
         /* names in its row: refs.h */
         char held_checkpoint[CHECKPOINT_ID_MAX];
         json_t *held_layers;
@@ -144,8 +146,9 @@ struct lives {
         struct list unremoved;   /* rows of ended sandboxes that could not be removed yet (life_row.c) */
         struct engine_call list; /* asked again to find what is left over */
         struct engine_call lose; /* checkpoints and layers that are not in the store are moved aside */
-        struct list strangers;   /* struct stranger, owned: strangers.c */
-        struct {                 /* sandboxes that ran when the machine stopped: the last ones, for clients that ask */
+        struct journal journal;
+        struct list strangers; /* struct stranger, owned: strangers.c */
+        struct {               /* sandboxes that ran when the machine stopped: the last ones, for clients that ask */
                 const struct team *team;
                 char id[SANDBOX_ID_MAX];
         } stopped[LIVES_STOPPED_MAX];

@@ -375,7 +375,7 @@ static void h1_conn_cut(struct client_conn *n)
         edge_client_cut(&CONTAINER_OF(n, struct h1_conn, conn)->c);
 }
 
-void h1_conn_create(struct edge *e, int fd, struct tls_context *tls)
+void h1_conn_create(struct edge *e, int fd, struct tls_context *tls, enum h1_conn_from from)
 {
         static const struct client_conn_ops ops = {.stop = h1_conn_stop, .cut = h1_conn_cut};
         struct h1_conn *h;
@@ -387,6 +387,7 @@ void h1_conn_create(struct edge *e, int fd, struct tls_context *tls)
         }
         edge_client_setup(&h->c, e, &h1_client_kind);
         h->c.is_tls = tls;
+        h->c.is_local = from == FROM_CLIENTS_SOCKET;
         h->gone.run = h1_conn_gone;
         h->timer.on = h1_conn_on_timer;
         if (stream_init(&h->conn.stream, e->loop, fd, tls, h1_conn_on_stream) < 0) {

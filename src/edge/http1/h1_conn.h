@@ -29,7 +29,8 @@ static inline struct h1_conn *h1_of(struct edge_client *c)
         return CONTAINER_OF(c, struct h1_conn, c);
 }
 
-void h1_conn_create(struct edge *e, int fd, struct tls_context *tls); /* takes the fd */
+enum h1_conn_from { FROM_NETWORK, FROM_CLIENTS_SOCKET };
+void h1_conn_create(struct edge *e, int fd, struct tls_context *tls, enum h1_conn_from from); /* takes the fd */
 ssize_t h1_conn_fill(struct h1_conn *h); /* one read: > 0 bytes; 0 ended; -EAGAIN; other negative errno */
 void h1_conn_want(struct h1_conn *h, uint32_t want);
 /* The client hung up while nobody wants its bytes: out of the loop until h1_conn_want(). */

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "model/request/agent_error.h"
+
 #define MESSAGE_MAX 256
 
 static const struct {
@@ -15,6 +17,7 @@ static const struct {
 } kinds[ANSWER_KIND_COUNT] = {
         [ANSWER_TEXT] = {0, NULL, NULL},
         [ANSWER_API] = {0, NULL, NULL},
+        [ANSWER_AGENT] = {0, NULL, NULL},
         [ANSWER_RESERVED] = {404,
                              "This endpoint is reserved for the E2B control plane and is not reachable through the "
                              "sandbox URL",
@@ -103,6 +106,8 @@ static int answer_write_json(const struct answer *a, struct buf *out)
 
         if (a->kind == ANSWER_API)
                 obj = json_pack("{s:i, s:s}", "code", status, "message", message);
+        else if (a->kind == ANSWER_AGENT)
+                obj = agent_error_of_status((unsigned)status, message);
         else if (a->kind == ANSWER_RESERVED)
                 obj = json_pack("{s:s, s:s, s:i}", "message", message, "path", a->message, "code", status);
         else if (a->kind == ANSWER_PORT_CLOSED)

@@ -9,6 +9,7 @@
 enum answer_kind {
         ANSWER_TEXT,      /* status and message as they are: routing errors */
         ANSWER_API,       /* {"code","message"}: malformed requests, API not there */
+        ANSWER_AGENT,     /* the same in the form of the agent API */
         ANSWER_RESERVED,  /* a path of envd's that only the control plane may call */
         ANSWER_NOT_FOUND, /* no such sandbox */
         ANSWER_PAUSED,    /* the sandbox is paused, and requests do not resume it; to programs the same as NOT_FOUND */
@@ -27,8 +28,8 @@ enum answer_kind {
 
 struct answer {
         enum answer_kind kind;
-        unsigned status;     /* ANSWER_TEXT, ANSWER_API; the others have their own */
-        const char *message; /* ANSWER_TEXT, ANSWER_API, ANSWER_RESUME_LIMIT; ANSWER_RESERVED: the path */
+        unsigned status;     /* ANSWER_TEXT, ANSWER_API, ANSWER_AGENT; the others have their own */
+        const char *message; /* those, ANSWER_RESUME_LIMIT; ANSWER_RESERVED: the path */
         struct str sandbox_id;
         unsigned port;
         unsigned limit;  /* ANSWER_TOO_MANY */

@@ -35,7 +35,7 @@ struct edge {
         struct tls_context *tls; /* owned; for new connections */
         struct io renewals;      /* certificate.h */
         struct h2_setup *h2;     /* owned; http2/h2_session.h */
-        struct listener http, https;
+        struct listener http, https, clients;
         bool is_stopping, is_logging; /* is_logging: a line per exchange */
         struct timer stop_timer;
         struct task last;
@@ -46,7 +46,7 @@ struct edge {
 
         struct route_table routes;
         struct dialler dialler;
-        char *api_path; /* owned */
+        char *api_path, *agent_path; /* owned */
         struct upstream_pool upstreams;
 
         struct block_pool blocks;

@@ -70,6 +70,7 @@ struct edge_client {
         struct block in; /* owned: bytes not dealt with; begins with the current request's head while head_len > 0 */
         size_t head_len;
         bool is_tls;      /* the connection is encrypted */
+        bool is_local;    /* the connection came over clients.sock: the role agent's */
         bool is_ended;    /* the client sends no more */
         bool must_switch; /* the request asks for a tunnel, and no other answer will do */
         struct proxy_exchange x;

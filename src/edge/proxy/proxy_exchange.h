@@ -37,6 +37,7 @@ struct proxy_exchange { /* one request and its answer */
         unsigned closed_count;  /* dials that found the port closed */
         unsigned client_minor, status, interim_count;
         bool is_api, to_head, is_html, is_upgrade, expects_continue, is_idempotent; /* what the request is */
+        bool is_agent;                                                              /* is_api, of the role agent */
         bool persists;             /* the client's connection goes on after the exchange */
         bool upstream_persists;    /* the upstream's connection goes on after it: the answer says so */
         bool needs_new_connection; /* a kept connection failed once already */

@@ -14,7 +14,8 @@
 
 /* ---- the API ---- */
 
-static void request_send_to_api(struct edge_client *c, const struct http1_head *h, struct str target)
+static void request_send_to_role(struct edge_client *c, const struct http1_head *h, struct str target,
+                                 enum upstream_role role)
 {
         struct proxy_exchange *x = &c->x;
         struct edge *e = c->edge;
@@ -22,9 +23,9 @@ static void request_send_to_api(struct edge_client *c, const struct http1_head *
         int error;
 
         if (!x->needs_new_connection)
-                x->visit.upstream = upstream_reuse(&e->upstreams, NULL, 0);
+                x->visit.upstream = upstream_reuse(&e->upstreams, NULL, (uint16_t)role);
         if (!x->visit.upstream)
-                x->visit.upstream = upstream_to_control(&e->upstreams, &error);
+                x->visit.upstream = upstream_to_role(&e->upstreams, role, &error);
         if (x->visit.upstream) {
                 request_send(c, h, target);
                 return;
@@ -141,7 +142,8 @@ static bool request_decide(struct edge_client *c, const struct http1_head *h, st
         struct proxy_exchange *x = &c->x;
 
         route_decide(&rq, str_of(c->edge->conf->domain), to);
-        x->is_api = to->kind == ROUTE_API;
+        x->is_agent = to->kind == ROUTE_AGENT;
+        x->is_api = to->kind == ROUTE_API || x->is_agent;
         x->visit.port = to->port;
         x->is_html = false;
         if (c->must_switch && (x->is_api || x->visit.port == ENVD_PORT)) {
@@ -161,6 +163,17 @@ static bool request_decide(struct edge_client *c, const struct http1_head *h, st
         return to->kind != ROUTE_REFUSED;
 }
 
+/* The role agent moves whole directories as the builder does, with the token of the sandbox. */
+static const char *request_reserved_path(const struct edge_client *c, struct str path)
+{
+        static const char *const archives[] = {"/sandglass/archive", "/sandglass/copy"};
+
+        for (size_t i = 0; c->is_local && i < ARRAY_LEN(archives); i++)
+                if (str_is(path, archives[i]))
+                        return NULL;
+        return route_reserved_path(path);
+}
+
 void request_begin(struct edge_client *c, const struct http1_head *h)
 {
         struct proxy_exchange *x = &c->x;
@@ -174,8 +187,8 @@ void request_begin(struct edge_client *c, const struct http1_head *h)
         if (to.kind != ROUTE_SANDBOX) {
                 bool is_signed = signed_url_is(h->method, target, &query);
 
-                if (!is_signed && to.kind == ROUTE_API) {
-                        request_send_to_api(c, h, target);
+                if (!is_signed && x->is_api) {
+                        request_send_to_role(c, h, target, x->is_agent ? UPSTREAM_AGENT : UPSTREAM_CONTROL);
                         return;
                 }
                 if (is_signed ? !request_find_signer(c, h->method, query)
@@ -187,7 +200,7 @@ void request_begin(struct edge_client *c, const struct http1_head *h)
         }
         query = target;
         (void)str_cut(&query, '?', &path);
-        reserved = to.port == ENVD_PORT ? route_reserved_path(path) : NULL;
+        reserved = to.port == ENVD_PORT ? request_reserved_path(c, path) : NULL;
         if (reserved) {
                 request_answer(c, &(struct answer){.kind = ANSWER_RESERVED, .message = reserved});
                 return;

@@ -14,6 +14,8 @@ void request_answer(struct edge_client *c, const struct answer *a)
 
         if (!full.sandbox_id.p)
                 full.sandbox_id = str_of(x->visit.id);
+        if (full.kind == ANSWER_API && x->is_agent)
+                full.kind = ANSWER_AGENT;
         full.port = x->visit.port;
         full.is_html = x->is_html;
         full.to_head = x->to_head;

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "edge/limits/limits.h"
@@ -78,14 +79,14 @@ struct upstream *upstream_create(struct upstream_pool *p, int fd, struct routed_
         return u;
 }
 
-struct upstream *upstream_to_control(struct upstream_pool *p, int *ret_error)
+struct upstream *upstream_to_role(struct upstream_pool *p, enum upstream_role role, int *ret_error)
 {
         struct upstream *u;
         int fd, r;
 
-        r = connect_unix(p->api_path, &fd);
+        r = connect_unix(p->role_paths[role], &fd);
         if (r == 0) {
-                u = upstream_create(p, fd, NULL, 0);
+                u = upstream_create(p, fd, NULL, (uint16_t)role);
                 if (u)
                         return u;
                 r = -ENOMEM;
@@ -215,7 +216,7 @@ void upstream_pool_init(struct upstream_pool *p, const struct upstream_pool_opti
         p->loop = o->loop;
         p->limits = o->limits;
         p->blocks = o->blocks;
-        p->api_path = o->api_path;
+        memcpy(p->role_paths, o->role_paths, sizeof(p->role_paths));
         list_init(&p->api_idle);
         list_init(&p->idle_lru);
         p->sweep_timer = (struct timer){.on = upstream_on_sweep};

@@ -1,4 +1,4 @@
-/* upstream.h - a connection to envd, to a port of a sandbox, or to control; and the connections kept for the next request.
+/* upstream.h - a connection to envd, to a port of a sandbox, to control or to the role agent; and the connections kept for the next request.
  *
  * Invariant: a connection is only ever reused for the same sandbox and port, and only when the last answer on it ended
  * exactly where its framing said and nothing came after it. */
@@ -15,13 +15,15 @@ struct edge_limits;
 struct routed_sandbox;
 struct visit;
 
+enum upstream_role { UPSTREAM_CONTROL, UPSTREAM_AGENT, UPSTREAM_ROLES };
+
 struct upstream_pool {     /* what all connections share, and those that are kept */
         struct loop *loop; /* borrowed, like the next three */
         const struct edge_limits *limits;
         struct block_pool *blocks;
-        const char *api_path; /* control's socket */
-        bool is_closing;      /* the role ends: nothing is kept any more */
-        struct list api_idle; /* connections to control; those to a sandbox are in its `idle` */
+        const char *role_paths[UPSTREAM_ROLES]; /* their sockets */
+        bool is_closing;                        /* the role ends: nothing is kept any more */
+        struct list api_idle;                   /* connections to roles; those to a sandbox are in its `idle` */
         size_t api_idle_count;
         struct list idle_lru; /* all idle connections, oldest first */
         size_t idle_count;
@@ -35,11 +37,11 @@ struct upstream {
         struct stream stream;
         struct upstream_pool *pool;     /* borrowed */
         struct visit *visit;            /* whose request the connection serves; NULL: idle */
-        struct routed_sandbox *sandbox; /* borrowed; NULL: control */
-        uint16_t port;
-        uint64_t made_us;          /* in the sandbox, on the machine's monotonic clock; 0: not known */
-        bool is_reused;            /* has served a request before */
-        enum upstream_input input; /* upstream_fill() is the only writer */
+        struct routed_sandbox *sandbox; /* borrowed; NULL: a role */
+        uint16_t port;                  /* of a role: enum upstream_role */
+        uint64_t made_us;               /* in the sandbox, on the machine's monotonic clock; 0: not known */
+        bool is_reused;                 /* has served a request before */
+        enum upstream_input input;      /* upstream_fill() is the only writer */
         bool is_parked;  /* the server hung up while nobody wants its bytes: out of the loop until somebody does */
         struct block in; /* owned: bytes not dealt with */
         struct head_scan scan; /* of the head in `in` */
@@ -52,18 +54,18 @@ struct upstream_pool_options { /* all borrowed */
         struct loop *loop;
         const struct edge_limits *limits;
         struct block_pool *blocks;
-        const char *api_path;
+        const char *role_paths[UPSTREAM_ROLES];
 };
 void upstream_pool_init(struct upstream_pool *p, const struct upstream_pool_options *o);
 void upstream_pool_done(struct upstream_pool *p); /* closes the idle connections */
 
 /* Takes the fd.  NULL: out of memory or fds. */
 struct upstream *upstream_create(struct upstream_pool *p, int fd, struct routed_sandbox *s, uint16_t port);
-/* A new connection to control.  NULL: *ret_error says why. */
-struct upstream *upstream_to_control(struct upstream_pool *p, int *ret_error);
+/* A new connection to a role.  NULL: *ret_error says why. */
+struct upstream *upstream_to_role(struct upstream_pool *p, enum upstream_role role, int *ret_error);
 /* Closes at once (also when the other side still sends); freed after this iteration. */
 void upstream_close(struct upstream *u);
-/* An idle connection to that sandbox (NULL: to control) and port, or NULL. */
+/* An idle connection to that sandbox and port (NULL: to a role), or NULL. */
 struct upstream *upstream_reuse(struct upstream_pool *p, struct routed_sandbox *s, uint16_t port);
 void upstream_keep(struct upstream *u);            /* the request is done: keep the connection for the next one */
 void upstream_drop_idle(struct routed_sandbox *s); /* close all that are kept for this sandbox */

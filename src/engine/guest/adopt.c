@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -20,6 +21,7 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/used_checkpoints.h"
 #include "engine/guest/guest_job.h"
+#include "engine/guest/standby.h"
 #include "engine/storage/writable.h"
 #include "sys/fs.h"
 
@@ -380,6 +382,19 @@ static const struct engine_ops *find_kind(const struct engine *e, int dir, const
         return ops ? ops : e->kinds[0];
 }
 
+/* What an engine before this one restored ahead belongs to nobody: it is ended.  While a job process is at it, not yet. */
+static int end_standby(struct guest *s, int dir, struct err *err)
+{
+        bool is_busy = is_worked_on(s, dir);
+
+        guest_go(s, GUEST_KILLED);
+        if (is_busy)
+                return 0; /* adopt_busy() */
+        find_processes(s);
+        guest_end(s);
+        return err_set(err, ERR_NOT_FOUND, "it is a standby");
+}
+
 int adopt_one(struct engine *e, const char *id, struct err *err)
 {
         AUTO_CLOSE int dir = sys_open_dir(e->sandboxes_dir, id);
@@ -392,6 +407,8 @@ int adopt_one(struct engine *e, const char *id, struct err *err)
         if (r < 0)
                 return r;
         guest_go(s, GUEST_BUSY);
+        if (guest_is_standby(s))
+                return end_standby(s, dir, err);
         if (is_worked_on(s, dir))
                 return 0;
         r = recheck_disk(s, err);
@@ -405,24 +422,28 @@ void adopt_busy(struct engine *e)
         MAP_EACH (slot, &e->sandboxes) {
                 struct guest *s = slot->value;
 
-                if (s->state == GUEST_BUSY && !s->job)
+                if ((s->state == GUEST_BUSY || s->state == GUEST_KILLED) && !s->job)
                         guest_job_recheck(s, NULL, ADOPT_NOTHING);
         }
 }
 
 int adopt_all(struct engine *e, struct err *err)
 {
+        AUTO_CLOSE int names = sys_open_dir(e->sandboxes_dir, ".");
         AUTO_DIR DIR *d = sys_list(e->sandboxes_dir);
         struct dirent *entry;
 
         if (!d)
                 return err_sys(err, -errno, "read sandboxes directory");
+        if (names < 0 ||
+            flock(names, LOCK_EX) < 0) /* no standby gets the name of a sandbox meanwhile: job_hand_over.c */
+                return err_sys(err, names < 0 ? names : -errno, "lock sandboxes directory");
         while ((entry = sys_list_next(d))) {
                 struct err why = {0};
 
                 if (entry->d_name[0] == '.')
                         continue;
-                if (!sandbox_id_is_valid(str_of(entry->d_name)))
+                if (!guest_id_is_valid(str_of(entry->d_name)))
                         log_warn("sandbox.foreign", "name=%.64s is none of ours, leaving it", entry->d_name);
                 else if (adopt_one(e, entry->d_name, &why) == 0)
                         log_info("sandbox.adopted", "sandbox=%s", entry->d_name);

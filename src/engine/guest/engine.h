@@ -15,6 +15,7 @@
 
 struct engine_ops;
 struct namespaces;
+struct standbys;
 
 struct engine {
         const struct conf *conf;
@@ -41,9 +42,10 @@ struct engine {
         struct io pressure; /* the machine's memory; warm.h */
         uint64_t warm_bytes;
         unsigned warm_count;
-        struct list warm;     /* struct guest, least recently used first */
-        struct map sandboxes; /* id -> struct guest */
-        unsigned alive;       /* guests that run: kept by guest_go() */
+        struct list warm;          /* struct guest, least recently used first */
+        struct standbys *standbys; /* owned; NULL: not started yet */
+        struct map sandboxes;      /* id -> struct guest */
+        unsigned alive;            /* guests that run: kept by guest_go() */
         struct listener engine_listener, dial_listener;
         struct list controls, edges; /* struct client */
 };

@@ -45,6 +45,7 @@ struct engine_ops {
         int (*begin)(struct engine *e, struct err *err);
         void (*end)(struct engine *e);                          /* sandboxes live on */
         void (*describe)(const struct engine *e, json_t *info); /* add what the request `info` is told */
+        bool (*has_room)(const struct engine *e);               /* for guests that are made ahead; NULL: always */
 
         /* ----- one guest: its life */
 
@@ -73,7 +74,8 @@ struct engine_ops {
         int (*resume)(struct guest *g, struct job *job, struct err *err);
         /* The job is done: take over what the job process hands over beside the process (the fds taken are set to -1). */
         int (*resumed)(struct guest *g, struct job_answer *answer, struct err *err);
-        int (*thaw)(struct guest *g); /* of a warm one; negative errno */
+        int (*thaw)(struct guest *g);                              /* of a warm one; negative errno */
+        void (*hand_over)(const struct guest *g, struct job *job); /* of a standby: fill in what a job needs to know */
 
         /* ----- one guest: looking, reaching, rules */
 

@@ -15,6 +15,7 @@
 #include "engine/guest/deferred.h"
 #include "engine/guest/guest_job.h"
 #include "engine/guest/resume.h"
+#include "engine/guest/standby.h"
 #include "engine/guest/warm.h"
 #include "engine/records/lost_note.h"
 #include "model/err_json.h"
@@ -33,7 +34,8 @@ static const unsigned guest_may[] = {
         [GUEST_PAUSED] = TO(GUEST_WAITING) | TO(GUEST_RESUMING) | TO(GUEST_KILLED) | TO(GUEST_ENDING),
         [GUEST_WARM] = TO(GUEST_STOPPING) | TO(GUEST_RESUMING) | TO(GUEST_ENDING),
         [GUEST_RESUMING] = TO(GUEST_RUNNING) | TO(GUEST_PAUSED) | TO(GUEST_STOPPING) | TO(GUEST_BUSY) |
-                           TO(GUEST_KILLED) | TO(GUEST_ENDING),
+                           TO(GUEST_STANDBY) | TO(GUEST_KILLED) | TO(GUEST_ENDING),
+        [GUEST_STANDBY] = TO(GUEST_RESUMING) | TO(GUEST_ENDING),
         [GUEST_BUSY] = TO(GUEST_RUNNING) | TO(GUEST_STOPPING) | TO(GUEST_PAUSED) | TO(GUEST_KILLED) | TO(GUEST_ENDED) |
                        TO(GUEST_ENDING),
         [GUEST_KILLED] = TO(GUEST_ENDING),
@@ -252,6 +254,7 @@ static void guest_removed(void *arg, const struct err *err)
         (void)map_remove(&e->sandboxes, str_of(g->record.id));
         answer_at_end(g);
         deferred_run(g);
+        standbys_forget(g);
         record_done(&g->record);
         free(g->lost);
         g->free_task.run = guest_free;
@@ -263,6 +266,8 @@ static struct disk_request *clear_away(struct guest *g)
 {
         struct disk *d = &g->engine->disk;
 
+        if (g->standby && g->standby->former_id[0]) /* its directory has one name or the other */
+                (void)disk_throw(d, DISK_SANDBOXES, g->standby->former_id, NULL, NULL);
         return g->lost ? disk_lose(d, DISK_SANDBOXES, g->record.id, g->lost, guest_removed, g)
                        : disk_throw(d, DISK_SANDBOXES, g->record.id, guest_removed, g);
 }
@@ -362,6 +367,12 @@ static void on_death(struct io *io, uint32_t events)
                 loop_del(&g->death); /* guest_is_dead(): the job process will notice, and then so do we */
                 return;
         case GUEST_WARM: /* its image is on disk */ guest_go(g, GUEST_STOPPING); break;
+        case GUEST_STANDBY:
+                log_warn("standby.died", "standby=%s", g->record.id);
+                standbys_unlist(g);
+                standbys_look_later(g->engine);
+                guest_end(g); /* and once more through here */
+                return;
         case GUEST_STOPPING: break;
         case GUEST_RUNNING: guest_exited(g); return;
         case GUEST_ENDING: log_info("sandbox.ended", "sandbox=%s", g->record.id); break;

@@ -13,6 +13,9 @@
  * PAUSED may also lead to WAITING: a start on the kept files, without the memory.  WARM leads to STOPPING when its memory is
  * wanted.
  *
+ * STANDBY is a guest that was restored ahead and belongs to nobody yet (standby.h): RESUMING leads to it, and it leads to RESUMING
+ * again, when it is handed over.
+ *
  * PAUSING, COPYING and RESUMING are the work of a job process (jobs/job_queue.h).  BUSY is a guest with a job process that this
  * engine did not start, or that died: when the job process is gone, the disk says what the guest is (adopt.h).  KILLED is a
  * guest that is to be ended as soon as its job process is done.
@@ -35,6 +38,7 @@
 struct err;
 struct guest_job;
 struct lost_note;
+struct standby;
 
 enum guest_state {
         GUEST_WAITING,
@@ -45,6 +49,7 @@ enum guest_state {
         GUEST_STOPPING,
         GUEST_PAUSED, /* no process and nothing of the host: only this struct, and files */
         GUEST_WARM,
+        GUEST_STANDBY,
         GUEST_RESUMING,
         GUEST_BUSY,
         GUEST_KILLED,
@@ -81,6 +86,7 @@ struct guest {
         uint64_t warm_bytes;        /* then: what it was counted with */
         /* Owned; at its end its directory is moved aside with this note.  NULL: it is removed. */
         struct lost_note *lost;
+        struct standby *standby; /* owned; standby.h; NULL: it is none */
         struct task free_task;
 };
 

@@ -26,7 +26,7 @@ static void is_resumed(struct guest *s, struct ask *a, uint64_t began_us, const 
 }
 
 /* Its record is what the job process wrote: process, envd. */
-static int take_over(struct guest *s, struct job_answer *answer, struct err *err)
+int resume_take_over(struct guest *s, struct job_answer *answer, struct err *err)
 {
         AUTO_CLOSE int dir = sys_open_dir(s->engine->sandboxes_dir, s->record.id);
         struct record r;
@@ -118,7 +118,7 @@ static void on_restored(struct guest_job *w, struct job_answer *answer, const st
                 resume_recheck(w);
         } else if (err.kind != ERR_NONE) {
                 resume_failed(w, &err);
-        } else if (take_over(s, answer, &err) < 0) {
+        } else if (resume_take_over(s, answer, &err) < 0) {
                 log_warn("sandbox.left", "sandbox=%s error=\"%s\", looking again", s->record.id, err.msg);
                 resume_recheck(w);
         } else if (s->state == GUEST_KILLED) {

@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "engine/guest/standby.h"
 #include "sys/fs.h"
 #include "sys/proc.h"
 
@@ -33,7 +34,7 @@ static bool read_kib(const char *text, const char *key, uint64_t *ret)
         return true;
 }
 
-static bool is_machine_full(const struct engine *e)
+bool warm_is_machine_full(const struct engine *e)
 {
         uint64_t total, available;
         char text[8192];
@@ -68,7 +69,7 @@ bool warm_add(struct guest *s)
         struct guest_usage u = {0};
         struct err err;
 
-        if (budget(e) == 0 || s->ops->stats(s, &u, &err) < 0 || u.memory_bytes > budget(e) || is_machine_full(e))
+        if (budget(e) == 0 || s->ops->stats(s, &u, &err) < 0 || u.memory_bytes > budget(e) || warm_is_machine_full(e))
                 return false;
         while (e->warm_bytes + u.memory_bytes > budget(e))
                 drop_oldest(e, "budget");
@@ -96,7 +97,7 @@ static void on_pressure(struct io *io, uint32_t events)
                 unwatch(e);
                 return;
         }
-        if (!list_is_empty(&e->warm))
+        if (!standbys_give_one(e, "pressure") && !list_is_empty(&e->warm))
                 drop_oldest(e, "pressure");
 }
 
@@ -110,12 +111,13 @@ static int ask_for_news(const struct engine *e, int fd)
 
 void warm_start(struct engine *e)
 {
-        int fd = budget(e) ? openat(e->proc_dir, "pressure/memory", O_RDWR | O_NONBLOCK | O_CLOEXEC) : -1;
+        bool is_wanted = budget(e) || e->conf->standbys;
+        int fd = is_wanted ? openat(e->proc_dir, "pressure/memory", O_RDWR | O_NONBLOCK | O_CLOEXEC) : -1;
 
         e->pressure = (struct io){.fd = fd, .on = on_pressure};
         if (fd >= 0 && (ask_for_news(e, fd) < 0 || loop_add(e->loop, &e->pressure, EPOLLPRI) < 0))
                 close_fd(&e->pressure.fd);
-        if (e->pressure.fd < 0 && budget(e))
+        if (e->pressure.fd < 0 && is_wanted)
                 log_warn("warm.unwatched", "this host does not tell of memory pressure, going on without");
 }
 

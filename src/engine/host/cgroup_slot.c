@@ -199,7 +199,7 @@ char *cgroups_v2_path(const struct cgroups *c, unsigned slot)
 
 /* ------------------------------------------------------------- ending */
 
-/* Without v2: one by one.  PID 1 of the sandbox is among them, and takes the others along. */
+/* One by one.  PID 1 of a sandbox is among them, and takes the others along. */
 static void kill_listed(int dir, unsigned slot)
 {
         char path[64], text[4096];
@@ -222,6 +222,13 @@ void cgroups_kill(const struct cgroups *c, unsigned slot)
         if (c->v2 >= 0)
                 (void)write_slot(c->v2, slot, "cgroup.kill", "1"); /* frozen ones die as well */
         else
+                kill_listed(c->v1[CGROUP_PIDS], slot);
+}
+
+void cgroups_kill_all(const struct cgroups *c, unsigned slot)
+{
+        cgroups_kill(c, slot);
+        if (c->v2 >= 0 && c->v1[CGROUP_PIDS] >= 0)
                 kill_listed(c->v1[CGROUP_PIDS], slot);
 }
 

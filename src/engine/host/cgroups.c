@@ -294,3 +294,21 @@ bool cgroups_is_used(const char *parent)
         cgroup_mounts_done(&m);
         return is_used;
 }
+
+int cgroups_open_own(void)
+{
+        char text[4096], path[CGROUP_PLACE_MAX];
+        struct cgroup_mounts m;
+        int r = cgroup_mounts_open(&m);
+
+        if (r < 0)
+                return r;
+        if (m.v2 < 0)
+                r = -EOPNOTSUPP;
+        else if (sys_read_at(AT_FDCWD, "/proc/self/cgroup", text, sizeof(text)) < 0 || !cgroup_place_parse(text, path))
+                r = -ENOENT;
+        else
+                r = sys_open_dir(m.v2, path[1] ? path + 1 : ".");
+        cgroup_mounts_done(&m);
+        return r;
+}

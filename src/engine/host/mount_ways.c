@@ -34,9 +34,10 @@ int mount_ways_proc(const struct mount_ways *w, int proc_dir, pid_t pid)
 
 void mount_ways_describe(const struct mount_ways *w, char *out, size_t size)
 {
-        (void)snprintf(out, size, "proc %s, overlay %s",
-                       w->proc_by_option ? "by pidns=" : "by a process in its namespace",
-                       w->has_overlay_uuid ? "with uuid=null" : "without uuid=");
+        (void)snprintf(
+                out, size, "proc %s, overlay %s, layers by %s",
+                w->proc_by_option ? "by pidns=" : "by a process in its namespace",
+                w->has_overlay_uuid ? "with uuid=null" : "without uuid=", w->overlay_by_fds ? "descriptor" : "name");
 }
 
 /* ------------------------------------------------------------- trying, in a child */
@@ -154,23 +155,27 @@ static int make_upper(int dir, const char *name)
         return 0;
 }
 
+static int check_overlay(const struct overlay *o, struct err *err)
+{
+        AUTO_CLOSE int mount = -1, file = -1;
+        int r = overlay_mount(o, &mount, err);
+
+        if (r < 0)
+                return r;
+        file = openat(mount, "file", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        return file < 0 ? err_sys(err, -errno, "write to an overlay") : 0;
+}
+
 static int try_overlay_once(struct mount_ways *w, const struct mount_stage *s, int files, bool has_uuid,
                             struct err *err)
 {
         struct overlay o = {.dir = s->dir, .lower = STAGE_SPARE_1 ":" STAGE_SPARE_0, .has_uuid = has_uuid};
-        AUTO_CLOSE int mount = -1, file = -1;
         int r = make_upper(files, has_uuid ? "uuid-" : "");
 
         w->has_overlay_uuid = has_uuid;
         o.upper = has_uuid ? STAGE_FILES "/uuid-u" : STAGE_FILES "/u";
         o.work = has_uuid ? STAGE_FILES "/uuid-w" : STAGE_FILES "/w";
-        if (r < 0)
-                return err_sys(err, r, "make directories");
-        r = overlay_mount(&o, &mount, err);
-        if (r < 0)
-                return r;
-        file = openat(mount, "file", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-        return file < 0 ? err_sys(err, -errno, "write to an overlay") : 0;
+        return r < 0 ? err_sys(err, r, "make directories") : check_overlay(&o, err);
 }
 
 static int mount_tmpfs(void)
@@ -179,6 +184,26 @@ static int mount_tmpfs(void)
         int r = fs < 0 ? fs : sys_fs_create(fs);
 
         return r < 0 ? r : sys_fsmount(fs, 0);
+}
+
+/* As a sandbox's: one layer that is a mount, one that is a directory in another mount. */
+static bool try_overlay_by_fds(bool has_uuid)
+{
+        AUTO_CLOSE int files = mount_tmpfs(), layers = mount_tmpfs(), host = mount_tmpfs();
+        AUTO_CLOSE int layer = -1, upper = -1, work = -1;
+        struct err why;
+
+        if (files < 0 || layers < 0 || host < 0 || make_upper(files, "") < 0 || mkdirat(layers, "layer", 0755) < 0)
+                return false;
+        layer = sys_open_beneath(layers, "layer", O_PATH | O_DIRECTORY, 0);
+        upper = sys_open_beneath(files, "u", O_PATH | O_DIRECTORY, 0);
+        work = sys_open_beneath(files, "w", O_PATH | O_DIRECTORY, 0);
+        return check_overlay(&(struct overlay){.fds = &(struct overlay_fds){.lower = (int[]){host, layer},
+                                                                            .lower_count = 2,
+                                                                            .upper = upper,
+                                                                            .work = work},
+                                               .has_uuid = has_uuid},
+                             &why) == 0;
 }
 
 static int try_overlay(struct mount_ways *w, struct err *err)
@@ -197,7 +222,10 @@ static int try_overlay(struct mount_ways *w, struct err *err)
         if (r == 0 && try_overlay_once(w, &s, files, true, &first) < 0)
                 r = try_overlay_once(w, &s, files, false, err);
         mount_stage_close(&s);
-        return r < 0 ? err_wrap(err, "overlay") : 0;
+        if (r < 0)
+                return err_wrap(err, "overlay");
+        w->overlay_by_fds = try_overlay_by_fds(w->has_overlay_uuid);
+        return 0;
 }
 
 static _Noreturn void try_all(struct mount_trial *t)

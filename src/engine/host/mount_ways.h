@@ -11,6 +11,7 @@ struct err;
 struct mount_ways {
         bool proc_by_option; /* proc of another PID namespace by the option pidns= (6.17); else by a process in it */
         bool has_overlay_uuid; /* an overlay can be told to note no uuid in its upper directory (6.6); older ones never do */
+        bool overlay_by_fds; /* layers by descriptors of detached mounts (6.15); else by names on a stage (mount_stage.h) */
 };
 
 /* Try both, in a process and a mount namespace of their own; once, since a running kernel keeps its ways.  ERR_UNAVAILABLE: neither way of one of them works. */

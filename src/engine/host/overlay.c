@@ -20,20 +20,29 @@ static const struct overlay_option fixed[] = {
         {"nfs_export", "off"},
 };
 
-/* volatile: nothing is synced when the mount goes; its files are thrown away, or synced by the job that keeps them. */
-static int set_upper(int fs, const struct overlay *o)
+static int set_fds(int fs, const struct overlay_fds *d)
 {
-        int r = sys_fs_string(fs, "upperdir", o->upper);
+        int r = 0;
 
+        for (size_t i = 0; i < d->lower_count && r == 0; i++)
+                r = sys_fs_fd(fs, "lowerdir+", d->lower[i]);
         if (r == 0)
-                r = sys_fs_string(fs, "workdir", o->work);
-        if (r == 0)
-                r = sys_fs_flag(fs, "volatile");
-        for (size_t i = 0; i < ARRAY_LEN(fixed) && r == 0; i++)
-                r = sys_fs_string(fs, fixed[i].key, fixed[i].value);
-        if (r == 0 && o->has_uuid)
-                r = sys_fs_string(fs, "uuid", "null");
-        return r;
+                r = sys_fs_fd(fs, "upperdir", d->upper);
+        return r == 0 ? sys_fs_fd(fs, "workdir", d->work) : r;
+}
+
+static int set_names(int fs, const struct overlay *o)
+{
+        int r = sys_fs_string(fs, "lowerdir", o->lower);
+
+        if (r == 0 && o->upper)
+                r = sys_fs_string(fs, "upperdir", o->upper);
+        return r == 0 && o->upper ? sys_fs_string(fs, "workdir", o->work) : r;
+}
+
+static bool has_upper(const struct overlay *o)
+{
+        return o->fds || o->upper;
 }
 
 /* Overlayfs works on the upper directory with the credentials of the process that made the mount.  The host's uid 0 has no
@@ -42,7 +51,7 @@ static int create(int fs, const struct overlay *o)
 {
         int r;
 
-        if (!o->upper)
+        if (!has_upper(o))
                 return sys_fs_create(fs);
         sys_set_fsids(o->uid, o->uid);
         r = sys_fs_create(fs);
@@ -50,16 +59,14 @@ static int create(int fs, const struct overlay *o)
         return r;
 }
 
-/* In the directory that the names are below. */
+/* With names: in the directory that they are below. */
 static int mount_here(int fs, const struct overlay *o, struct err *err)
 {
         char why[160];
-        int r = sys_fs_string(fs, "lowerdir", o->lower);
+        int r = o->fds ? set_fds(fs, o->fds) : set_names(fs, o);
 
-        if (r == 0 && o->upper)
-                r = set_upper(fs, o);
         if (r < 0)
-                return err_sys(err, r, "set overlay options (%s)", sys_fs_why(fs, why, sizeof(why)));
+                return err_sys(err, r, "set layers (%s)", sys_fs_why(fs, why, sizeof(why)));
         r = create(fs, o);
         if (r < 0)
                 return err_sys(err, r, "make overlay (%s)", sys_fs_why(fs, why, sizeof(why)));
@@ -67,13 +74,11 @@ static int mount_here(int fs, const struct overlay *o, struct err *err)
         return r < 0 ? err_sys(err, r, "mount overlay") : r;
 }
 
-int overlay_mount(const struct overlay *o, int *ret_mount, struct err *err)
+static int mount_by_name(int fs, const struct overlay *o, struct err *err)
 {
-        AUTO_CLOSE int fs = sys_fsopen("overlay"), before = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        AUTO_CLOSE int before = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
         int r;
 
-        if (fs < 0)
-                return err_sys(err, fs, "open overlay");
         if (before < 0 || fchdir(o->dir) < 0)
                 return err_sys(err, -errno, "enter the directory of layers");
         r = mount_here(fs, o, err);
@@ -82,6 +87,48 @@ int overlay_mount(const struct overlay *o, int *ret_mount, struct err *err)
                         (void)close(r);
                 return err_sys(err, -errno, "leave the directory of layers");
         }
+        return r;
+}
+
+/* volatile: nothing is synced when the mount goes; its files are thrown away, or synced by the job that keeps them. */
+static int set_options(int fs, bool has_uuid)
+{
+        int r = sys_fs_flag(fs, "volatile");
+
+        for (size_t i = 0; i < ARRAY_LEN(fixed) && r == 0; i++)
+                r = sys_fs_string(fs, fixed[i].key, fixed[i].value);
+        return r == 0 && has_uuid ? sys_fs_string(fs, "uuid", "null") : r;
+}
+
+static int prepare(bool with_upper, bool has_uuid, struct err *err)
+{
+        AUTO_CLOSE int fs = sys_fsopen("overlay");
+        char why[160];
+        int r;
+
+        if (fs < 0)
+                return err_sys(err, fs, "open overlay");
+        r = with_upper ? set_options(fs, has_uuid) : 0;
+        return r < 0 ? err_sys(err, r, "set overlay options (%s)", sys_fs_why(fs, why, sizeof(why))) : TAKE_FD(fs);
+}
+
+int overlay_prepare(bool has_uuid, int *ret_prepared, struct err *err)
+{
+        int r = prepare(true, has_uuid, err);
+
+        if (r < 0)
+                return r;
+        *ret_prepared = r;
+        return 0;
+}
+
+int overlay_mount(const struct overlay *o, int *ret_mount, struct err *err)
+{
+        AUTO_CLOSE int own = o->prepared ? -1 : prepare(has_upper(o), o->has_uuid, err);
+        int fs = o->prepared ? o->prepared : own, r = fs;
+
+        if (fs >= 0)
+                r = o->fds ? mount_here(fs, o, err) : mount_by_name(fs, o, err);
         if (r < 0)
                 return r;
         *ret_mount = r;

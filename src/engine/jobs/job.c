@@ -8,6 +8,7 @@
 #include "engine/host/instance.h"
 #include "engine/records/lost_note.h"
 #include "engine/records/record.h"
+#include "engine/storage/host_layer.h"
 #include "model/json_field.h"
 #include "model/plan.h"
 
@@ -179,17 +180,18 @@ static json_t *encode_restore(const struct job *j, json_t *obj)
         obj = json_with(obj, "plan", plan_encode(s->plan));
         obj = json_with(obj, "turn", json_integer((json_int_t)s->turn));
         obj = json_with(obj, "recent", json_boolean(s->is_recent));
+        obj = json_with(obj, "standby", json_boolean(s->is_standby));
         return json_with(obj, "namespace", encode_namespace(&s->namespace));
 }
 
-static int decode_plan(const json_t *obj, struct plan_create **ret, struct err *err)
+static int decode_plan(const json_t *obj, bool is_standby, struct plan_create **ret, struct err *err)
 {
         struct plan_create *plan = malloc(sizeof(*plan));
         int r;
 
         if (!plan)
                 return err_set(err, ERR_INTERNAL, "job: plan: out of memory");
-        r = plan_decode(json_object_get(obj, "plan"), plan, err);
+        r = (is_standby ? plan_decode_standby : plan_decode)(json_object_get(obj, "plan"), plan, err);
         if (r < 0) {
                 free(plan);
                 return err_wrap(err, "job: plan");
@@ -206,10 +208,37 @@ static int decode_restore(const json_t *obj, struct job *j, struct err *err)
 
         if ((r = decode_number(obj, "turn", 0, INT64_MAX, &s->turn, err)) < 0 ||
             (r = decode_bool(obj, "recent", &s->is_recent, err)) < 0 ||
+            (r = decode_bool(obj, "standby", &s->is_standby, err)) < 0 ||
             (r = decode_namespace(obj, false, &s->namespace, err)) < 0)
                 return r;
-        r = decode_plan(obj, &s->plan, err);
+        r = decode_plan(obj, s->is_standby, &s->plan, err);
         return r == 0 && strcmp(s->plan->id, j->id) != 0 ? field_is_wrong("plan", "of the same sandbox", err) : r;
+}
+
+static json_t *encode_hand_over(const struct job *j, json_t *obj)
+{
+        const struct job_hand_over *h = &j->hand_over;
+
+        obj = json_with(obj, "plan", plan_encode(h->plan));
+        obj = json_with_text(obj, "host_version", h->host_version);
+        return json_with(obj, "namespace", encode_namespace(&h->namespace));
+}
+
+static int decode_hand_over(const json_t *obj, struct job *j, struct err *err)
+{
+        const json_t *version = json_object_get(obj, "host_version");
+        struct job_hand_over *h = &j->hand_over;
+        int r;
+
+        if (!json_is_string(version) ||
+            (json_string_length(version) > 0 &&
+             !host_layer_version_is_valid((struct str){json_string_value(version), json_string_length(version)})))
+                return field_is_wrong("host_version", "a version of the host's files", err);
+        h->host_version = json_string_value(version);
+        if (!standby_id_is_valid(str_of(j->id)))
+                return field_is_wrong("id", "the id of a standby", err);
+        r = decode_namespace(obj, true, &h->namespace, err);
+        return r < 0 ? r : decode_plan(obj, false, &h->plan, err);
 }
 
 static json_t *encode_seal(const struct job *j, json_t *obj)
@@ -289,6 +318,7 @@ static const struct {
         [JOB_PAUSE] = {"pause", LOCKS_SANDBOX, encode_pause, decode_pause},
         [JOB_COPY] = {"copy", LOCKS_SANDBOX, encode_copy, decode_copy},
         [JOB_RESTORE] = {"restore", LOCKS_SANDBOX, encode_restore, decode_restore},
+        [JOB_HAND_OVER] = {"hand_over", LOCKS_SANDBOX, encode_hand_over, decode_hand_over},
         [JOB_SEAL] = {"seal", LOCKS_SANDBOX, encode_seal, decode_seal},
         [JOB_MAKE_DURABLE] = {"make_durable", LOCKS_SANDBOX, NULL, NULL},
         [JOB_FLUSH] = {"flush", NO_SANDBOX, encode_flush, decode_flush},
@@ -344,7 +374,7 @@ static int decode_kind(const json_t *obj, enum job_kind *ret, struct err *err)
 
 static int decode_sandbox(const json_t *obj, struct job *j, struct err *err)
 {
-        int r = decode_id(obj, "id", sandbox_id_is_valid, &j->id, err);
+        int r = decode_id(obj, "id", guest_id_is_valid, &j->id, err);
 
         if (r < 0 || !job_locks_sandbox(j->kind))
                 return r;
@@ -379,9 +409,13 @@ int job_decode(json_t *message, struct job *ret, struct err *err)
 
 void job_done(struct job *j)
 {
-        if (j->kind == JOB_RESTORE && j->restore.plan) {
-                plan_done(j->restore.plan);
-                free(j->restore.plan);
+        struct plan_create *plan = j->kind == JOB_RESTORE     ? j->restore.plan
+                                   : j->kind == JOB_HAND_OVER ? j->hand_over.plan
+                                                              : NULL;
+
+        if (plan) {
+                plan_done(plan);
+                free(plan);
         }
         plan_net_done(&j->note.net);
         json_decref(j->message);

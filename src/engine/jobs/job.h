@@ -17,9 +17,10 @@ struct plan_create;
 
 enum job_kind {
         JOB_PAUSE, /* freeze a sandbox and write down its memory (if wanted) and that it is paused; or all is as before */
-        JOB_COPY,         /* the memory and the files of a sandbox, which then goes on in any case */
-        JOB_RESTORE,      /* make the processes of a sandbox from a checkpoint */
-        JOB_SEAL,         /* the files of a paused sandbox become a layer */
+        JOB_COPY,      /* the memory and the files of a sandbox, which then goes on in any case */
+        JOB_RESTORE,   /* make the processes of a sandbox from a checkpoint; or of a standby, which then stand still */
+        JOB_HAND_OVER, /* a standby becomes a sandbox: names, files, and its processes run */
+        JOB_SEAL,      /* the files of a paused sandbox become a layer */
         JOB_MAKE_DURABLE, /* a paused sandbox, of which not everything is on disk yet */
         JOB_FLUSH,        /* a checkpoint, a layer, or both, to the disk */
         JOB_MEASURE,      /* how much of the disk a sandbox uses */
@@ -57,6 +58,13 @@ struct job_restore {
         struct plan_create *plan; /* names the checkpoint */
         uint64_t turn;            /* of its mark: used_checkpoints.h */
         bool is_recent;           /* recent_checkpoints.h: its images need not be verified */
+        bool is_standby;          /* its processes are frozen before they run, and envd is told nothing */
+        struct job_namespace namespace;
+};
+
+struct job_hand_over {
+        struct plan_create *plan; /* of the sandbox; job.id is the name of the standby */
+        const char *host_version; /* host_layer.h: what the standby was made with; "": nothing */
         struct job_namespace namespace;
 };
 
@@ -92,6 +100,7 @@ struct job {
                 struct job_pause pause;
                 struct job_copy copy;
                 struct job_restore restore;
+                struct job_hand_over hand_over;
                 struct job_seal seal;
                 struct job_flush flush;
                 struct job_lost lost;

@@ -72,6 +72,8 @@ json_t *job_answer_encode(enum job_kind kind, const struct job_answer *a)
                         msg = json_with(msg, numbers[i].name, encode_number(a, (enum number)i));
         if (kind == JOB_RESTORE && a->envd_silent.kind != ERR_NONE)
                 msg = json_with(msg, "envd_silent", err_encode(&a->envd_silent));
+        if (kind == JOB_RESTORE && a->host_version[0])
+                msg = json_with_text(msg, "host_version", a->host_version);
         return msg;
 }
 
@@ -93,6 +95,7 @@ static int decode_numbers(enum job_kind kind, const json_t *msg, struct job_answ
 int job_answer_decode(enum job_kind kind, const json_t *msg, struct job_answer *ret, struct err *err)
 {
         const json_t *error = json_object_get(msg, "error"), *silent = json_object_get(msg, "envd_silent");
+        const json_t *version = json_object_get(msg, "host_version");
         struct job_answer a;
         int r = 0;
 
@@ -103,12 +106,17 @@ int job_answer_decode(enum job_kind kind, const json_t *msg, struct job_answer *
                 return err_set(err, ERR_INVALID, "answer: ok: not true");
         if (silent && !json_is_object(silent))
                 return err_set(err, ERR_INVALID, "answer: envd_silent: not an object");
+        if (version && (!json_is_string(version) || !host_layer_version_is_valid((struct str){
+                                                            json_string_value(version), json_string_length(version)})))
+                return err_set(err, ERR_INVALID, "answer: host_version: not a version of the host's files");
         if (error)
                 (void)err_decode(error, "no reason was given", &a.err);
         else
                 r = decode_numbers(kind, msg, &a, err);
         if (!error && kind == JOB_RESTORE && silent)
                 (void)err_decode(silent, "its envd does not answer", &a.envd_silent);
+        if (!error && kind == JOB_RESTORE && version)
+                memcpy(a.host_version, json_string_value(version), json_string_length(version) + 1);
         if (r == 0)
                 *ret = a;
         return r;

@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "engine/jobs/job.h"
+#include "engine/storage/host_layer.h"
 
 #define JOB_ANSWER_TEXT_MAX 4096u
 #define JOB_ANSWER_FDS_MAX 2
@@ -24,6 +25,8 @@ struct job_answer {
         struct err envd_silent;
         int pidfd; /* JOB_RESTORE: the sandbox's first process; owned; -1: it did not arrive */
         int netns; /* JOB_RESTORE, namespace engine: its network namespace; likewise */
+        /* JOB_RESTORE of a standby: which files of the host it has (host_layer.h); "": none */
+        char host_version[HOST_LAYER_VERSION_MAX];
 
         /* What the engine passes on to control as it is; owned.  NULL: it did not arrive.
          *   JOB_NAMES          {checkpoints, layers}: ids of what is complete

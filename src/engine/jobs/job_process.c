@@ -27,6 +27,7 @@ static job_op *const job_ops[JOB_KINDS] = {
         [JOB_PAUSE] = job_pause,
         [JOB_COPY] = job_copy,
         [JOB_RESTORE] = job_restore,
+        [JOB_HAND_OVER] = job_hand_over,
         [JOB_SEAL] = job_seal,
         [JOB_MAKE_DURABLE] = job_make_durable,
         [JOB_FLUSH] = job_flush,

@@ -44,8 +44,8 @@ static inline struct writable job_writable(const struct job_conf *c, int dir)
 
 /* Carry out a job of its kind.  *ret is empty before (job_answer_init()); negative: the answer is *err. */
 typedef int job_op(const struct job_conf *c, const struct job *job, struct job_answer *ret, struct err *err);
-job_op job_pause, job_copy, job_restore, job_seal, job_make_durable, job_flush, job_measure, job_names, job_recheck,
-        job_usage, job_lost, job_lost_restore;
+job_op job_pause, job_copy, job_restore, job_hand_over, job_seal, job_make_durable, job_flush, job_measure, job_names,
+        job_recheck, job_usage, job_lost, job_lost_restore;
 
 /* For tests: where <data>/stall/<point> is a pipe, the job process waits there until a test has opened it for writing and
  * closed it again. */

@@ -22,6 +22,8 @@
 #include "engine/jobs/job_process.h"
 #include "engine/jobs/envd_introduce.h"
 #include "engine/jobs/envd_copies.h"
+#include "engine/jobs/hostname.h"
+#include "engine/jobs/restore_freeze.h"
 #include "engine/jobs/restore_place.h"
 #include "engine/checkpoint/used_checkpoints.h"
 #include "sys/fs.h"
@@ -29,7 +31,7 @@
 
 #define DEATH_MS 10000
 #define DYING_MS 2000 /* a sandbox that does not answer may be about to die: that takes a moment */
-#define HOSTNAME_LEN_MAX 64u
+#define FROZEN_MS 10000
 /* CRIU works in the sandbox's cgroups, and needs room there for itself: for what it knows of each process. */
 #define SPARE_MEMORY (1u << 30)
 #define SPARE_PIDS 64u
@@ -51,8 +53,10 @@ struct restoring {
         pthread_t verifier;
         bool is_verifying;
         struct err damage;
-        int cgroup; /* of v2; -1: none */
-        int netns;  /* its own */
+        bool is_standby;
+        char host_version[HOST_LAYER_VERSION_MAX]; /* then: host_layer.h */
+        int cgroup;                                /* of v2; -1: none */
+        int netns;                                 /* its own */
 };
 
 /* ------------------------------------------------------------- checking while CRIU reads */
@@ -115,21 +119,9 @@ static int on_namespaces(pid_t pid, void *arg, struct err *err)
 
 static int set_hostname(struct restoring *w, pid_t pid, struct err *err)
 {
-        const char *name = json_string_value(json_object_get(w->plan->init, "hostname"));
-        AUTO_CLOSE int home = sys_ns_open(w->conf->proc_dir, 0, "uts"),
-                       uts = sys_ns_open(w->conf->proc_dir, pid, "uts");
-        int r = 0;
+        AUTO_CLOSE int uts = sys_ns_open(w->conf->proc_dir, pid, "uts");
 
-        name = name && name[0] ? name : w->plan->id;
-        if (strlen(name) > HOSTNAME_LEN_MAX)
-                return err_set(err, ERR_INVALID, "hostname of more than %u characters", HOSTNAME_LEN_MAX);
-        if (home < 0 || uts < 0 || setns(uts, CLONE_NEWUTS) < 0)
-                return err_sys(err, -errno, "enter UTS namespace");
-        if (sethostname(name, strlen(name)) < 0)
-                r = -errno;
-        if (setns(home, CLONE_NEWUTS) < 0)
-                r = -errno;
-        return r < 0 ? err_sys(err, r, "set the hostname") : 0;
+        return uts < 0 ? err_sys(err, uts, "open UTS namespace") : hostname_set(w->conf, w->plan, uts, err);
 }
 
 /* After a power cut the sandbox must not be restored from this checkpoint again: its files have changed (used_checkpoints.h). */
@@ -165,8 +157,10 @@ static int on_before_resume(pid_t pid, void *arg, struct err *err)
         r = sys_start_time(w->conf->proc_dir, pid, &w->record.start_time);
         if (r < 0)
                 return err_sys(err, r, "read start time");
-        job_stall_point(w->conf, "restored");
+        job_stall_point(w->conf, w->is_standby ? "standby_restored" : "restored");
         r = record_write(w->dir, &w->record, err);
+        if (r == 0 && w->is_standby)
+                r = restore_freeze(w->conf, w->record.facts.namespace.slot, err);
         if (r == 0 && w->was_paused)
                 r = leave_pause(w, err);
         w->has_moved = r == 0;
@@ -263,6 +257,14 @@ static int init_envd(struct restoring *w, struct err *err)
         return record_write(w->dir, &w->record, err);
 }
 
+/* CRIU has let go of them: each stops before it is back in its own program. */
+static int await_frozen(const struct restoring *w, struct err *err)
+{
+        int r = cgroups_wait_frozen(w->conf->cgroups, w->record.facts.namespace.slot, FROZEN_MS);
+
+        return r < 0 ? err_sys(err, r, "freeze slot %u", w->record.facts.namespace.slot) : 0;
+}
+
 static void kill_restored(pid_t pid)
 {
         AUTO_CLOSE int fd = sys_pidfd_open(pid);
@@ -312,6 +314,7 @@ static int hand_over(struct restoring *w, pid_t pid, const struct err *envd_sile
                 return envd_silent ? fd : err_sys(err, fd, "watch process");
         ret->pidfd = fd;
         ret->netns = w->netns;
+        memcpy(ret->host_version, w->host_version, sizeof(ret->host_version));
         if (envd_silent)
                 ret->envd_silent = *envd_silent;
         return 0;
@@ -334,6 +337,8 @@ static int restore_run_step(struct restoring *w, enum restore_step step, pid_t *
         switch (step) {
         case STEP_CHECK: return open_checkpoint(w, err);
         case STEP_PLACE:
+                if (w->is_standby && host_layer_version(w->conf->host_dir, w->host_version) < 0)
+                        w->host_version[0] = '\0'; /* before they are looked at: what changes meanwhile has changed */
                 memcpy(w->record.envd, checkpoint_facts(w->checkpoint)->envd, sizeof(w->record.envd));
                 r = w->plan->is_upper_kept ? unlinked_files_put_back(&w->writable, err) : 0;
                 if (r < 0)
@@ -346,11 +351,13 @@ static int restore_run_step(struct restoring *w, enum restore_step step, pid_t *
                 return r;
         case STEP_GROUPS: return enter_cgroups(w, err);
         case STEP_RESTORE:
-                job_stall_point(w->conf, "placed");
+                job_stall_point(w->conf, w->is_standby ? "standby_placed" : "placed");
                 r = restore_processes(w, pid, err);
-                job_stall_point(w->conf, "running");
+                job_stall_point(w->conf, w->is_standby ? "standby_frozen" : "running");
                 return r < 0 ? r : limit_again(w, err);
         case STEP_INIT:
+                if (w->is_standby)
+                        return await_frozen(w, err);
                 job_stall_point(w->conf, "resumed");
                 job_say_waits(w->conf);
                 return init_envd(w, err);
@@ -392,6 +399,7 @@ int job_restore(const struct job_conf *c, const struct job *job, struct job_answ
                               .plan = how->plan,
                               .turn = how->turn,
                               .is_recent = how->is_recent,
+                              .is_standby = how->is_standby,
                               .cgroup = -1,
                               .netns = -1,
                               .host_netns = -1,

@@ -18,6 +18,7 @@
 #include "engine/namespace/start.h"
 #include "engine/net/firewall.h"
 
+#define SLOTS_SPARE 64u               /* with fewer free slots, none is used for what is made ahead */
 #define OLD_MOUNTS "stall/old-mounts" /* for tests: with this file, mounts are made as on Linux 6.1 */
 
 /* ------------------------------------------------------------- the host */
@@ -147,11 +148,17 @@ static void namespaces_describe(const struct engine *e, json_t *info)
         json_decref(more);
 }
 
+/* Creates come first: each takes a slot, and cells have some. */
+static bool namespaces_has_room(const struct engine *e)
+{
+        return slots_free_count(&e->namespaces->pool.slots) >= SLOTS_SPARE;
+}
+
 /* ------------------------------------------------------------- one guest: its life */
 
 static void namespace_init(struct guest *g)
 {
-        namespace_of(g)->netns = -1;
+        namespace_of(g)->netns = namespace_of(g)->mntns = -1;
 }
 
 static struct ask *namespace_give_up(struct guest *g)
@@ -235,8 +242,15 @@ static int namespace_go_on(struct guest *g, struct err *err)
         return r;
 }
 
+/* Its last process would take its mounts down before the kernel tells of its end: RCU waits that whoever waits for the end waits
+ * for.  While we hold the namespace, they stay, and the slot cleaner takes them down.  Not where the files are used again: another
+ * overlay may be made of them at once. */
 static void namespace_kill(struct guest *g)
 {
+        struct namespace_guest *ng = namespace_of(g);
+
+        if (g->are_files_worthless && ng->mntns < 0)
+                ng->mntns = sys_ns_open(g->engine->proc_dir, g->record.pid, "mnt");
         if (guest_slot(g))
                 cgroups_kill(&g->engine->namespaces->cgroups, guest_slot(g));
 }
@@ -251,6 +265,7 @@ static void namespace_release(struct guest *g)
                 slots_close_later(slots, &ng->netns, 1);
         if (guest_slot(g))
                 slots_return(slots, guest_slot(g), TAKE_FD(ng->netns));
+        slots_close_later(slots, &ng->mntns, 1);
         g->record.facts.namespace.slot = 0;
 }
 
@@ -294,6 +309,11 @@ static int namespace_resume(struct guest *g, struct job *job, struct err *err)
         return r;
 }
 
+static void namespace_hand_over(const struct guest *g, struct job *job)
+{
+        job->hand_over.namespace = job_facts(g);
+}
+
 static int namespace_resumed(struct guest *g, struct job_answer *answer, struct err *err)
 {
         if (answer->netns < 0)
@@ -323,6 +343,7 @@ const struct engine_ops namespace_ops = {
         .begin = namespaces_begin,
         .end = namespaces_end,
         .describe = namespaces_describe,
+        .has_room = namespaces_has_room,
         .init = namespace_init,
         .start = start_begin,
         .give_up = namespace_give_up,
@@ -336,6 +357,7 @@ const struct engine_ops namespace_ops = {
         .resume = namespace_resume,
         .resumed = namespace_resumed,
         .thaw = namespace_thaw,
+        .hand_over = namespace_hand_over,
         .dial = dial,
         .stats = namespace_stats,
         .set_net = rules_set,

@@ -37,6 +37,7 @@ struct namespaces {
 struct namespace_guest {
         struct guest guest;  /* the first member: engine_ops.guest_bytes */
         int netns;           /* -1: none */
+        int mntns;           /* held while its processes end for good; -1: not */
         bool has_rules;      /* in the firewall */
         struct start *start; /* owned; while WAITING or STARTING */
 };

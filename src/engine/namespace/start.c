@@ -36,6 +36,7 @@ struct start *start_free(struct start *st)
         timer_clear(&st->disk_deadline);
         timer_clear(&st->envd_deadline);
         loop_del(&st->sock);
+        slots_close_later(&p->slots, st->rootfs.parts, ROOTFS_PARTS_MAX);
         rootfs_done(&st->rootfs);
         slots_close_later(&p->slots, st->cell.fd, CELL_FDS);
         buf_done(&st->out);

@@ -1,7 +1,7 @@
 #include "engine/net/firewall.h"
 
 #include <errno.h>
-#include <nftables/libnftables.h>
+#include <malloc.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,14 +10,17 @@
 #include "base/err.h"
 #include "engine/host/instance.h"
 #include "engine/net/dns_forwarder.h"
+#include "engine/net/nft_library.h"
 #include "model/network/closed_networks.h"
 
 #define SCRIPT_MAX (8u << 20)
 
 struct firewall {
         const struct instance *instance; /* borrowed; NULL: for firewall_run() */
-        struct nft_ctx *nft;
-        struct buf script; /* of the command being made */
+        struct nft_library library;
+        struct nft_ctx *nft; /* owned; NULL until the first command */
+        bool is_dry;         /* commands are checked and change nothing */
+        struct buf script;   /* of the command being made */
 };
 
 /* A connection of a sandbox has an entry in the host's table of connections, as everyone's has: no sandbox may fill it,
@@ -146,21 +149,39 @@ static int add_rules(struct firewall *f, const char *verb, unsigned slot, const 
         return r;
 }
 
+static int open_nft(struct firewall *f, struct err *err)
+{
+        if (f->nft)
+                return 0;
+        f->nft = f->library.ctx_new(NFT_CTX_DEFAULT);
+        if (!f->nft)
+                return err_set(err, ERR_UNAVAILABLE, "packet filter: the library does not start");
+        (void)f->library.ctx_buffer_output(f->nft);
+        (void)f->library.ctx_buffer_error(f->nft);
+        f->library.ctx_set_dry_run(f->nft, f->is_dry);
+        return 0;
+}
+
+static void close_nft(struct firewall *f)
+{
+        if (f->nft)
+                f->library.ctx_free(f->nft);
+        f->nft = NULL;
+}
+
 /* One transaction; the message of a failure is the first line the library has. */
 static int run(struct firewall *f, struct err *err)
 {
         const char *text = buf_cstr(&f->script);
-        int r = 0;
+        int r = text ? open_nft(f, err) : err_sys(err, -ENOMEM, "packet filter");
 
-        if (!text)
-                return err_sys(err, -ENOMEM, "packet filter");
-        if (f->script.len > 0 && nft_run_cmd_from_buffer(f->nft, text) != 0) {
-                const char *why = nft_ctx_get_error_buffer(f->nft);
+        if (r == 0 && f->script.len > 0 && f->library.run_cmd_from_buffer(f->nft, text) != 0) {
+                const char *why = f->library.ctx_get_error_buffer(f->nft);
 
                 r = err_set(err, ERR_UNAVAILABLE, "packet filter: %.*s", why ? (int)strcspn(why, "\n") : 0,
                             why ? why : "");
-        } else
-                (void)nft_ctx_get_error_buffer(f->nft); /* empties it */
+        } else if (r == 0)
+                (void)f->library.ctx_get_error_buffer(f->nft); /* empties it */
         buf_done(&f->script);
         return r;
 }
@@ -203,26 +224,26 @@ int firewall_load(struct firewall *f, const struct firewall_entry *entries, size
 
         for (size_t i = 0; i < n && r == 0; i++)
                 r = add_rules(f, "add", entries[i].slot, entries[i].net);
-        return r < 0 ? err_sys(err, r, "packet filter") : run(f, err);
+        r = r < 0 ? err_sys(err, r, "packet filter") : run(f, err);
+        close_nft(f); /* it remembers what it loaded: 1.2 MiB, and more while it works */
+        (void)malloc_trim(0);
+        return r;
 }
 
 static int open_firewall(const struct instance *in, struct firewall **ret, struct err *err)
 {
         struct firewall *f = calloc(1, sizeof(*f));
+        int r;
 
         if (!f)
                 return err_sys(err, -ENOMEM, "packet filter");
         f->instance = in;
         f->script = BUF_INIT(SCRIPT_MAX);
-        f->nft = nft_ctx_new(NFT_CTX_DEFAULT);
-        if (!f->nft) {
+        r = nft_library_open(NFT_LIBRARY_NAME, &f->library, err);
+        if (r < 0)
                 f = firewall_free(f);
-                return err_set(err, ERR_UNAVAILABLE, "packet filter: the library does not start");
-        }
-        (void)nft_ctx_buffer_output(f->nft);
-        (void)nft_ctx_buffer_error(f->nft);
         *ret = f;
-        return 0;
+        return r;
 }
 
 int firewall_create(const struct instance *in, const struct firewall_entry *entries, size_t n, struct firewall **ret,
@@ -250,7 +271,7 @@ int firewall_check(struct err *err)
 
         if (r < 0)
                 return r;
-        nft_ctx_set_dry_run(f->nft, true);
+        f->is_dry = true;
         r = firewall_load(f, NULL, 0, err);
         f = firewall_free(f);
         return r;
@@ -260,8 +281,7 @@ struct firewall *firewall_free(struct firewall *f)
 {
         if (!f)
                 return NULL;
-        if (f->nft)
-                nft_ctx_free(f->nft);
+        close_nft(f);
         buf_done(&f->script);
         free(f);
         return NULL;

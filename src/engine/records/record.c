@@ -55,7 +55,7 @@ static int record_decode(const json_t *obj, struct record *r, struct err *err)
                 return err_set(err, ERR_INVALID, NAME ": %s", why.text);
         if (json_object_size(obj) != MEMBERS)
                 return err_set(err, ERR_INVALID, NAME ": it has members that are not known");
-        if (!sandbox_id_is_valid(str_of(id)) || strlen(envd) >= sizeof(r->envd) || strlen(boot) >= sizeof(r->boot_id) ||
+        if (!guest_id_is_valid(str_of(id)) || strlen(envd) >= sizeof(r->envd) || strlen(boot) >= sizeof(r->boot_id) ||
             pid <= 1 || pid > INT32_MAX || start < 0 || memory < 0 || cpus < 0 || cpus > INT32_MAX || pids < 0 ||
             pids > INT32_MAX)
                 return err_set(err, ERR_INVALID, NAME ": a value is out of range");

@@ -34,6 +34,7 @@ static void close_tree(struct disk *d, struct rootfs *t)
 {
         d->close_later(d->close_arg, &t->mount, 1);
         d->close_later(d->close_arg, &t->boot_id, 1);
+        d->close_later(d->close_arg, t->parts, ROOTFS_PARTS_MAX);
 }
 
 static void disk_request_free(struct disk_request *q)
@@ -73,16 +74,19 @@ void disk_forget(struct disk_request *q)
         q->is_forgotten = true;
 }
 
-static void take_fds(struct disk_request *q, bool has_tree, int *fds, size_t nfds)
+static void take_fds(struct disk_request *q, const struct disk_word *w, int *fds, size_t nfds)
 {
         struct rootfs *t = &q->tree;
+        size_t first = w->has_boot_id ? 2 : 1; /* part */
 
-        if (has_tree && nfds > 0)
+        if (w->has_tree && nfds > 0)
                 t->mount = TAKE_FD(fds[0]);
-        if (has_tree && nfds > 1)
+        if (w->has_boot_id && nfds > 1)
                 t->boot_id = TAKE_FD(fds[1]);
+        for (size_t i = 0; w->has_tree && i < ROOTFS_PARTS_MAX && first + i < nfds; i++)
+                t->parts[i] = TAKE_FD(fds[first + i]);
         q->disk->close_later(q->disk->close_arg, fds, nfds); /* others: there are none */
-        if (has_tree && q->on_tree)
+        if (w->has_tree && q->on_tree)
                 q->on_tree(q->arg, t);
 }
 
@@ -98,21 +102,20 @@ static void disk_answered(struct helper *h, const void *p, size_t n, int *fds, s
                 return;
         }
         if (nfds > 0)
-                take_fds(q, w.has_tree, fds, nfds);
+                take_fds(q, &w, fds, nfds);
         if (w.is_over)
                 disk_request_finish(q, &w.err);
 }
 
 /* ------------------------------------------------------------- orders */
 
-/* An origin does not fit into a message.  Negative: no memory. */
-static int write_text(const json_t *what)
+/* An origin may be too long for a message.  Negative: no memory. */
+static int write_text(const char *text)
 {
         AUTO_CLOSE int fd = memfd_create("origin", MFD_CLOEXEC);
-        AUTO_FREE char *text = json_dumps(what, JSON_COMPACT);
-        size_t n = text ? strlen(text) : 0;
+        size_t n = strlen(text);
 
-        return fd >= 0 && text && write(fd, text, n) == (ssize_t)n ? TAKE_FD(fd) : -ENOMEM;
+        return fd >= 0 && write(fd, text, n) == (ssize_t)n ? TAKE_FD(fd) : -ENOMEM;
 }
 
 static int send_order(struct disk *d, struct disk_request *q)
@@ -196,21 +199,25 @@ struct disk_request *disk_make(struct disk *d, const struct disk_make *m, disk_o
                                .is_paused = m->is_paused,
                                .is_upper_kept = m->plan->is_upper_kept,
                                .paused = m->paused,
-                               .layer_count = (uint32_t)m->plan->layer_count,
-                               .has_text = m->plan->origin != NULL};
-        char *text = record_encode(m->record);
+                               .layer_count = (uint32_t)m->plan->layer_count};
+        AUTO_FREE char *origin = m->plan->origin ? json_dumps(m->plan->origin, JSON_COMPACT) : NULL;
+        size_t origin_len = origin ? strlen(origin) : 0;
+        char *text = !origin && m->plan->origin ? NULL : record_encode(m->record);
         struct disk_request *q;
 
         if (!text)
                 return NULL;
         memcpy(o.id, m->id, strlen(m->id) + 1);
+        o.has_text = origin_len > DISK_ORIGIN_MAX;
+        o.origin_len = o.has_text ? 0 : (uint32_t)origin_len;
         q = disk_request_create(d, &o, m->plan, text);
         if (q) {
                 q->userns = m->userns;
                 q->on_tree = m->on_tree;
                 q->on_done = on_done;
                 q->arg = arg;
-                if (m->plan->origin && (q->text = write_text(m->plan->origin)) < 0) {
+                if ((o.has_text && (q->text = write_text(origin)) < 0) ||
+                    (o.origin_len > 0 && buf_add(&q->bytes, origin, origin_len) < 0)) {
                         disk_request_free(q);
                         return NULL;
                 }
@@ -272,9 +279,10 @@ struct disk_request *disk_origin(struct disk *d, enum disk_place place, const ch
                                  disk_on_done *on_done, void *arg)
 {
         struct disk_order o = {.what = DISK_ORIGIN, .place = place, .has_text = true};
-        struct disk_request *q = disk_request_prepare(d, &o, name, on_done, arg);
+        AUTO_FREE char *text = json_dumps(changes, JSON_COMPACT);
+        struct disk_request *q = text ? disk_request_prepare(d, &o, name, on_done, arg) : NULL;
 
-        if (q && (q->text = write_text(changes)) < 0) {
+        if (q && (q->text = write_text(text)) < 0) {
                 disk_request_free(q);
                 return NULL;
         }

@@ -30,7 +30,7 @@ struct disk_dirs { /* borrowed */
         int ahead; /* writable_ahead.h */
         int host;  /* host_layer.h; -1: none */
         const char *boot_id;
-        bool has_uuid; /* of overlays: mount_ways.h */
+        bool has_uuid, by_fds; /* of overlays: mount_ways.h */
 };
 
 /* Close fds where the wait for it does not hurt (a mount's is an RCU wait), and set them to -1. */
@@ -91,7 +91,8 @@ void disk_forget(struct disk_request *q); /* it goes on, without callbacks; NULL
 
 /* ------------------------------------------------------------- between engine and helper */
 
-#define DISK_TEXT_MAX (96u << 10)
+#define DISK_ORIGIN_MAX (8u << 10) /* in a message; a longer one is in a file */
+#define DISK_TEXT_MAX ((96u << 10) + DISK_ORIGIN_MAX)
 
 enum disk_what {
         DISK_MAKE,
@@ -105,7 +106,7 @@ enum disk_what {
         DISK_SYNC,
 };
 
-struct disk_order { /* engine -> helper; after it layer_count names, each with its NUL, and the record's text */
+struct disk_order { /* engine -> helper; after it layer_count names, each with its NUL, the record's text, and an origin */
         uint64_t number;
         enum disk_what what;
         enum disk_place place;
@@ -116,6 +117,7 @@ struct disk_order { /* engine -> helper; after it layer_count names, each with i
         uint32_t layer_count;
         struct lost_note note;
         unsigned days;
+        uint32_t origin_len; /* 0: none, or it is in a file */
         bool has_text; /* the last fd is a file with an origin, or with changes of one; with DISK_MAKE the first is userns */
 };
 _Static_assert(SEALED_ID_MAX >= SANDBOX_ID_MAX && SEALED_ID_MAX >= CHECKPOINT_ID_MAX, "an id fits");
@@ -125,7 +127,8 @@ _Static_assert(SEALED_ID_MAX >= SANDBOX_ID_MAX && SEALED_ID_MAX >= CHECKPOINT_ID
 struct disk_word { /* helper -> engine */
         uint64_t number;
         bool is_over;
-        bool has_tree; /* the first fd is the tree's mount, the second (if there is one) that of the boot id */
+        bool has_tree;    /* the first fd is the tree's mount, the last ones are its parts */
+        bool has_boot_id; /* the second fd is the boot id's */
         struct err err;
 };
 _Static_assert(sizeof(struct disk_word) <= HELPER_MESSAGE_MAX, "fits into one message");

@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "engine/host/mount_stage.h"
+#include "engine/host/overlay.h"
 #include "engine/storage/disk.h"
 #include "engine/storage/layer_links.h"
 #include "engine/storage/host_layer.h"
@@ -33,10 +34,13 @@ struct disk_service {
         const char *names; /* of layers, one after the other */
         const char *text;  /* the record's */
         size_t text_len;
-        int userns; /* of the sandbox to be started; -1: none */
-        int origin; /* a file with an origin, or changes of one; -1: none */
+        const char *origin_text; /* of order.origin_len characters */
+        int userns;              /* of the sandbox to be started; -1: none */
+        int origin;              /* a file with an origin, or changes of one; -1: none */
         struct rootfs tree;
         struct mount_stage stage; /* open while an order is carried out that needs it */
+        int prepared;             /* for the next overlay (overlay.h); 0: nothing is */
+        bool is_prepared_used;
         struct layer_links links;
 };
 
@@ -62,6 +66,22 @@ static int open_sandbox(struct disk_service *s, int *ret, bool *ret_is_ahead, st
         return 0;
 }
 
+static int mount_on_stage(struct disk_service *s, struct rootfs_parts *parts, const struct rootfs_dirs *dirs,
+                          const struct rootfs_owner *owner, struct err *err)
+{
+        int r = s->links.dir < 0 ? layer_links_open(&s->links, err) : 0;
+
+        if (r == 0)
+                r = mount_stage_open(&s->stage, STAGE_DISK, err);
+        if (r == 0)
+                r = rootfs_mount(&s->tree, parts, &s->stage, &s->links, dirs, owner, err);
+        rootfs_parts_done(parts);
+        if (r == 0 && s->order.is_upper_kept)
+                r = rootfs_renew_boot_id(&s->tree, &s->stage, s->order.uid_base, err);
+        return r;
+}
+
+/* A boot id needs the stage. */
 static int build_tree(struct disk_service *s, int dir, bool is_ahead, struct err *err)
 {
         struct rootfs_dirs dirs = {.layers = s->dirs->layers,
@@ -69,8 +89,10 @@ static int build_tree(struct disk_service *s, int dir, bool is_ahead, struct err
                                    .is_ahead = is_ahead,
                                    .host = &s->host};
         struct plan_create plan = {.is_upper_kept = s->order.is_upper_kept};
-        const struct rootfs_owner owner = {
-                .uid_base = s->order.uid_base, .userns = s->userns, .has_uuid = s->dirs->has_uuid};
+        const struct rootfs_owner owner = {.uid_base = s->order.uid_base,
+                                           .userns = s->userns,
+                                           .has_uuid = s->dirs->has_uuid,
+                                           .prepared = s->prepared};
         struct rootfs_parts parts;
         const char *at = s->names;
         int r;
@@ -79,14 +101,10 @@ static int build_tree(struct disk_service *s, int dir, bool is_ahead, struct err
                 plan.layers[plan.layer_count++] = (char *)(uintptr_t)at; /* only read */
         if ((r = rootfs_open_parts(&parts, &dirs, &plan, &owner, err)) < 0)
                 return r;
-        r = s->links.dir < 0 ? layer_links_open(&s->links, err) : 0;
-        if (r == 0)
-                r = mount_stage_open(&s->stage, STAGE_DISK, err);
-        if (r == 0)
-                r = rootfs_mount(&s->tree, &parts, &s->stage, &s->links, &dirs, &owner, err);
+        r = s->dirs->by_fds && !s->order.is_upper_kept ? rootfs_mount_by_fds(&s->tree, &parts, &dirs, &owner, err)
+                                                       : mount_on_stage(s, &parts, &dirs, &owner, err);
+        s->is_prepared_used = true;
         rootfs_parts_done(&parts);
-        if (r == 0 && s->order.is_upper_kept)
-                r = rootfs_renew_boot_id(&s->tree, &s->stage, s->order.uid_base, err);
         return r;
 }
 
@@ -102,10 +120,14 @@ static int forget_memory(struct disk_service *s, int dir, struct err *err)
 
 static void hand_over_tree(struct disk_service *s)
 {
-        const struct disk_word w = {.number = s->order.number, .has_tree = true};
-        const int fds[] = {s->tree.mount, s->tree.boot_id};
+        const struct disk_word w = {.number = s->order.number, .has_tree = true, .has_boot_id = s->tree.boot_id >= 0};
+        int fds[2 + ROOTFS_PARTS_MAX] = {s->tree.mount, s->tree.boot_id};
+        size_t n = w.has_boot_id ? 2 : 1;
 
-        tell_engine(s, &w, fds, s->tree.boot_id < 0 ? 1 : 2);
+        for (size_t i = 0; i < ROOTFS_PARTS_MAX; i++)
+                if (s->tree.parts[i] >= 0)
+                        fds[n++] = s->tree.parts[i];
+        tell_engine(s, &w, fds, n);
         rootfs_done(&s->tree); /* no RCU wait: the engine has them */
 }
 
@@ -124,9 +146,11 @@ static char *read_origin(const struct disk_service *s, size_t *ret_len)
 static void note_origin(const struct disk_service *s, int dir)
 {
         size_t len = 0;
-        AUTO_FREE char *text = read_origin(s, &len);
+        AUTO_FREE char *text = s->order.origin_len ? NULL : read_origin(s, &len);
 
-        if (text)
+        if (s->order.origin_len)
+                origin_put(dir, s->order.id, s->origin_text, s->order.origin_len);
+        else if (text)
                 origin_put(dir, s->order.id, text, len);
 }
 
@@ -266,14 +290,34 @@ static bool receive_order(struct disk_service *s)
         for (uint32_t i = 0; i < s->order.layer_count; i++)
                 used += strlen(s->names + used) + 1;
         s->text = s->names + used;
-        s->text_len = (size_t)n - sizeof(s->order) - used;
+        s->text_len = (size_t)n - sizeof(s->order) - used - s->order.origin_len;
+        s->origin_text = s->text + s->text_len;
         return true;
+}
+
+static void forget_used_overlay(struct disk_service *s)
+{
+        if (s->is_prepared_used && s->prepared)
+                (void)close(s->prepared);
+        if (s->is_prepared_used)
+                s->prepared = 0;
+        s->is_prepared_used = false;
+}
+
+/* Without one, the next overlay is made from the beginning. */
+static void prepare_overlay(struct disk_service *s)
+{
+        struct err none;
+
+        if (s->prepared == 0 && overlay_prepare(s->dirs->has_uuid, &s->prepared, &none) < 0)
+                s->prepared = 0;
 }
 
 static void use_idle_time(struct disk_service *s)
 {
         struct pollfd p = {.fd = s->sock, .events = POLLIN};
 
+        prepare_overlay(s);
         while (writable_ahead_wants_more(&s->ahead) && poll(&p, 1, IDLE_MS) == 0)
                 writable_ahead_make(&s->ahead);
 }
@@ -299,6 +343,7 @@ _Noreturn void disk_serve(const struct disk_dirs *dirs, int sock)
                 tell_engine(&s, &over, NULL, 0);
                 close_fd(&s.origin);
                 close_fd(&s.userns);
+                forget_used_overlay(&s);
                 mount_stage_close(&s.stage); /* waits, and nobody for it */
         }
         layer_links_close(&s.links);

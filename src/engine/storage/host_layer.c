@@ -17,7 +17,6 @@
 #include "wire/sha256.h"
 
 #define BUNDLE_MAX (2 * HOST_BUNDLE_MAX) /* with the operator's certificates */
-#define GIVEN_MAX 64
 #define KEY_MAX 40
 #define FOUND_MAX 4096u
 
@@ -105,14 +104,22 @@ static int look_at_stack(struct host_layer *h, const struct host_layer_stack *s,
         return 0;
 }
 
-static int name_given(const struct host_layer *h, char out[GIVEN_MAX])
+int host_layer_version(int dir, char out[HOST_LAYER_VERSION_MAX])
 {
-        ssize_t n = readlinkat(h->dir, HOST_LAYER_GIVEN, out, GIVEN_MAX - 1);
+        ssize_t n = readlinkat(dir, HOST_LAYER_GIVEN, out, HOST_LAYER_VERSION_MAX - 1);
 
         if (n < 0)
                 return -errno;
         out[n] = '\0';
         return strchr(out, '/') ? -EINVAL : 0;
+}
+
+bool host_layer_version_is_valid(struct str name)
+{
+        static const char prefix[] = HOST_LAYER_GIVEN "-", chars[] = "0123456789abcdefghijklmnopqrstuvwxyz";
+
+        return name.n < HOST_LAYER_VERSION_MAX && str_starts(name, prefix) &&
+               strspn(name.p + strlen(prefix), chars) == name.n - strlen(prefix);
 }
 
 static void name_tree(const char *given, const struct host_view *v, char out[KEY_MAX])
@@ -270,9 +277,9 @@ static int make_tree(const struct host_layer *h, const char *given_name, const c
 
 static int open_tree_dir(struct host_layer *h, const struct host_layer_stack *s)
 {
-        char given[GIVEN_MAX], name[KEY_MAX], path[sizeof(h->trees) + KEY_MAX];
+        char given[HOST_LAYER_VERSION_MAX], name[KEY_MAX], path[sizeof(h->trees) + KEY_MAX];
         struct host_view v;
-        int r = name_given(h, given);
+        int r = host_layer_version(h->dir, given);
 
         if (r == 0)
                 r = look_at_stack(h, s, &v);

@@ -11,6 +11,7 @@
  * have the same bundle of certificates: the layer's directories look like the template's, and its bundle is
  * the template's with the operator's certificates added.  Layers never change, so what was found in one is remembered. */
 #pragma once
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/map.h"
@@ -38,6 +39,11 @@ struct host_layer {
 void host_layer_init(struct host_layer *h, int dir, const char *boot_id);
 void host_layer_done(struct host_layer *h);
 void host_layer_tidy(const struct host_layer *h); /* remove layers of other boots */
+
+/* Which version of the host's files is given to sandboxes now: another name means other files.  Negative: it is not known. */
+#define HOST_LAYER_VERSION_MAX 64
+int host_layer_version(int dir /* <data>/host */, char out[HOST_LAYER_VERSION_MAX]);
+bool host_layer_version_is_valid(struct str name); /* "given-" and some of [0-9a-z] */
 
 struct host_layer_stack {   /* the layers of a sandbox, lowest first */
         int layers, sealed; /* where they are */

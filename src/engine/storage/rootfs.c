@@ -24,13 +24,15 @@
 
 void rootfs_init(struct rootfs *r)
 {
-        *r = (struct rootfs){.mount = -1, .boot_id = -1};
+        *r = (struct rootfs){.mount = -1, .boot_id = -1, .parts = {-1, -1, -1, -1}};
 }
 
 void rootfs_done(struct rootfs *r)
 {
         close_fd(&r->mount);
         close_fd(&r->boot_id);
+        for (size_t i = 0; i < ROOTFS_PARTS_MAX; i++)
+                close_fd(&r->parts[i]);
 }
 
 /* ------------------------------------------------------------- the parts */
@@ -63,17 +65,21 @@ static int open_holder(int dir, int userns, int *held)
         return r;
 }
 
-static int open_layer(struct rootfs_parts *p, const struct rootfs_dirs *d, const char *name, int userns,
-                      struct err *err)
+static int open_holder_of(struct rootfs_parts *p, const struct rootfs_dirs *d, const char *name, int userns,
+                          struct err *err)
 {
         bool is_sealed = layer_id_is_sealed(name);
-        int at = is_sealed ? d->writable.sealed : d->layers, r;
-        AUTO_CLOSE int dir = sys_open_beneath(at, name, O_PATH | O_DIRECTORY, 0);
+        int r = open_holder(is_sealed ? d->writable.sealed : d->layers, userns, is_sealed ? &p->sealed : &p->layers);
 
-        if (dir < 0)
-                return err_sys(err, dir, "layer '%s'", name);
-        r = open_holder(at, userns, is_sealed ? &p->sealed : &p->layers);
         return r < 0 ? err_sys(err, r, "map owners of layer '%s'", name) : 0;
+}
+
+static int open_layer(const struct rootfs_parts *p, size_t i, struct err *err)
+{
+        const char *name = p->plan->layers[i];
+        int r = sys_open_beneath(layer_id_is_sealed(name) ? p->sealed : p->layers, name, O_PATH | O_DIRECTORY, 0);
+
+        return r < 0 ? err_sys(err, r, "layer '%s'", name) : r;
 }
 
 /* Above all others. */
@@ -100,7 +106,7 @@ int rootfs_open_parts(struct rootfs_parts *p, const struct rootfs_dirs *d, const
         rootfs_parts_init(p);
         p->plan = plan;
         for (size_t i = 0; i < plan->layer_count && e == 0; i++)
-                e = open_layer(p, d, plan->layers[i], o->userns, err);
+                e = open_holder_of(p, d, plan->layers[i], o->userns, err);
         if (e < 0 || (e = open_host_layer(p, d, plan, o->userns, err)) < 0 ||
             (e = writable_prepare(&d->writable, find_use(d, plan), err)) < 0 ||
             (e = writable_open(&d->writable, o->userns, &p->files, err)) < 0)
@@ -154,29 +160,107 @@ static int check_writable(const struct rootfs *r, const struct rootfs_dirs *d, s
         return err_sys(err, e < 0 ? e : -EROFS, "make upper directory");
 }
 
+static int mount_overlay(struct rootfs *r, const struct overlay *o, const struct rootfs_dirs *d, struct err *err)
+{
+        int e = overlay_mount(o, &r->mount, err);
+
+        if (e == 0)
+                e = check_writable(r, d, err);
+        if (e < 0)
+                rootfs_done(r);
+        return e;
+}
+
+struct lower_fds {
+        int fd[LAYER_LINKS]; /* the kernel wants the topmost first */
+        size_t count;
+        size_t borrowed; /* of the first ones; the others are owned */
+};
+
+static void lower_fds_close(struct lower_fds *l)
+{
+        while (l->count > l->borrowed)
+                (void)close(l->fd[--l->count]);
+}
+
+static int lower_fds_open(struct lower_fds *l, const struct rootfs_parts *p, struct err *err)
+{
+        const struct plan_create *plan = p->plan;
+
+        if (p->host >= 0)
+                l->fd[l->count++] = p->host;
+        l->borrowed = l->count;
+        for (size_t i = plan->layer_count; i-- > 0;) {
+                int e = open_layer(p, i, err);
+
+                if (e < 0)
+                        return e;
+                l->fd[l->count++] = e;
+        }
+        return 0;
+}
+
+static void take_parts(struct rootfs *r, struct rootfs_parts *p)
+{
+        int *const from[ROOTFS_PARTS_MAX] = {&p->layers, &p->sealed, &p->host, &p->files};
+
+        for (size_t i = 0; i < ROOTFS_PARTS_MAX; i++)
+                r->parts[i] = TAKE_FD(*from[i]);
+}
+
+int rootfs_mount_by_fds(struct rootfs *r, struct rootfs_parts *p, const struct rootfs_dirs *d,
+                        const struct rootfs_owner *o, struct err *err)
+{
+        AUTO_CLOSE int upper = sys_open_beneath(p->files, WRITABLE_UPPER, O_PATH | O_DIRECTORY, 0);
+        AUTO_CLOSE int work = sys_open_beneath(p->files, WRITABLE_WORK, O_PATH | O_DIRECTORY, 0);
+        AUTO(lower_fds_close) struct lower_fds lower = {.count = 0};
+        int e = lower_fds_open(&lower, p, err);
+        const struct overlay_fds fds = {.lower = lower.fd, .lower_count = lower.count, .upper = upper, .work = work};
+        const struct overlay overlay = {.fds = &fds,
+                                        .prepared = o->prepared,
+                                        .uid = o->uid_base,
+                                        .has_uuid = o->has_uuid,
+                                        .attrs = MOUNT_ATTR_NODEV};
+
+        rootfs_init(r);
+        if (e == 0)
+                e = mount_overlay(r, &overlay, d, err);
+        if (e == 0)
+                take_parts(r, p);
+        return e;
+}
+
 int rootfs_mount(struct rootfs *r, const struct rootfs_parts *p, const struct mount_stage *s, struct layer_links *links,
                  const struct rootfs_dirs *d, const struct rootfs_owner *o, struct err *err)
 {
         char lower[OVERLAY_NAMES_MAX], upper[FILES_PATH_MAX], work[FILES_PATH_MAX];
-        const struct overlay overlay = {.dir = links->dir,
+        const struct overlay overlay = {.prepared = o->prepared,
+                                        .dir = links->dir,
                                         .lower = lower,
                                         .upper = upper,
                                         .work = work,
                                         .uid = o->uid_base,
                                         .has_uuid = o->has_uuid,
                                         .attrs = MOUNT_ATTR_NODEV};
-        int e = hang_parts(p, s);
+        int e = 0;
 
         rootfs_init(r);
+        for (size_t i = 0; i < p->plan->layer_count && e >= 0;
+             i++) { /* else the kernel would not say which one is missing */
+                AUTO_CLOSE int layer = open_layer(p, i, err);
+
+                e = layer;
+        }
+        if (e < 0)
+                return e;
+        e = hang_parts(p, s);
         if (e == 0)
                 e = name_layers(p, s, links, lower);
         if (e < 0)
                 return err_sys(err, e, "hang up layers");
         (void)snprintf(upper, sizeof(upper), "%s/" STAGE_FILES "/" WRITABLE_UPPER, s->at);
         (void)snprintf(work, sizeof(work), "%s/" STAGE_FILES "/" WRITABLE_WORK, s->at);
-        if ((e = overlay_mount(&overlay, &r->mount, err)) < 0 || (e = check_writable(r, d, err)) < 0)
-                rootfs_done(r);
-        return e;
+        return mount_overlay(r, &overlay, d, err);
 }
 
 /* ------------------------------------------------------------- the boot id */

@@ -15,9 +15,12 @@ struct host_layer;
 struct layer_links;
 struct mount_stage;
 
+#define ROOTFS_PARTS_MAX 4u
+
 struct rootfs {
-        int mount;   /* the overlay, detached; -1: there is none */
-        int boot_id; /* a file to be mounted over the host's boot id, detached; -1: none */
+        int mount;                   /* the overlay, detached; -1: there is none */
+        int boot_id;                 /* a file to be mounted over the host's boot id, detached; -1: none */
+        int parts[ROOTFS_PARTS_MAX]; /* detached mounts that the overlay was made of, only to be closed; -1: none */
 };
 
 void rootfs_init(struct rootfs *r);
@@ -34,6 +37,7 @@ struct rootfs_owner {
         uint32_t uid_base; /* of the sandbox's uid range */
         int userns;        /* borrowed: maps that range */
         bool has_uuid;     /* mount_ways.h */
+        int prepared;      /* by overlay_prepare(), borrowed and used up; 0: nothing is */
 };
 
 /* The directories of an overlay, as detached idmapped mounts: one of each directory that holds layers, since a mount of each
@@ -47,10 +51,14 @@ struct rootfs_parts {
 };
 
 void rootfs_parts_init(struct rootfs_parts *p);
-void rootfs_parts_done(struct rootfs_parts *p); /* free once they hang on a stage */
+void rootfs_parts_done(struct rootfs_parts *p); /* free once they hang on a stage; else waits for RCU */
 /* ERR_NOT_FOUND names a missing layer; ERR_NO_SPACE: disk full.  What was made in the storage stays on failure. */
 int rootfs_open_parts(struct rootfs_parts *p, const struct rootfs_dirs *d, const struct plan_create *plan,
                       const struct rootfs_owner *o, struct err *err);
+/* Make the overlay without a stage: where the kernel takes descriptors (mount_ways.h).  The parts go to *r.  On failure they
+ * stay, and *r holds nothing. */
+int rootfs_mount_by_fds(struct rootfs *r, struct rootfs_parts *p, const struct rootfs_dirs *d,
+                        const struct rootfs_owner *o, struct err *err);
 /* Hang them on the stage, and make the overlay.  The stage may be closed after that.  On failure *r holds nothing. */
 int rootfs_mount(struct rootfs *r, const struct rootfs_parts *p, const struct mount_stage *s, struct layer_links *links,
                  const struct rootfs_dirs *d, const struct rootfs_owner *o, struct err *err);

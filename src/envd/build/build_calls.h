@@ -1,7 +1,8 @@
-/* build_calls.h - calls of the builder (src/builder), for the holder of the sandbox's token, as root of the sandbox:
+/* build_calls.h - calls of the builder (src/builder) and, but for prepare and unpack, of the role agent, for the holder of the sandbox's token, as root of the sandbox:
  *
  *      POST /sandglass/prepare     JSON {"kind":"home"|"user"|"workdir"|"configure",...}, as the step has it
- *      POST /sandglass/copy        body: a tar archive; query: src, dest, owner, mode, user, workdir
+ *      POST /sandglass/copy        body: a tar archive; query: src, dest, owner, mode, user, workdir;
+ *                                  without user: the default one of the sandbox
  *      POST /sandglass/unpack      body: a tar archive, a layer of an image; onto "/"
  *      GET  /sandglass/archive     query: path; answers a tar archive
  *

@@ -17,6 +17,7 @@
 #include "envd/build/copy_request.h"
 #include "envd/build/inflate.h"
 #include "envd/build/place.h"
+#include "envd/rpc/handler_context.h"
 
 struct copy {
         struct copy_request rq;
@@ -144,7 +145,7 @@ static int copy_all(struct copy *c, struct err *err)
 static int copy_open(struct copy *c, struct build_process *p, struct err *err)
 {
         struct place_rules rules = {.keeps_dirs = true, .refuses_links = true, .has_owner = true, .keeps_times = true};
-        int r = copy_request_decode(p->url->query, &c->rq, err);
+        int r = copy_request_decode(p->url->query, p->context->settings.default_user, &c->rq, err);
 
         if (r < 0)
                 return r;

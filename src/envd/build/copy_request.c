@@ -171,18 +171,22 @@ static void copy_query_done(struct copy_query *q)
         free(q->workdir);
 }
 
-static int copy_query_read(struct str query, struct copy_query *ret, struct err *err)
+static int copy_query_read(struct str query, const char *default_user, struct copy_query *ret, struct err *err)
 {
         if (url_query_get(query, "src", &ret->src) < 0 || url_query_get(query, "dest", &ret->dest) < 0 ||
             url_query_get(query, "owner", &ret->owner) < 0 || url_query_get(query, "mode", &ret->mode) < 0 ||
             url_query_get(query, "user", &ret->user) < 0 || url_query_get(query, "workdir", &ret->workdir) < 0)
                 return err_set(err, ERR_INVALID, "the query is not valid");
-        if (!ret->src || !ret->dest || !ret->user)
-                return err_set(err, ERR_INVALID, "src, dest and user are needed");
+        if (!ret->src || !ret->dest)
+                return err_set(err, ERR_INVALID, "src and dest are needed");
+        if (!ret->user)
+                ret->user = strdup(default_user);
+        if (!ret->user)
+                return err_set(err, ERR_LIMIT, "out of memory");
         return 0;
 }
 
-int copy_request_decode(struct str query, struct copy_request *ret, struct err *err)
+int copy_request_decode(struct str query, const char *default_user, struct copy_request *ret, struct err *err)
 {
         AUTO(copy_query_done) struct copy_query q = {0};
         AUTO_USERS struct users us;
@@ -191,7 +195,7 @@ int copy_request_decode(struct str query, struct copy_request *ret, struct err *
 
         *ret = (struct copy_request){0};
         users_init(&us);
-        r = copy_query_read(query, &q, err);
+        r = copy_query_read(query, default_user, &q, err);
         if (r < 0)
                 return r;
         r = users_load(&us);

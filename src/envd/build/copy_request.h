@@ -17,8 +17,8 @@ struct copy_request {
         uint32_t mode;
 };
 
-/* From the query of a request.  0, or negative with *err. */
-int copy_request_decode(struct str query, struct copy_request *ret, struct err *err);
+/* From the query of a request; default_user: whose files they are if the query names no user.  0, or negative with *err. */
+int copy_request_decode(struct str query, const char *default_user, struct copy_request *ret, struct err *err);
 
 /* Cut src to what comes before the first part with a pattern; true: there was one. */
 bool copy_cut_pattern(char *src);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "base/large_buffer.h"
 #include "envd/files/gzip.h"
 #include "http/server.h"
 
@@ -67,7 +68,7 @@ static int file_stream_write(const struct file_stream *s, const void *bytes, siz
 /* One write of the part: 1 the part has more; 0 the part is done; negative errno. */
 static int file_stream_send_part(struct file_stream *s, struct file_stream_part *part)
 {
-        static uint8_t chunk[CHUNK];
+        static LARGE_BUFFER uint8_t chunk[CHUNK];
         ssize_t n;
         int r;
 

@@ -14,6 +14,7 @@ static void ended_process_free(struct ended_process_table *t, struct ended_proce
         t->count--;
         replay_unref(e->replay);
         free(e->tag);
+        free(e->label);
         free(e);
 }
 
@@ -56,9 +57,11 @@ void ended_process_keep(struct ended_process_table *t, const struct ended_proces
         if (!e) {
                 replay_unref(from->replay);
                 free(from->tag);
+                free(from->label);
                 return;
         }
         *e = (struct ended_process){.pid = from->pid, .tag = from->tag, .code = from->code, .status = from->status};
+        e->label = from->label;
         e->replay = from->replay;
         e->since_ms = t->now_ms();
         list_push_back(&t->all, &e->node);

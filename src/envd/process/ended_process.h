@@ -8,8 +8,9 @@
 #include "envd/process/replay.h"
 #include "io/loop.h"
 
-#define ENDED_PROCESS_KEEP_MS 30000         /* for every client */
-#define ENDED_PROCESS_REPLAY_KEEP_MS 600000 /* for clients that ask for replay */
+#define ENDED_PROCESS_KEEP_MS 30000            /* for every client */
+#define ENDED_PROCESS_REPLAY_KEEP_MS 600000    /* for clients that ask for replay */
+#define ENDED_PROCESS_HEADER "Sandglass-Ended" /* List tells of them, too */
 #define ENDED_PROCESS_MAX 16384
 #define ENDED_PROCESS_SLOTS 256
 
@@ -17,6 +18,7 @@ struct ended_process {
         struct list node, by_pid;
         pid_t pid;
         char *tag;             /* owned; NULL: none */
+        char *label;           /* owned; the last word of its command line, cut; NULL: none */
         int code, status;      /* as waitid() reports them, for the end event */
         struct replay *replay; /* owned (a reference) */
         uint64_t since_ms;
@@ -34,7 +36,7 @@ struct ended_process_table {
 void ended_process_table_init(struct ended_process_table *t, struct loop *loop);
 void ended_process_table_done(struct ended_process_table *t);
 
-/* Keep a process: pid, tag, code, status and replay of *from.  Takes tag and replay.  Without memory the process is
+/* Keep a process: pid, tag, label, code, status and replay of *from.  Takes tag, label and replay.  Without memory the process is
  * not kept. */
 void ended_process_keep(struct ended_process_table *t, const struct ended_process *from);
 struct ended_process *ended_process_find_pid(struct ended_process_table *t, pid_t pid);

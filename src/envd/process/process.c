@@ -9,6 +9,7 @@
 #include "envd/process/process_input.h"
 #include "envd/process/subscriber.h"
 
+#define LABEL_MAX 256u
 #define READS_PER_TURN 4           /* then other processes get their turn */
 #define LAST_READ_MAX (256u << 10) /* bytes still read from a pipe whose end is not waited for */
 
@@ -206,6 +207,20 @@ static void process_let_go(struct process *p) /* of everything but the memory */
         process_close_io(&p->in);
 }
 
+/* What a list shows of a process that has ended: the last word of its command line, which of a shell is what it ran. */
+static char *process_label(const struct process *p)
+{
+        const json_t *args = json_object_get(p->config, "args");
+        const json_t *last = json_array_get(args, json_array_size(args) - 1);
+        const char *text = json_string_value(last ? last : json_object_get(p->config, "cmd"));
+        size_t n = text ? strlen(text) : 0;
+
+        if (n > LABEL_MAX)
+                for (n = LABEL_MAX; n > 0 && ((unsigned char)text[n] & 0xC0) == 0x80;)
+                        n--; /* not through a character */
+        return text ? strndup(text, n) : NULL;
+}
+
 static void process_end(struct process *p)
 {
         struct ended_process kept = {.pid = p->pid, .code = p->exit_code, .status = p->exit_status};
@@ -220,6 +235,7 @@ static void process_end(struct process *p)
                 s->process = NULL;
                 subscriber_end(s, p->exit_code, p->exit_status);
         }
+        kept.label = p->tag ? process_label(p) : NULL;
         kept.tag = TAKE_PTR(p->tag);
         kept.replay = TAKE_PTR(p->replay);
         ended_process_keep(&p->table->ended, &kept);
@@ -331,14 +347,24 @@ void process_kill_after(struct process *p, uint64_t ms)
         timer_set(p->table->loop, &p->kill, ms);
 }
 
-int process_signal(struct process *p, int sig)
+static int process_send_signal(struct process *p, pid_t to, int sig)
 {
         p->no_wait = true;
         if (p->state == PROCESS_RUNNING)
-                return kill(p->pid, sig) < 0 ? -errno : 0;
+                return kill(to, sig) < 0 ? -errno : 0;
         process_advance(
                 p); /* reaped already, only its output is held open; the pid may belong to another process by now */
         return 0;
+}
+
+int process_signal(struct process *p, int sig)
+{
+        return process_send_signal(p, p->pid, sig);
+}
+
+int process_signal_group(struct process *p, int sig)
+{
+        return process_send_signal(p, -p->pid, sig);
 }
 
 int process_resize(struct process *p, uint32_t cols, uint32_t rows)

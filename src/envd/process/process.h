@@ -29,6 +29,8 @@ enum process_state {
         PROCESS_ENDED,  /* the end event is sent, the memory is freed by the loop */
 };
 
+#define PROCESS_GROUP_HEADER "Sandglass-Signal-Group" /* SendSignal means process_signal_group() */
+
 struct process_table {
         struct loop *loop;
         struct list live; /* struct process */
@@ -78,4 +80,5 @@ void process_kill_after(struct process *p, uint64_t ms);
 /* Send a signal to the process alone, not to its group.  Negative errno.  A process that has exited, but whose
  * output others hold open, ends with this call. */
 int process_signal(struct process *p, int sig);
+int process_signal_group(struct process *p, int sig); /* and all its children that did not leave its group */
 int process_resize(struct process *p, uint32_t cols, uint32_t rows); /* -ENOTTY: no PTY */

@@ -5,14 +5,15 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
+#include "base/large_buffer.h"
 #include "wire/base64.h"
 #include "wire/connect.h"
 
 #define EVENT_WRAP_MAX 160
 #define DATA_BEGIN_MAX 32
 
-static uint8_t raw[OUTPUT_READ_MAX];
-static char event[CONNECT_ENVELOPE_HEAD + EVENT_WRAP_MAX + BASE64_LEN(OUTPUT_READ_MAX)];
+static LARGE_BUFFER uint8_t raw[OUTPUT_READ_MAX];
+static LARGE_BUFFER char event[CONNECT_ENVELOPE_HEAD + EVENT_WRAP_MAX + BASE64_LEN(OUTPUT_READ_MAX)];
 
 uint8_t *process_event_read_buffer(void)
 {
@@ -78,12 +79,12 @@ struct str process_event_start(uint32_t pid)
         return envelope_finish((size_t)n);
 }
 
-struct str process_event_start_at(uint32_t pid, uint64_t offset, uint64_t dropped, uint64_t next)
+struct str process_event_start_at(uint32_t pid, uint64_t offset, uint64_t dropped, uint64_t next, bool is_ended)
 {
         int n = snprintf(event + CONNECT_ENVELOPE_HEAD, EVENT_WRAP_MAX,
                          "{\"event\":{\"start\":{\"pid\":%u,\"offset\":%" PRIu64 ",\"dropped\":%" PRIu64
-                         ",\"next\":%" PRIu64 "}}}",
-                         pid, offset, dropped, next);
+                         ",\"next\":%" PRIu64 "%s}}}",
+                         pid, offset, dropped, next, is_ended ? ",\"ended\":true" : "");
 
         return envelope_finish((size_t)n);
 }

@@ -22,8 +22,8 @@ struct str process_event_data_at(enum output_kind kind, const void *p, size_t n,
 struct str process_event_keepalive(void);
 struct str process_event_start(uint32_t pid);
 /* The same with the offset of the first byte that follows, how many bytes of those asked for are lost, and the offset of the
- * first byte that is not written yet: up to there the output is kept, and follows at once. */
-struct str process_event_start_at(uint32_t pid, uint64_t offset, uint64_t dropped, uint64_t next);
+ * first byte that is not written yet: up to there the output is kept, and follows at once.  is_ended: the end event follows then. */
+struct str process_event_start_at(uint32_t pid, uint64_t offset, uint64_t dropped, uint64_t next, bool is_ended);
 
 #define PROCESS_EVENT_STATUS_MAX 64
 /* "exit status 3", "signal: killed (core dumped)" for a status of waitid: code is CLD_*. */

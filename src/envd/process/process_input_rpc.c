@@ -232,7 +232,10 @@ void process_rpc_send_signal(struct rpc *rpc)
                 rpc_fail(rpc, &f);
                 return;
         }
-        r = process_signal(p, sig);
+        if (http1_find(rpc->rq->head, PROCESS_GROUP_HEADER))
+                r = process_signal_group(p, sig);
+        else
+                r = process_signal(p, sig);
         if (r < 0)
                 rpc_failf(rpc, CONNECT_INTERNAL, "error sending signal: %s", errno_text(-r));
         else

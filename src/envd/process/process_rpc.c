@@ -129,6 +129,24 @@ static json_t *process_describe(const struct process *p)
         return json_pack("{s:o, s:i, s:s*}", "config", config, "pid", (int)p->pid, "tag", p->tag);
 }
 
+/* Those with a tag that have ended and are still known, oldest first. */
+static json_t *list_ended(const struct process_table *t)
+{
+        json_t *all = json_array();
+
+        LIST_EACH (at, &t->ended.all) {
+                const struct ended_process *e = LIST_ENTRY(at, struct ended_process, node);
+                json_t *event = e->tag ? process_event_end(e->code, e->status) : NULL;
+                json_t *end = json_object_get(json_object_get(event, "event"), "end");
+
+                if (end)
+                        (void)json_array_append_new(all, json_pack("{s:i, s:s, s:s*, s:O}", "pid", (int)e->pid, "tag",
+                                                                   e->tag, "label", e->label, "end", end));
+                json_decref(event);
+        }
+        return all;
+}
+
 void process_rpc_list(struct rpc *rpc)
 {
         const struct process_table *t = rpc->service;
@@ -140,5 +158,7 @@ void process_rpc_list(struct rpc *rpc)
         if (json_array_size(all))
                 (void)json_object_set(out, "processes", all);
         json_decref(all);
+        if (http1_find(rpc->rq->head, ENDED_PROCESS_HEADER))
+                (void)json_object_set_new(out, "ended", list_ended(t));
         rpc_reply(rpc, out);
 }

@@ -17,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/large_buffer.h"
+
 #define CHILD_STACK (64u << 10)
 #define OOM_SCORE_STEP 100
 #define OOM_SCORE_MAX 1000
@@ -214,7 +216,7 @@ static int child_main(void *arg)
 
 pid_t spawn(const struct spawn *sp)
 {
-        static _Alignas(16) uint8_t stack[CHILD_STACK];
+        static LARGE_BUFFER uint8_t stack[CHILD_STACK];
         struct spawn_child c = {.sp = sp, .path = find_path_variable(sp->env), .oom_score_adj = child_oom_score_adj()};
         AUTO_FREE char **shell_argv = NULL;
         sigset_t all, before;

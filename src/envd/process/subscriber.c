@@ -132,8 +132,8 @@ static void subscriber_begin(struct subscriber *s, pid_t pid)
                 uint64_t dropped = asked < first ? first - asked : 0;
 
                 s->cursor.offset += dropped;
-                subscriber_write(s,
-                                 process_event_start_at((uint32_t)pid, s->cursor.offset, dropped, s->replay->offset));
+                subscriber_write(s, process_event_start_at((uint32_t)pid, s->cursor.offset, dropped, s->replay->offset,
+                                                           s->is_ended));
         } else {
                 subscriber_write(s, process_event_start((uint32_t)pid));
         }

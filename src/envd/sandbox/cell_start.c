@@ -17,12 +17,12 @@
 #include "sys/proc.h"
 #include "sys/scm.h"
 
-int cell_start_hold_stdio(void)
+int cell_start_open_stdio(void)
 {
         int fd;
 
         do {
-                fd = open("/", O_PATH | O_CLOEXEC);
+                fd = open("/dev/null", O_RDWR);
         } while (fd >= 0 && fd < 2);
         if (fd > 2)
                 (void)close(fd);
@@ -33,6 +33,28 @@ struct init_mounts { /* detached; they come with the first byte */
         int root;
         int boot_id; /* -1: none */
 };
+
+/* What hangs in the cell's root goes along to the sandbox's.  Opened while the cell waits, and closed when the sandbox has been
+ * told ready: nobody waits for that. */
+static const char *const places[] = {"/proc", "/sys", "/dev"};
+static struct {
+        int places[ARRAY_LEN(places)];
+        struct init_mounts mounts;
+} held = {{-1, -1, -1}, {-1, -1}};
+
+static void open_places(void)
+{
+        for (size_t i = 0; i < ARRAY_LEN(places); i++)
+                held.places[i] = open(places[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+static void close_held(void)
+{
+        for (size_t i = 0; i < ARRAY_LEN(places); i++)
+                close_fd(&held.places[i]);
+        close_fd(&held.mounts.root);
+        close_fd(&held.mounts.boot_id);
+}
 
 /* One recvmsg of at most n bytes; fds that come with them are kept. */
 static ssize_t cell_receive(void *p, size_t n, struct init_mounts *m)
@@ -105,7 +127,7 @@ static int enter_root(int root, struct err *err)
 
         if (r < 0)
                 return err_sys(err, r, "move the root in place");
-        if (fchdir(root) < 0 || chroot(".") < 0 || chdir("/") < 0)
+        if (fchdir(root) < 0 || chroot(".") < 0)
                 return err_sys(err, -errno, "enter the root");
         return 0;
 }
@@ -120,19 +142,14 @@ static int cell_hang_dir(int mount, const char *at)
         return r;
 }
 
-/* What hangs in the cell's root goes along to the sandbox's. */
 static int enter_root_with_mounts(const struct init_mounts *m, struct err *err)
 {
-        static const char *const places[] = {"/proc", "/sys", "/dev"};
-        int fds[ARRAY_LEN(places)], r = 0;
+        int r = enter_root(m->root, err);
 
-        for (size_t i = 0; i < ARRAY_LEN(places); i++)
-                fds[i] = open(places[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
-        r = enter_root(m->root, err);
-        for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-                if (r == 0 && (r = fds[i] < 0 ? -ENOENT : cell_hang_dir(fds[i], places[i])) < 0)
+        for (size_t i = 0; i < ARRAY_LEN(places) && r == 0; i++) {
+                r = held.places[i] < 0 ? -ENOENT : cell_hang_dir(held.places[i], places[i]);
+                if (r < 0)
                         (void)err_sys(err, r, "hang up %s", places[i]);
-                close_fd(&fds[i]);
         }
         if (r == 0 && m->boot_id >= 0)
                 (void)cell_hang(m->boot_id, ENVD_BOOT_ID); /* without it: the host's, which is no secret */
@@ -149,15 +166,6 @@ static int set_hostname(const json_t *init, const struct settings *s, struct err
                 return err_set(err, ERR_INVALID, "hostname of more than %d characters", HOSTNAME_MAX);
         if (sethostname(name, strlen(name)) < 0)
                 return err_sys(err, -errno, "set the hostname");
-        return 0;
-}
-
-static int open_stdio(struct err *err)
-{
-        AUTO_CLOSE int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-        if (fd < 0 || dup2(fd, 0) < 0 || dup2(fd, 1) < 0 || dup2(fd, 2) < 0)
-                return err_sys(err, -errno, "open /dev/null");
         return 0;
 }
 
@@ -181,7 +189,7 @@ static int cell_become_sandbox(struct settings *s, const json_t *init, const str
                 return err_set(err, ERR_INVALID, "init message: %s", fault_text(&f));
         if (!s->sandbox_id)
                 return err_set(err, ERR_INVALID, "init message: field sandboxID is missing");
-        if (enter_root_with_mounts(m, err) < 0 || open_stdio(err) < 0 || set_hostname(init, s, err) < 0)
+        if (enter_root_with_mounts(m, err) < 0 || set_hostname(init, s, err) < 0)
                 return -1;
         return drop_admin(err);
 }
@@ -202,16 +210,14 @@ void cell_start_tell_failed(const struct err *err)
 int cell_start_enter_sandbox(struct settings *s, struct err *err)
 {
         static const char waiting = ENVD_CELL_WAITING;
-        struct init_mounts m = {-1, -1};
         json_t *init = NULL;
         int r;
 
+        open_places();
         cell_tell_engine(&waiting, 1);
-        r = cell_receive_init(&init, &m, err);
+        r = cell_receive_init(&init, &held.mounts, err);
         if (r > 0)
-                r = cell_become_sandbox(s, init, &m, err);
-        close_fd(&m.root);
-        close_fd(&m.boot_id);
+                r = cell_become_sandbox(s, init, &held.mounts, err);
         if (r == 0 && !init)
                 return 0;
         json_decref(init);
@@ -224,4 +230,5 @@ void cell_start_tell_ready(void)
 
         cell_tell_engine(&ready, 1);
         (void)close(ENVD_CELL_FD);
+        close_held();
 }

@@ -6,8 +6,8 @@
 struct err;
 struct settings;
 
-/* Occupy fds 0 to 2, so that no fd of the daemon gets such a number.  Later they are the sandbox's /dev/null. */
-int cell_start_hold_stdio(void);
+/* fds 0 to 2 are /dev/null, of the /dev that goes along to the sandbox. */
+int cell_start_open_stdio(void);
 /* Tell the engine that this cell waits, receive the init message, apply it, enter the root, and drop the capability
  * that only this needed (SYS_ADMIN). 1: done, answer with cell_start_tell_ready(); 0: the engine is gone; negative:
  * answer with cell_start_tell_failed(). */

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/str.h"
 #include "envd/rpc/settings.h"
+#include "model/ids.h"
 
 #define HOSTS_MAX (1u << 20)
 #define OWN_ADDRESS "127.0.1.1\t"
@@ -52,31 +53,53 @@ static void write_markers(const struct settings *s)
 
 /* ---- /etc/hosts ---- */
 
-/* Where the text has `line` as a whole line; NULL: nowhere. */
-static const char *hosts_find_line(const char *text, const char *line)
+static bool is_sandbox_id(struct str s)
 {
-        size_t n = strlen(line);
-
-        for (const char *at = text; (at = strstr(at, line)); at += n)
-                if (at == text || at[-1] == '\n')
-                        return at;
-        return NULL;
+        if (s.n != SANDBOX_ID_LEN || s.p[0] != 'i')
+                return false;
+        for (size_t i = 0; i < s.n; i++)
+                if ((s.p[i] < 'a' || s.p[i] > 'z') && (s.p[i] < '0' || s.p[i] > '9'))
+                        return false;
+        return true;
 }
 
-/* Write the text back, with the line for `old` turned into one for `name`. */
-static void hosts_rename(int fd, const char *text, const char *old, const char *name)
+/* A line of ours: for the name that the sandbox had, or for a sandbox whose files these were, like one of a template's build. */
+static bool hosts_line_is_own(struct str line, const char *old)
 {
-        char line[sizeof(OWN_ADDRESS) + HOSTNAME_MAX + 1];
-        AUTO_BUF struct buf b = BUF_INIT(HOSTS_MAX + sizeof(line));
-        const char *at;
+        size_t n = strlen(OWN_ADDRESS);
+        struct str name;
 
-        (void)snprintf(line, sizeof(line), OWN_ADDRESS "%s\n", old);
-        at = hosts_find_line(text, line);
-        if (!at || buf_add(&b, text, (size_t)(at - text)) < 0 || buf_addf(&b, OWN_ADDRESS "%s\n", name) < 0 ||
-            buf_addc(&b, at + strlen(line)) < 0)
-                return;
-        if (pwrite(fd, buf_at(&b), b.len, 0) == (ssize_t)b.len)
-                (void)!ftruncate(fd, (off_t)b.len);
+        if (line.n <= n || memcmp(line.p, OWN_ADDRESS, n) != 0)
+                return false;
+        name = (struct str){line.p + n, line.n - n};
+        return str_is(name, old) || is_sandbox_id(name);
+}
+
+static struct str hosts_next_line(const char **at)
+{
+        struct str line = {*at, strcspn(*at, "\n")};
+
+        *at += line.n + ((*at)[line.n] == '\n');
+        return line;
+}
+
+/* The text with one line for `name` in place of all lines of ours, or at the end.  Negative errno: no room. */
+static int hosts_rename(const char *text, const char *old, const char *name, struct buf *out)
+{
+        bool is_written = false;
+        int r = 0;
+
+        while (*text && r == 0) {
+                struct str line = hosts_next_line(&text);
+
+                if (!hosts_line_is_own(line, old)) {
+                        r = buf_addf(out, "%.*s\n", STR_ARG(line));
+                } else if (!is_written) {
+                        r = buf_addf(out, OWN_ADDRESS "%s\n", name);
+                        is_written = true;
+                }
+        }
+        return r == 0 && !is_written ? buf_addf(out, OWN_ADDRESS "%s\n", name) : r;
 }
 
 static bool hosts_read(int fd, struct buf *b)
@@ -93,15 +116,16 @@ static bool hosts_read(int fd, struct buf *b)
 static void hosts_set_name(const char *old, const char *name)
 {
         AUTO_CLOSE int fd = open("/etc/hosts", O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
-        AUTO_BUF struct buf b = BUF_INIT(HOSTS_MAX);
+        AUTO_BUF struct buf b = BUF_INIT(HOSTS_MAX),
+                            next = BUF_INIT(HOSTS_MAX + sizeof(OWN_ADDRESS) + HOSTNAME_MAX + 1);
         const char *text = fd >= 0 && hosts_read(fd, &b) ? buf_cstr(&b) : NULL;
 
-        if (!text)
+        if (!text || hosts_rename(text, old, name, &next) < 0)
                 return;
-        if (old[0] && strcmp(old, name) != 0)
-                hosts_rename(fd, text, old, name);
-        else if (!strstr(text, name))
-                (void)!dprintf(fd, "%s" OWN_ADDRESS "%s\n", b.len && text[b.len - 1] != '\n' ? "\n" : "", name);
+        if (next.len == b.len && memcmp(buf_at(&next), text, b.len) == 0)
+                return;
+        if (pwrite(fd, buf_at(&next), next.len, 0) == (ssize_t)next.len)
+                (void)!ftruncate(fd, (off_t)next.len);
 }
 
 static void write_own_name(struct identity_files *files)

@@ -10,6 +10,7 @@
 #include <sys/vfs.h>
 
 #include "base/buf.h"
+#include "base/large_buffer.h"
 
 #define MASK                                                                                                           \
         (IN_CREATE | IN_MODIFY | IN_DELETE | IN_DELETE_SELF | IN_MOVED_TO | IN_MOVED_FROM | IN_MOVE_SELF | IN_ATTRIB)
@@ -246,7 +247,7 @@ static void watch_handle(struct watch *w, const struct inotify_event *ev)
 /* Read once and handle the events.  false: no more events are there. */
 static bool watch_read_events(struct watch *w)
 {
-        static _Alignas(struct inotify_event) char buf[READ_BYTES];
+        static LARGE_BUFFER char buf[READ_BYTES];
         AUTO_FREE char *copy = NULL; /* handling may drain another watch, which reads into the same memory */
         ssize_t n = read(w->io.fd, buf, sizeof(buf));
 

@@ -32,6 +32,19 @@ static int decode_template(const json_t *body, struct create_request *c, struct 
         return 0;
 }
 
+/* Ours: other clients leave both to the template. */
+static int decode_size(const json_t *body, struct create_request *c, struct err *err)
+{
+        int64_t cpus = 0, memory_mb = 0;
+
+        if (json_field_int(body, "cpuCount", 1, UINT16_MAX, &cpus, err) < 0 ||
+            json_field_int(body, "memoryMB", 1, UINT32_MAX, &memory_mb, err) < 0)
+                return -EINVAL;
+        c->cpu_count = (uint32_t)cpus;
+        c->memory_mb = (uint32_t)memory_mb;
+        return 0;
+}
+
 static int decode_timeout(const json_t *body, uint32_t max_s, struct create_request *c, struct err *err)
 {
         int r;
@@ -169,7 +182,7 @@ int create_request_decode(const json_t *body, enum create_version version, uint3
         if (c.timeout_s > timeout_max_s)
                 c.timeout_s = timeout_max_s; /* our own default is not the client's fault */
         if ((r = decode_template(body, &c, err)) < 0 || (r = decode_timeout(body, timeout_max_s, &c, err)) < 0 ||
-            (r = decode_lifecycle(body, &c, err)) < 0 ||
+            (r = decode_size(body, &c, err)) < 0 || (r = decode_lifecycle(body, &c, err)) < 0 ||
             (r = decode_map(body, "metadata", CREATE_METADATA_MAX, &c.metadata, err)) < 0 ||
             (r = decode_env(body, &c, err)) < 0 || (r = decode_network(body, version, &c, err)) < 0 ||
             (r = create_check_unsupported(body, err)) < 0 || (r = decode_mcp(body, &c, err)) < 0) {

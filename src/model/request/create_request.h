@@ -22,6 +22,7 @@ enum create_version {
 struct create_request {
         struct template_ref template;
         int64_t timeout_s;
+        uint32_t cpu_count, memory_mb; /* 0: as the template has it */
         bool is_secured;
         bool auto_pause, auto_pause_memory, auto_resume;
         enum choice internet;

@@ -10,8 +10,16 @@
 
 void sockets_init(struct sockets *s)
 {
-        *s = (struct sockets){
-                .api = -1, .routes = -1, .engine = -1, .dial = -1, .builder = -1, .puller = -1, .users = -1};
+        *s = (struct sockets){.api = -1,
+                              .routes = -1,
+                              .engine = -1,
+                              .dial = -1,
+                              .builder = -1,
+                              .puller = -1,
+                              .credentials = -1,
+                              .users = -1,
+                              .agent = -1,
+                              .clients = -1};
         for (size_t i = 0; i < CONF_EDGES_MAX; i++)
                 s->http[i] = s->https[i] = -1;
 }
@@ -110,6 +118,12 @@ int sockets_open_unix(struct sockets *s, const struct conf *c, const uint32_t *u
         if (r == 0)
                 r = open_unix(c, "run/puller.sock", 0600, c->control_uid, c->control_uid, &s->puller, err);
         if (r == 0)
+                r = open_unix(c, "run/agent.sock", 0660, c->agent_uid, c->edge_uid, &s->agent, err);
+        if (r == 0)
+                r = open_unix(c, "run/clients.sock", 0660, c->edge_uid, c->agent_uid, &s->clients, err);
+        if (r == 0)
+                r = open_unix(c, "run/credentials.sock", 0660, c->control_uid, c->agent_uid, &s->credentials, err);
+        if (r == 0)
                 r = open_users(s, c, users_gid, err);
         return r;
 }
@@ -126,5 +140,8 @@ void sockets_done(struct sockets *s)
         close_fd(&s->dial);
         close_fd(&s->builder);
         close_fd(&s->puller);
+        close_fd(&s->credentials);
         close_fd(&s->users);
+        close_fd(&s->agent);
+        close_fd(&s->clients);
 }

@@ -12,8 +12,10 @@ struct sockets {
         size_t edges;
         uint16_t http_port, https_port; /* the real ones, also when 0 was asked for */
         int api, routes, engine, dial;
-        int builder, puller; /* of roles that are started when somebody connects */
-        int users;           /* -1: there is no group whose members get keys */
+        int builder, puller, agent; /* of roles that are started when somebody connects */
+        int clients;                /* of the edges, for the role agent */
+        int credentials;            /* of control, for the role agent */
+        int users;                  /* -1: there is no group whose members get keys */
 };
 
 /* Nothing open: fit for sockets_done(). */

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "serve/setup/secret_key.h"
 #include "serve/supervisor/certificate.h"
 #include "serve/supervisor/leftover.h"
 #include "serve/supervisor/probe.h"
@@ -31,8 +32,8 @@
 #define STOP_MS 10000u      /* SIGTERM to SIGKILL */
 
 /* The order in which they are stopped: no client first, then no requests, then nothing. */
-enum role_kind { ROLE_EDGE, ROLE_CONTROL, ROLE_BUILDER, ROLE_PULLER, ROLE_ENGINE, ROLE_KINDS };
-static const char *const role_names[] = {"edge", "control", "builder", "puller", "engine"};
+enum role_kind { ROLE_EDGE, ROLE_AGENT, ROLE_CONTROL, ROLE_BUILDER, ROLE_PULLER, ROLE_ENGINE, ROLE_KINDS };
+static const char *const role_names[] = {"edge", "agent", "control", "builder", "puller", "engine"};
 
 struct supervised_role {
         enum role_kind kind;
@@ -50,7 +51,7 @@ struct supervised_role {
 
 struct supervisor {
         const struct supervisor_options *opt;
-        struct supervised_role roles[CONF_EDGES_MAX + 4];
+        struct supervised_role roles[CONF_EDGES_MAX + 5];
         int signals; /* owned: signalfd */
         size_t count;
         int exe;
@@ -79,6 +80,7 @@ static void plan_roles(struct supervisor *s)
         }
         s->roles[s->count++] = (struct supervised_role){.kind = ROLE_BUILDER, .demand = s->opt->sockets->builder};
         s->roles[s->count++] = (struct supervised_role){.kind = ROLE_PULLER, .demand = s->opt->sockets->puller};
+        s->roles[s->count++] = (struct supervised_role){.kind = ROLE_AGENT, .demand = s->opt->sockets->agent};
         for (size_t i = 0; i < s->count; i++)
                 s->roles[i].renewals = -1;
 }
@@ -147,11 +149,11 @@ static int start_role(struct supervisor *s, struct supervised_role *role, struct
 {
         const struct conf *c = s->opt->conf;
         const struct sockets *k = s->opt->sockets;
-        AUTO_CLOSE int renewals = -1, program = -1;
+        AUTO_CLOSE int renewals = -1, program = -1, secret_key = -1;
         struct role_spec spec = {.name = role_names[role->kind],
                                  .conf = c,
                                  .exe = s->exe,
-                                 .fds = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1}};
+                                 .fds = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1}};
         int r = 0;
 
         switch (role->kind) {
@@ -162,12 +164,20 @@ static int start_role(struct supervisor *s, struct supervised_role *role, struct
                 spec.fds.tls_cert = s->certificate.cert;
                 spec.fds.tls_key = s->certificate.key;
                 spec.fds.tls_renewals = renewals;
+                spec.fds.clients = k->clients;
                 spec.uid = c->edge_uid;
+                break;
+        case ROLE_AGENT:
+                spec.fds.agent = k->agent;
+                spec.uid = c->agent_uid;
                 break;
         case ROLE_CONTROL:
                 spec.fds.api = k->api;
                 spec.fds.routes = k->routes;
                 spec.fds.users = k->users;
+                spec.fds.credentials = k->credentials;
+                r = secret_key_open(c, &secret_key, err);
+                spec.fds.secret_key = secret_key;
                 spec.uid = c->control_uid;
                 break;
         case ROLE_BUILDER:

@@ -12,7 +12,7 @@ export const alone = {
 }
 
 /** They begin first, so that none of them is the last one to run. */
-export const longest = ['deb', 'snippets', 'pausefaults', 'pausehostile', 'survival', 'trust', 'preview', 'states', 'lost']
+export const longest = ['deb', 'snippets', 'pausefaults', 'pausehostile', 'survival', 'trust', 'preview', 'desktop', 'workplace', 'states', 'lost']
 
 /** Suites that keep the processors busy and count on answers meanwhile: never two of them at a time. */
 export const busy = ['copying']
@@ -29,6 +29,9 @@ export function inTurn(suite, body) {
 
 /** Half of the time of a suite is waiting, so there are more lanes than processors. */
 export const laneCount = Number(process.env.SANDGLASS_TEST_LANES) || os.availableParallelism() + 1
+
+/** The suites of the code interpreter begin when their template is built, and then have lanes of their own. */
+export const codeLanes = Math.min(2, laneCount)
 
 /** Start the jobs in order, each on the first lane that is free; ends when all have ended. */
 export async function runOnLanes(jobs, count = laneCount) {

@@ -1,5 +1,7 @@
 // Waiting for a condition of the outside world: nothing sends us an event when a process, a mount or a cgroup goes.
 
+import fs from 'node:fs'
+
 export class Late extends Error {}
 
 /** Ask until `question` answers something true; its answer is returned.  Throws Late with `what` at the deadline.
@@ -25,4 +27,10 @@ export async function within(what, promise, deadlineMs = 60_000) {
   } finally {
     clearTimeout(timer)
   }
+}
+
+/** The writing end of a named pipe, as soon as a process reads there.  An open() that waits by itself could never be given up. */
+export function openWhenRead(fifo) {
+  const open = () => fs.promises.open(fifo, fs.constants.O_WRONLY | fs.constants.O_NONBLOCK).catch(() => null)
+  return until(`a process that waits at ${fifo}`, open, 60_000)
 }

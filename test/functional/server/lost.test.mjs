@@ -9,7 +9,7 @@ import { hold } from '../lib/inside.mjs'
 import { api } from '../lib/raw.mjs'
 import { Server, sandglass } from '../lib/server.mjs'
 import { clientEnvironment } from '../lib/suite.mjs'
-import { until } from '../lib/wait.mjs'
+import { openWhenRead, until } from '../lib/wait.mjs'
 
 const { Sandbox } = await import('e2b')
 
@@ -224,7 +224,7 @@ test('kill -9 of control in the middle of everything loses nothing and leaves no
     const fifo = server.file('stall/copied')
     spawnSync('mkfifo', [fifo])
     const doing = quietly(deeds[name](sandboxId))
-    const fd = await fs.promises.open(fifo, 'w') // the worker is there
+    const fd = await openWhenRead(fifo) // the worker is there
     await server.killRoles('control')
     fs.unlinkSync(fifo)
     await fd.close()

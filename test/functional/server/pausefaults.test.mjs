@@ -11,7 +11,7 @@ import { isAlive, processes } from '../lib/proc.mjs'
 import { api, createRaw, killRaw } from '../lib/raw.mjs'
 import { Server, temporaryDir } from '../lib/server.mjs'
 import { clientEnvironment } from '../lib/suite.mjs'
-import { until } from '../lib/wait.mjs'
+import { openWhenRead, until } from '../lib/wait.mjs'
 
 const { Sandbox, SandboxError } = await import('e2b')
 const cold = { warm_mb: 0 }
@@ -242,7 +242,7 @@ function trap(server, point) {
   fs.mkdirSync(path.dirname(fifo), { recursive: true })
   assert.equal(spawnSync('mkfifo', [fifo]).status, 0)
   return async () => {
-    const held = await fs.promises.open(fifo, 'w')
+    const held = await openWhenRead(fifo)
     fs.rmSync(fifo)
     const at = (pid) => { try { return fs.readdirSync(`/proc/${pid}/fd`).some((fd) => fs.readlinkSync(`/proc/${pid}/fd/${fd}`).startsWith(fifo)) } catch { return false } }
     const workers = processes().filter((p) => p.pid !== process.pid && at(p.pid))

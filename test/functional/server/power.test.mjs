@@ -13,7 +13,7 @@ import { Machine, whyNoMachine } from '../lib/machine.mjs'
 import { processes } from '../lib/proc.mjs'
 import { api } from '../lib/raw.mjs'
 import { clientEnvironment } from '../lib/suite.mjs'
-import { until } from '../lib/wait.mjs'
+import { openWhenRead, until } from '../lib/wait.mjs'
 
 const { Sandbox } = await import('e2b')
 const skip = whyNoMachine()
@@ -65,9 +65,8 @@ async function cutAndBoot(...how) {
 function stall(point) {
   const fifo = machine.server.file(`stall/${point}`)
   assert.equal(spawnSync('mkfifo', [fifo]).status, 0)
-  const open = () => fs.promises.open(fifo, fs.constants.O_WRONLY | fs.constants.O_NONBLOCK).catch(() => null) // nobody there yet
   return async () => {
-    const held = await until(`somebody at ${point}`, open)
+    const held = await openWhenRead(fifo)
     fs.rmSync(fifo)
     return held
   }

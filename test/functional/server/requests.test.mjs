@@ -85,7 +85,7 @@ test('fields of the wrong kind: 400 and which', clean(async () => {
 }))
 
 test('unknown template: 404 with the exact text: that of the contract, and the templates that there are', clean(async () => {
-  const text = "template 'no-such' not found. There are: base; ready-made, built at their first use: nextjs-developer, node, nodejs, python, python3"
+  const text = "template 'no-such' not found. There are: base; ready-made, built at their first use: agent-sandbox, agents-backend-sandbox, code-interpreter, code-interpreter-beta, code-interpreter-v1, desktop, mcp-gateway, nextjs-developer, node, nodejs, python, python3"
   isError(await api(server, 'POST', '/v2/sandboxes', { body: { templateID: 'no-such' } }), 404, text)
   isError(await api(server, 'POST', '/sandboxes', { body: { templateID: 'no-such' } }), 404, text)
   isError(await api(server, 'POST', '/sandboxes', { body: { templateID: '../../etc/passwd' } }), 400)

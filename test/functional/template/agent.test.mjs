@@ -1,5 +1,5 @@
 // An agent behind a WebSocket, from template to pause, by each way to build it: the builder's calls, a Dockerfile, the command
-// lines of both sides, an image of a registry.
+// lines of both sides, an image of a registry; and the ready-made one.
 //
 // The packages of the agent are large.  The data directory stays in build/test-cache, so they are fetched once,
 // and later runs find every step in the cache.
@@ -12,12 +12,15 @@ import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 
 import { checkAgent } from '../lib/agent.mjs'
-import { withAgentImage } from '../lib/agent_image.mjs'
-import { buildLog, deleteTemplates } from '../lib/builds.mjs'
+import { withAgentImage } from '../lib/build/agent_image.mjs'
+import { buildLog, deleteTemplates } from '../lib/build/builds.mjs'
 import { keptServer } from '../lib/kept_server.mjs'
+import { webSocket } from '../lib/preview.mjs'
 import { api } from '../lib/raw.mjs'
+import { firstUse } from '../lib/build/ready_made.mjs'
 import { binary, temporaryDir } from '../lib/server.mjs'
 import { clientEnvironment } from '../lib/suite.mjs'
+import { until, within } from '../lib/wait.mjs'
 
 const app = fileURLToPath(new URL('../inside/agent', import.meta.url))
 const modules = fileURLToPath(new URL('../node_modules', import.meta.url))
@@ -105,3 +108,92 @@ test('an image of a registry', { timeout: 400_000 }, async () => {
     await deleteTemplates(api, server, 'agent-image')
   })
 })
+
+/** A sandbox of the ready-made template, with a stand-in for the model inside. */
+async function withReadyAgent(envs, body) {
+  const sandbox = await client.Sandbox.create('agent-sandbox', { timeoutMs: 300_000, envs: { ANTHROPIC_BASE_URL: 'http://127.0.0.1:8089', ...envs } })
+  try {
+    await sandbox.files.write('model.js', fs.readFileSync(path.join(app, 'server/model.js'), 'utf8'))
+    await sandbox.commands.run(`exec node -e "require('/home/user/model.js').start(8089)"`, { background: true, timeoutMs: 0 })
+    await until('the model', () => sandbox.commands.run('curl -fs http://127.0.0.1:8089/').then(() => true, () => false), 20_000)
+    return await body(sandbox)
+  } finally {
+    await sandbox.kill()
+  }
+}
+
+/** An open WebSocket: `ask(message)` gives the messages up to the end of the answer. */
+async function withConversation(sandbox, body, where = '/') {
+  const socket = webSocket(context, sandbox, 3000, where)
+  const messages = []
+  let wake = () => {}
+  socket.on('message', (data) => { messages.push(JSON.parse(data)); wake() })
+  await within('a conversation', once(socket, 'open'))
+  const isEnd = ({ type }) => type === 'result' || type === 'error'
+  const answer = async () => {
+    while (!messages.some(isEnd)) await new Promise((done) => (wake = done))
+    return messages.splice(0, messages.findIndex(isEnd) + 1)
+  }
+  const ask = (message) => {
+    socket.send(typeof message === 'string' ? message : JSON.stringify(message))
+    return within(`an answer to ${JSON.stringify(message)}`, answer())
+  }
+  try {
+    return await body(ask, socket)
+  } finally {
+    socket.terminate()
+  }
+}
+
+const resultOf = (messages) => messages.at(-1).result ?? messages.at(-1).error
+
+test('the ready-made agent-sandbox: messages of the SDK, with the variables of each sandbox', { timeout: 590_000 }, async () => {
+  await deleteTemplates(api, server, 'agent-sandbox')
+  await firstUse(server, 'agent-sandbox')
+  await withReadyAgent({ ANTHROPIC_API_KEY: 'key-one' }, (one) => withReadyAgent({ ANTHROPIC_API_KEY: 'key-two' }, async (two) => {
+    await withConversation(one, async (ask, socket) => {
+      const messages = await ask({ prompt: 'say: this is KEY', options: { includePartialMessages: true } })
+      assert.deepEqual([messages[0].type, messages[0].subtype, messages[0].cwd], ['system', 'init', '/home/user/workspace'])
+      assert.ok(messages.filter((m) => m.type === 'stream_event').length > 3, 'the answer is streamed')
+      assert.ok(messages.some((m) => m.type === 'assistant'))
+      assert.deepEqual([messages.at(-1).subtype, resultOf(messages)], ['success', 'THIS IS KEY-ONE'])
+      const next = await ask('say: a plain text')
+      assert.deepEqual([resultOf(next), next.at(-1).session_id], ['A PLAIN TEXT', messages.at(-1).session_id])
+      assert.equal(resultOf(await ask({ prompt: 'say: this is KEY', env: { ANTHROPIC_API_KEY: 'key-of-message' } })), 'THIS IS KEY-OF-MESSAGE')
+      for (const wrong of ['{', '{"prompt":5}', '{"prompt":"x","options":[]}', '{"prompt":"x","env":{"A":1}}']) assert.equal((await ask(wrong)).at(-1).type, 'error', wrong)
+      const interrupted = ask({ prompt: 'say: nothing', env: { ANTHROPIC_BASE_URL: 'http://127.0.0.1:9' } }) // nobody listens: the agent tries again for minutes
+      socket.send('{"interrupt":true}')
+      assert.equal(resultOf(await interrupted), 'interrupted')
+    })
+    await withConversation(two, async (ask) => assert.equal(resultOf(await ask('say: this is KEY')), 'THIS IS KEY-TWO'))
+  }))
+})
+
+test('the ready-made agent-sandbox: only with its token, where it has one; paused and forked, it answers', { timeout: 240_000 }, () => withReadyAgent({ ANTHROPIC_API_KEY: 'key', AGENT_TOKEN: 'a token' }, async (sandbox) => {
+  const refused = async (where, box = sandbox) => {
+    const socket = webSocket(context, box, 3000, where)
+    socket.on('error', () => {})
+    const [, answer] = await within('a refusal', once(socket, 'unexpected-response'))
+    assert.equal(answer.statusCode, 401)
+    socket.terminate()
+  }
+  for (const where of ['/', '/?tkn=wrong', '/?tkn=']) await refused(where)
+  const check = (box) => withConversation(box, async (ask) => assert.equal(resultOf(await ask('say: here is KEY')), 'HERE IS KEY'), '/?tkn=a%20token')
+  await check(sandbox)
+  await sandbox.files.write('.agent/own.mjs', "import { query } from '@anthropic-ai/claude-agent-sdk'\nconsole.log(typeof query)\n")
+  assert.equal((await sandbox.commands.run('pwd; node /home/user/.agent/own.mjs', { cwd: '/home/user/workspace' })).stdout, '/home/user/workspace\nfunction\n')
+  const [forked] = await sandbox.fork()
+  if (forked instanceof Error) throw forked
+  try {
+    await sandbox.pause()
+    await sandbox.connect()
+    await check(sandbox)
+    await check(forked)
+    await forked.files.write('/etc/sandglass/tokens/agent', 'another\n', { user: 'root' }) // as the agent API does
+    await refused('/?tkn=a%20token', forked)
+    await forked.files.write('/etc/sandglass/tokens/agent', '', { user: 'root' })
+    await refused('/?tkn=', forked)
+  } finally {
+    await forked.kill()
+  }
+}))

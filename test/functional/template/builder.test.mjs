@@ -7,7 +7,7 @@ import fs from 'node:fs'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 
-import { buildLog, deleteTemplates, inSandbox } from '../lib/builds.mjs'
+import { buildLog, deleteTemplates, inSandbox } from '../lib/build/builds.mjs'
 import { keptServer } from '../lib/kept_server.mjs'
 import { api } from '../lib/raw.mjs'
 import { temporaryDir } from '../lib/server.mjs'

@@ -6,7 +6,7 @@ import fs from 'node:fs'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 
-import { buildEnded, buildLog, contextDir, deleteTemplates, failedBuild, inSandbox, templateName } from '../lib/builds.mjs'
+import { buildEnded, buildLog, contextDir, deleteTemplates, failedBuild, inSandbox, templateName } from '../lib/build/builds.mjs'
 import { differences, settled, take } from '../lib/census.mjs'
 import { Disk } from '../lib/disk.mjs'
 import { api } from '../lib/raw.mjs'

@@ -7,7 +7,7 @@ import { after, before, test } from 'node:test'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 
-import { buildEnded, buildLog, contextDir, deleteTemplates, failedBuild, inSandbox, templateName } from '../lib/builds.mjs'
+import { buildEnded, buildLog, contextDir, deleteTemplates, failedBuild, inSandbox, templateName } from '../lib/build/builds.mjs'
 import { api } from '../lib/raw.mjs'
 import { Server } from '../lib/server.mjs'
 import { clientEnvironment } from '../lib/suite.mjs'

@@ -5,8 +5,8 @@ import fs from 'node:fs'
 import path from 'node:path'
 import test, { after } from 'node:test'
 
-import { dockerArchive, makeImage, ociArchive } from '../lib/image.mjs'
-import { Registry } from '../lib/registry.mjs'
+import { dockerArchive, makeImage, ociArchive } from '../lib/build/image.mjs'
+import { Registry } from '../lib/build/registry.mjs'
 import { Server, binary, temporaryDir } from '../lib/server.mjs'
 import { until } from '../lib/wait.mjs'
 

@@ -7,9 +7,9 @@ import path from 'node:path'
 import test from 'node:test'
 import { gzipSync } from 'node:zlib'
 
-import { dockerArchive, makeImage, makeIndex, ociArchive, sha256, tar } from '../lib/image.mjs'
-import { Puller } from '../lib/puller.mjs'
-import { Registry } from '../lib/registry.mjs'
+import { dockerArchive, makeImage, makeIndex, ociArchive, sha256, tar } from '../lib/build/image.mjs'
+import { Puller } from '../lib/build/puller.mjs'
+import { Registry } from '../lib/build/registry.mjs'
 import { temporaryDir } from '../lib/server.mjs'
 
 const big = randomBytes(3 << 20)

@@ -6,10 +6,11 @@ import { execFile } from 'node:child_process'
 import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
 
-import { deleteTemplates, inSandbox } from '../lib/builds.mjs'
+import { deleteTemplates, inSandbox } from '../lib/build/builds.mjs'
 import { keptServer } from '../lib/kept_server.mjs'
 import { request } from '../lib/preview.mjs'
 import { api } from '../lib/raw.mjs'
+import { firstUse } from '../lib/build/ready_made.mjs'
 import { binary } from '../lib/server.mjs'
 import { clientEnvironment } from '../lib/suite.mjs'
 import { until } from '../lib/wait.mjs'
@@ -19,29 +20,20 @@ before(async () => {
   server = await keptServer('readymade')
   Object.assign(process.env, clientEnvironment(server, 'http'))
   client = await import('e2b')
-  await deleteTemplates(api, server, 'node', 'nodejs', 'python', 'nextjs-developer')
+  await deleteTemplates(api, server, 'node', 'nodejs', 'python', 'mcp-gateway', 'nextjs-developer')
 })
 after(() => server.cleanUp())
 
-/** The first use begins the build and waits for it, or says that it goes on. */
-async function firstUse(name) {
-  await until(`template ${name}`, async () => {
-    const { status, json } = await api(server, 'POST', '/v2/sandboxes', { body: { templateID: name } })
-    if (status === 201) await api(server, 'DELETE', `/sandboxes/${json.sandboxID}`)
-    else {
-      assert.equal(status, 503, JSON.stringify(json))
-      assert.match(json.message, new RegExp(`template '${name}' is being built for its first use`))
-    }
-    return status === 201
-  }, 500_000, 500)
-}
-
 const run = (sandbox, command) => sandbox.commands.run(command).then((r) => r.stdout.trim())
 
-test('node and nodejs: on first use by name', async () => {
-  await firstUse('node')
+test('node and its other name: on first use, one template', async () => {
+  await firstUse(server, 'node')
   await inSandbox(client, 'node', async (sandbox) => assert.match(await run(sandbox, 'node --version; npm --version; pwd; whoami'), /^v24\.\d+\.\d+\n\d+\.\d+\.\d+\n\/home\/user\nuser$/))
-  await firstUse('nodejs') // from the cache
+  const idOf = async (name) => (await api(server, 'GET', `/templates/aliases/${name}`)).json.templateID
+  assert.equal(await idOf('nodejs'), await idOf('node'))
+  await inSandbox(client, 'nodejs', async (sandbox) => assert.match(await run(sandbox, 'node --version'), /^v24/))
+  const { json } = await api(server, 'GET', '/templates')
+  assert.deepEqual(json.filter((t) => t.aliases.includes('nodejs')).map((t) => t.aliases), [['node', 'nodejs']])
 })
 
 test('python: by the command line', async () => {
@@ -49,8 +41,23 @@ test('python: by the command line', async () => {
   await inSandbox(client, 'python', async (sandbox) => assert.match(await run(sandbox, 'python --version; pip --version; python3-config --includes'), /^Python 3\.13\.\d+\npip .*\n-I/))
 })
 
+test('mcp-gateway: a create with `mcp` has an endpoint with the tools of its servers', async () => {
+  await firstUse(server, 'mcp-gateway')
+  const sandbox = await client.Sandbox.create({ mcp: { memory: {}, doesNotExist: {} } })
+  try {
+    const token = await sandbox.getMcpToken()
+    assert.equal(await (await client.Sandbox.connect(sandbox.sandboxId)).getMcpToken(), token)
+    assert.match(sandbox.getMcpUrl(), new RegExp(`^https?://50005-${sandbox.sandboxId}\\..*/mcp$`))
+    const ask = (authorization) => run(sandbox, `curl -s http://localhost:50005/mcp -H 'Content-Type: application/json' -H 'Authorization: Bearer ${authorization}' -d '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}'`)
+    assert.match(JSON.parse(await ask(token)).result.instructions, /memory: \d+ tools\ndoesNotExist: failed/)
+    assert.match(await ask('wrong'), /token is missing or wrong/)
+  } finally {
+    await sandbox.kill()
+  }
+})
+
 test('nextjs-developer: the server answers when create returns', async () => {
-  await firstUse('nextjs-developer')
+  await firstUse(server, 'nextjs-developer')
   await inSandbox(client, 'nextjs-developer', async (sandbox) => {
     const answer = await request({ server, transport: 'http' }, sandbox, 3000)
     assert.equal(answer.status, 200, answer.body)

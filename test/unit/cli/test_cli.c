@@ -1,5 +1,4 @@
 #include "cli/options.h"
-#include "cli/remote_command.h"
 #include "cli/trust.h"
 
 #include "base/auto.h"
@@ -84,31 +83,6 @@ static void copies_names_and_files(void)
         CHECK_INT(PARSE(CLI_DATA, &o, &e, "--files-only"), <, 0);
 }
 
-static void exit_codes_are_as_shells_say_them(void)
-{
-        static const struct {
-                const char *json;
-                int code;
-        } cases[] = {
-                {"{\"exited\":true,\"status\":\"exit status 0\"}", 0},
-                {"{\"exitCode\":3,\"exited\":true}", 3},
-                {"{\"exitCode\":-1,\"status\":\"signal: killed\"}", 137},
-                {"{\"exitCode\":-1,\"status\":\"signal: segmentation fault (core dumped)\"}", 139},
-                {"{\"exitCode\":-1,\"status\":\"signal: signal 31\"}", 159},
-                {"{\"exitCode\":-1,\"status\":\"signal: signal 99\"}", 1},
-                {"{\"exitCode\":-1}", 1},
-                {"{\"exitCode\":4000000000}", 1},
-        };
-
-        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-                json_t *end = json_loads(cases[i].json, 0, NULL);
-                int code = remote_command_exit_code(end);
-
-                json_decref(end);
-                CHECK_INT(code, ==, cases[i].code);
-        }
-}
-
 static void a_data_directory_keeps_its_name_in_the_store(void)
 {
         char first[TRUST_NAME_MAX], same[TRUST_NAME_MAX], other[TRUST_NAME_MAX];
@@ -139,7 +113,6 @@ int main(void)
         RUN(wrong_use_is_refused);
         RUN(help_has_a_short_form);
         RUN(copies_names_and_files);
-        RUN(exit_codes_are_as_shells_say_them);
         RUN(a_data_directory_keeps_its_name_in_the_store);
         RUN(what_is_not_there_is_not_trusted);
         return tap_done();

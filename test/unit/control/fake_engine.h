@@ -19,6 +19,7 @@ static struct fake_engine {
         bool is_large;       /* sandboxes' files are too many to be copied while they run */
         const char *broken;  /* what control should not have done */
         json_t *plan;        /* the last one */
+        json_t *wants;       /* the last list of standbys; NULL: none came */
         json_t *held;        /* the last message that was held */
         char log[16384];     /* "list create:<id> kill:<id> ..." of what came */
 } engine;
@@ -384,6 +385,15 @@ static json_t *engine_do(const char *op, const json_t *msg)
                 return json_object_del(engine.lost, id) < 0 ? engine_refusal("not_found", "not there") : engine_ok();
         if (strcmp(op, "usage") == 0)
                 return engine_usage();
+        if (strcmp(op, "standbys") == 0) {
+                json_decref(engine.wants);
+                engine.wants = json_deep_copy(json_object_get(msg, "wants"));
+                return engine_ok();
+        }
+        if (strcmp(op, "info") == 0)
+                return json_pack("{s:b,s:i,s:i,s:i,s:i,s:i,s:i,s:i}", "ok", 1, "pool_ready", 16, "pool_hits", 5,
+                                 "pool_misses", 0, "standbys", 2, "standby_bytes", 4096, "standby_hits", 3,
+                                 "standby_misses", 1);
         if (strcmp(op, "stats") == 0)
                 return json_pack("{s:b,s:i,s:i,s:i,s:i}", "ok", 1, "memory_bytes", 1000, "memory_limit", 2000, "cpu_us",
                                  500000, "pids", 3);

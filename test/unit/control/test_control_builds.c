@@ -324,8 +324,92 @@ static void df_says_who_holds_what(void)
         CHECK_INT(held("template", "alone"), ==, 10); /* the checkpoint */
 }
 
+#define WITH_START "{" BASE ",\"steps\":[" RUN_A "],\"startCmd\":\"serve\",\"readyCmd\":\"ask\"}"
+
+static bool wants_are(void *arg) /* as many as this */
+{
+        return engine.wants && json_array_size(engine.wants) == *(size_t *)arg;
+}
+
+static const json_t *wanted_plan(void)
+{
+        return json_object_get(json_array_get(engine.wants, 0), "plan");
+}
+
+static bool is_wanted_otherwise(void *arg) /* with another checkpoint than this */
+{
+        return strcmp(json_string_value(json_object_get(wanted_plan(), "checkpoint")), arg) != 0;
+}
+
+static void standbys_are_wanted_of_what_was_used(void)
+{
+        const struct build *b = run_build(WITH_START);
+        char id[SANDBOX_ID_MAX], first[CHECKPOINT_ID_MAX], path[64];
+        size_t one = 1, none = 0;
+
+        CHECK(is_ready(b));
+        memcpy(first, b->checkpoint, sizeof(first));
+        CHECK(!engine.wants);
+        CHECK(create("{\"templateID\":\"t\",\"envVars\":{\"SECRET\":\"x\"}}", id));
+        CHECK(run_until(wants_are, &one));
+        CHECK_INT(json_integer_value(json_object_get(json_array_get(engine.wants, 0), "count")), ==, 2);
+        CHECK_STR(json_string_value(json_object_get(wanted_plan(), "checkpoint")), first);
+        CHECK(json_equal(json_object_get(wanted_plan(), "layers"), json_object_get(engine.plan, "layers")));
+        CHECK(json_equal(json_object_get(wanted_plan(), "limits"), json_object_get(engine.plan, "limits")));
+        CHECK(json_equal(json_object_get(wanted_plan(), "token_before"), json_object_get(engine.plan, "token_before")));
+        CHECK_INT(json_object_size(json_object_get(wanted_plan(), "init")), ==, 0);
+        (void)snprintf(path, sizeof(path), "/sandboxes/%s", id);
+        CHECK_INT(ask("DELETE", path, NULL), ==, 204);
+        CHECK(is_ready(run_build("{" BASE ",\"steps\":[" RUN_B "],\"startCmd\":\"serve\",\"readyCmd\":\"ask\"}")));
+        CHECK(run_until(is_wanted_otherwise, first));
+        CHECK_INT(ask("DELETE", "/sandglass/snapshots/t", NULL), ==, 404); /* a template is no snapshot */
+        CHECK_INT(ask("DELETE", "/templates/t", NULL), ==, 204);
+        CHECK(run_until(wants_are, &none));
+}
+
+static void an_engine_that_comes_back_is_told_again(void)
+{
+        char id[SANDBOX_ID_MAX];
+        size_t one = 1;
+
+        CHECK(is_ready(run_build(WITH_START)));
+        CHECK(create("{\"templateID\":\"t\"}", id));
+        CHECK(run_until(wants_are, &one));
+        json_decref(engine.wants);
+        engine.wants = NULL;
+        engine.channel = channel_free(engine.channel);
+        CHECK(run_until(wants_are, &one));
+}
+
+static void a_template_without_memory_has_no_standbys(void)
+{
+        char id[SANDBOX_ID_MAX];
+
+        CHECK(is_ready(run_build(REQUEST(RUN_A))));
+        CHECK(create("{\"templateID\":\"t\"}", id));
+        CHECK_INT(rig.control.standby_wishes.use_count, ==, 0);
+        CHECK(!engine.wants);
+}
+
+static void how_often_one_was_ready_is_told(void)
+{
+        const json_t *s;
+
+        CHECK_INT(ask("GET", "/sandglass/ahead", NULL), ==, 200);
+        s = json_object_get(last.json, "standbys");
+        CHECK_INT(json_integer_value(json_object_get(s, "ready")), ==, 2);
+        CHECK_INT(json_integer_value(json_object_get(s, "memoryBytes")), ==, 4096);
+        CHECK_INT(json_integer_value(json_object_get(s, "hits")), ==, 3);
+        CHECK(json_real_value(json_object_get(s, "hitRate")) == 0.75);
+        CHECK(json_real_value(json_object_get(json_object_get(last.json, "cells"), "hitRate")) == 1.0);
+}
+
 int main(void)
 {
+        RUN_BUILD(standbys_are_wanted_of_what_was_used);
+        RUN_BUILD(an_engine_that_comes_back_is_told_again);
+        RUN_BUILD(a_template_without_memory_has_no_standbys);
+        RUN_BUILD(how_often_one_was_ready_is_told);
         RUN_BUILD(a_step_becomes_a_layer);
         RUN_BUILD(what_was_done_is_not_done_again);
         RUN_BUILD(a_forced_step_and_all_after_it_are_run);

@@ -106,7 +106,11 @@ static void names_move_and_are_listed(void)
         CHECK_INT(json_array_size(last.json), ==, 2);
         CHECK(run_until(engine_is_quiet, NULL));
         CHECK_INT(json_object_size(engine.checkpoints), ==, 3);
-        CHECK_INT(delete_template("default%2Fsnap%3Adefault"), ==, 204); /* all tags */
+        CHECK_INT(ask("DELETE", "/sandglass/snapshots/other%2Fsnap", NULL), ==, 404);
+        CHECK_INT(ask("DELETE", "/sandglass/snapshots/snap%3Av3", NULL), ==, 404);
+        CHECK_INT(ask("DELETE", "/sandglass/snapshots/base", NULL), ==, 404);
+        CHECK_INT(ask("DELETE", "/sandglass/snapshots/%20", NULL), ==, 400);
+        CHECK_INT(ask("DELETE", "/sandglass/snapshots/default%2Fsnap%3Adefault", NULL), ==, 204); /* all tags */
         CHECK_INT(delete_template("default%2Fsnap%3Av2"), ==, 404);
         CHECK_INT(ask("GET", "/snapshots", NULL), ==, 200);
         CHECK_INT(json_array_size(last.json), ==, 1);

@@ -109,7 +109,7 @@ static void paths_are_cleaned(void)
 
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
                 bool leaves;
-                AUTO_FREE char *got = path_clean(str_of(cases[i].path), &leaves);
+                AUTO_FREE char *got = clean_path(str_of(cases[i].path), &leaves);
 
                 CHECK_STR(got, cases[i].want);
                 CHECK_INT(leaves, ==, cases[i].leaves);

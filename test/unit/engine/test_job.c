@@ -12,6 +12,7 @@
 #include "sys/scm.h"
 
 #define ID "i0123456789abcdefghij"
+#define STANDBY "s0123456789abcdefghij"
 #define CHECKPOINT "c0123456789abcdefghij"
 #define LAYER "u-0123456789abcdefghij"
 #define HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -83,6 +84,10 @@ static struct job complete(enum job_kind kind)
                 j.makes_directory = true;
                 j.restore = (struct job_restore){.plan = plan(), .turn = 12, .is_recent = true, .namespace = process};
                 j.restore.namespace.pid = 0;
+                break;
+        case JOB_HAND_OVER:
+                j.id = STANDBY;
+                j.hand_over = (struct job_hand_over){.plan = plan(), .host_version = "given-1", .namespace = process};
                 break;
         case JOB_SEAL: j.seal = (struct job_seal){.layer = LAYER, .below = "tree", .origin = origin()}; break;
         case JOB_FLUSH: j.flush = (struct job_flush){.checkpoint = CHECKPOINT, .layer = LAYER}; break;
@@ -172,7 +177,14 @@ static void a_copy_and_a_restore_have_all_of_their_fields(void)
         CHECK_STR(j.restore.plan->token_before, "secret");
         CHECK_INT(j.restore.turn, ==, 12);
         CHECK(j.restore.is_recent);
+        CHECK(!j.restore.is_standby);
         check_namespace(&j.restore.namespace, 0);
+        job_done(&j);
+        CHECK_INT(job_decode(encoded(JOB_HAND_OVER), &j, &err), ==, 0);
+        CHECK_STR(j.id, STANDBY);
+        CHECK_STR(j.hand_over.plan->id, ID);
+        CHECK_STR(j.hand_over.host_version, "given-1");
+        check_namespace(&j.hand_over.namespace, process.pid);
         job_done(&j);
 }
 
@@ -302,7 +314,7 @@ static void a_field_of_a_wrong_type_is_named(void)
 
 static void what_a_namespace_has_is_checked_too(void)
 {
-        static const enum job_kind with[] = {JOB_PAUSE, JOB_COPY, JOB_RESTORE};
+        static const enum job_kind with[] = {JOB_PAUSE, JOB_COPY, JOB_RESTORE, JOB_HAND_OVER};
         static const char *const fields[] = {"slot", "uid_base", "pid", "address", "envd"};
 
         for (size_t k = 0; k < ARRAY_LEN(with); k++)
@@ -331,6 +343,26 @@ static void ranges_are_checked(void)
         check_named(JOB_COPY, "uid_base", refusal_with(JOB_COPY, "namespace", "uid_base", json_integer(0)));
         CHECK_STR(refusal_with(JOB_COPY, "namespace", "envd", json_string("")), "");
         check_named(JOB_COPY, "envd", refusal_with(JOB_COPY, "namespace", "envd", json_string(HASH "0")));
+}
+
+/* A plan of a sandbox is none of a standby, and the other way round. */
+static void names_of_standbys_and_of_sandboxes_are_told_apart(void)
+{
+        json_t *job;
+        struct err err = {0};
+        struct job j;
+
+        check_named(JOB_HAND_OVER, "id", refusal_with(JOB_HAND_OVER, NULL, "id", json_string(ID)));
+        check_named(JOB_RESTORE, "plan", refusal_with(JOB_RESTORE, NULL, "standby", json_true()));
+        job = encoded(JOB_RESTORE);
+        (void)json_object_set_new(job, "standby", json_true());
+        (void)json_object_set_new(job, "id", json_string(STANDBY));
+        (void)json_object_set_new(json_object_get(job, "plan"), "id", json_string(STANDBY));
+        CHECK_INT(job_decode(json_incref(job), &j, &err), ==, 0);
+        CHECK(j.restore.is_standby);
+        job_done(&j);
+        (void)json_object_set_new(job, "standby", json_false());
+        CHECK_INT(job_decode(job, &j, &err), <, 0);
 }
 
 static void an_id_that_would_be_another_path_is_refused(void)
@@ -372,6 +404,8 @@ static struct job_answer answer_of(enum job_kind kind)
                 a.disk_bytes = 88;
         if (kind == JOB_RESTORE)
                 (void)err_set(&a.envd_silent, ERR_TIMEOUT, "its envd said nothing");
+        if (kind == JOB_RESTORE)
+                (void)snprintf(a.host_version, sizeof(a.host_version), "given-1");
         return a;
 }
 
@@ -390,6 +424,7 @@ static void every_answer_arrives_as_it_left(void)
                 CHECK_INT(back.disk_bytes, ==, a.disk_bytes);
                 CHECK_INT(back.envd_silent.kind, ==, a.envd_silent.kind);
                 CHECK_STR(back.envd_silent.msg, a.envd_silent.msg);
+                CHECK_STR(back.host_version, a.host_version);
                 CHECK_INT(back.pidfd, ==, -1);
                 json_decref(msg);
         }
@@ -432,7 +467,7 @@ static void a_number_that_is_missing_or_wrong_is_named(void)
                         check_named((enum job_kind)kind, field, err.msg);
                         (void)json_object_del(other, field);
                         CHECK(job_answer_decode((enum job_kind)kind, other, &back, &err) < 0 ||
-                              strcmp(field, "envd_silent") == 0);
+                              strcmp(field, "envd_silent") == 0 || strcmp(field, "host_version") == 0);
                         json_decref(other);
                 }
                 json_decref(msg);
@@ -512,6 +547,7 @@ int main(void)
         RUN(a_field_of_a_wrong_type_is_named);
         RUN(what_a_namespace_has_is_checked_too);
         RUN(ranges_are_checked);
+        RUN(names_of_standbys_and_of_sandboxes_are_told_apart);
         RUN(an_id_that_would_be_another_path_is_refused);
         RUN(a_plan_of_another_sandbox_is_refused);
         RUN(what_is_no_job_is_refused);

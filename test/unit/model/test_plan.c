@@ -200,8 +200,86 @@ static void refuses_what_is_too_much(void)
         CHECK(strncmp(refusal("init", long_init), "init: ", 6) == 0);
 }
 
+#define STANDBY "s0123456789abcdefghij"
+
+static json_t *standby_json(void)
+{
+        json_t *j = plan_json();
+
+        (void)json_object_set_new(j, "id", json_string(STANDBY));
+        (void)json_object_set_new(j, "checkpoint", json_string(CHECKPOINT));
+        (void)json_object_set_new(j, "token_before", json_string("ea_0"));
+        return j;
+}
+
+static void a_plan_of_a_standby_is_none_of_a_sandbox(void)
+{
+        json_t *j = standby_json(), *sandbox = plan_json();
+        struct plan_create p;
+        struct err err = {0};
+
+        CHECK_INT(plan_decode_standby(j, &p, &err), ==, 0);
+        CHECK_STR(p.id, STANDBY);
+        plan_done(&p);
+        CHECK_INT(plan_decode(j, &p, &err), <, 0);
+        CHECK_INT(plan_decode_standby(sandbox, &p, &err), <, 0);
+        (void)json_object_set_new(j, "upper", json_string("kept"));
+        CHECK_INT(plan_decode_standby(j, &p, &err), <, 0);
+        CHECK_INT(err.kind, ==, ERR_INVALID);
+        (void)json_object_del(j, "upper");
+        (void)json_object_del(j, "checkpoint");
+        CHECK_INT(plan_decode_standby(j, &p, &err), <, 0);
+        json_decref(j);
+        json_decref(sandbox);
+}
+
+/* With the member changed (value is taken), would a standby still do? */
+static bool still_fits(const char *member, json_t *value)
+{
+        json_t *a = standby_json(), *b = standby_json();
+        struct plan_create standby, create;
+        struct err err = {0};
+        bool fits;
+
+        (void)json_object_set_new(b, "id", json_string(ID));
+        if (member && value)
+                (void)json_object_set_new(b, member, value);
+        else if (member)
+                (void)json_object_del(b, member);
+        if (plan_decode_standby(a, &standby, &err) < 0 || plan_decode(b, &create, &err) < 0) {
+                printf("# %s\n", err.msg);
+                return false;
+        }
+        fits = plan_begins_alike(&standby, &create) && plan_begins_alike(&create, &standby);
+        plan_done(&standby);
+        plan_done(&create);
+        json_decref(a);
+        json_decref(b);
+        return fits;
+}
+
+static void a_standby_fits_what_begins_alike(void)
+{
+        CHECK(still_fits(NULL, NULL));
+        CHECK(still_fits("init", json_pack("{s:s}", "accessToken", "other")));
+        CHECK(still_fits("net", json_pack("{s:b,s:[],s:[]}", "internet", 0, "allow", "deny")));
+        CHECK(!still_fits("checkpoint", json_string("c0123456789abcdefghik")));
+        CHECK(!still_fits("checkpoint", NULL));
+        CHECK(!still_fits("token_before", json_string("ea_1")));
+        CHECK(!still_fits("token_before", NULL));
+        CHECK(!still_fits("upper", json_string("kept")));
+        CHECK(!still_fits("layers", json_pack("[s]", "base-1")));
+        CHECK(!still_fits("layers", json_pack("[s,s]", "top", "base-1")));
+        CHECK(!still_fits("limits",
+                          json_pack("{s:i,s:i,s:i}", "memory_bytes", 256 << 20, "cpu_count", 2, "pids", 256)));
+        CHECK(!still_fits("limits",
+                          json_pack("{s:i,s:i,s:i}", "memory_bytes", 512 << 20, "cpu_count", 1, "pids", 256)));
+}
+
 int main(void)
 {
+        RUN(a_plan_of_a_standby_is_none_of_a_sandbox);
+        RUN(a_standby_fits_what_begins_alike);
         RUN(decodes_what_it_encodes);
         RUN(decodes_how_a_sandbox_comes_back);
         RUN(makes_ids_it_accepts);

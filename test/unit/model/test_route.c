@@ -32,6 +32,9 @@ static void decides_by_host_and_headers(void)
                 {"3000-abc-6532622b.box.test", "", "", ROUTE_SANDBOX, "abc:3000"},
                 {"3000-abc.box.test", "other", "1", ROUTE_SANDBOX, "abc:3000"}, /* a sandbox host wins */
                 {"65535-a.b", "", "", ROUTE_SANDBOX, "a:65535"},
+                {ID ".box.test", "", "", ROUTE_SANDBOX, ID ":80"}, /* without a port */
+                {ID "x.box.test", "", "", ROUTE_REFUSED, "Invalid host"},
+                {ID, "", "", ROUTE_REFUSED, "Invalid host"},
                 {"localhost", "abc", "", ROUTE_REFUSED, "missing header"},
                 {"localhost", "", "3000", ROUTE_REFUSED, "missing header"},
                 {"localhost", "a-b", "3000", ROUTE_REFUSED, "Invalid sandbox ID"},
@@ -306,6 +309,38 @@ static void refuses_routes_that_would_break_a_head(void)
         }
 }
 
+static void the_agent_api_is_below_its_path(void)
+{
+        static const struct {
+                const char *host, *id, *target;
+                enum route_kind kind;
+        } cases[] = {
+                {"localhost", "", "/api/v1/agent", ROUTE_AGENT},
+                {"localhost", "", "/api/v1/agent?x=1", ROUTE_AGENT},
+                {"api.box.test", "", "/api/v1/agent/sandboxes", ROUTE_AGENT},
+                {"localhost", "", "/api/v1/agents", ROUTE_API},
+                {"localhost", "", "/api/v1", ROUTE_API},
+                {"localhost", "", "//api/v1/agent", ROUTE_API},
+                {"localhost", "", "/x?/api/v1/agent/", ROUTE_API},
+                {"3000-abc.box.test", "", "/api/v1/agent/sandboxes",
+                 ROUTE_SANDBOX}, /* a user's own server may have it */
+                {"localhost", "abc", "/api/v1/agent/sandboxes", ROUTE_SANDBOX},
+        };
+
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                const struct route_request rq = {.host = str_of(cases[i].host),
+                                                 .id = str_of(cases[i].id),
+                                                 .port = str_of(cases[i].id[0] ? "3000" : ""),
+                                                 .target = str_of(cases[i].target),
+                                                 .has_key = true};
+                struct route_target to;
+
+                printf("# %s %s\n", cases[i].host, cases[i].target);
+                route_decide(&rq, STR("box.test:3443"), &to);
+                CHECK_INT(to.kind, ==, cases[i].kind);
+        }
+}
+
 int main(void)
 {
         RUN(decides_by_host_and_headers);
@@ -315,5 +350,6 @@ int main(void)
         RUN(takes_an_endless_path_for_reserved);
         RUN(routes_survive_the_message);
         RUN(refuses_routes_that_would_break_a_head);
+        RUN(the_agent_api_is_below_its_path);
         return tap_done();
 }

@@ -10,6 +10,7 @@
 #include "engine/records/paused.h"
 #include "model/conf.h"
 #include "serve/setup/datadir.h"
+#include "serve/setup/secret_key.h"
 #include "sys/fs.h"
 
 #include "full_disk.h"
@@ -116,6 +117,29 @@ static void what_does_not_wake_is_at_rest_again(void)
         CHECK_INT(err.kind, ==, ERR_NO_SPACE);
 }
 
+/* The server starts without a key, and makes one when there is room. */
+static void a_key_is_made_as_soon_as_there_is_room(void)
+{
+        AUTO(conf_done) struct conf c = {0};
+        AUTO_CLOSE int fd = -1;
+        struct err err = {0};
+
+        BEGIN;
+        CHECK_INT(conf_defaults(&c, full_disk_dir, &err), ==, 0);
+        full_disk_fill();
+        CHECK_INT(secret_key_ensure(&c, &err), ==, 0);
+        CHECK_INT(secret_key_open(&c, &fd, &err), ==, 0);
+        CHECK_INT(fd, ==, -1);
+        full_disk_make_room();
+        CHECK_INT(secret_key_ensure(&c, &err), ==, 0);
+        CHECK_INT(secret_key_open(&c, &fd, &err), ==, 0);
+        CHECK_INT(fd, >=, 0);
+        full_disk_fill();
+        CHECK_INT(secret_key_ensure(&c, &err), ==, 0); /* the one that is there stays */
+        CHECK_INT(strlen(text_of("secret-key")), ==, 65);
+        CHECK_INT(unlinkat(disk, "secret-key", 0), ==, 0);
+}
+
 int main(void)
 {
         has_disk = full_disk_mount("size=1m,mode=0755");
@@ -124,6 +148,7 @@ int main(void)
         RUN(lines_are_written_over_those_of_before);
         RUN(an_engine_keeps_the_number_it_takes);
         RUN(what_does_not_wake_is_at_rest_again);
+        RUN(a_key_is_made_as_soon_as_there_is_room);
         (void)close(disk);
         full_disk_remove();
         return tap_done();

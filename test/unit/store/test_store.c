@@ -397,7 +397,7 @@ static void a_newer_store_is_refused_and_left_alone(void)
         (void)sqlite3_exec(db, "PRAGMA user_version = 99", NULL, NULL, NULL);
         sqlite3_close(db);
         CHECK_INT(store_open(path, &s, &err), <, 0);
-        CHECK_STR(err.msg, "the store has schema version 99, this program knows up to 7");
+        CHECK_STR(err.msg, "the store has schema version 99, this program knows up to 8");
 }
 
 static void a_file_that_is_no_database_is_refused(void)

@@ -75,7 +75,7 @@ static void request_answer(struct api_exchange *x, const struct build_entry *e)
 
         answer_json(x, 202,
                     json_pack("{s:s,s:s,s:b,s:o,s:o,s:O}", "templateID", t->id, "buildID", e->build.id, "public",
-                              t->is_public, "names", show_names(x->api, t), "aliases", show_aliases(t), "tags",
+                              t->is_public, "names", show_names(x->api, t), "aliases", show_aliases(x->api, t), "tags",
                               e->build.tags));
 }
 

@@ -266,6 +266,19 @@ void handle_delete_template(struct api_exchange *x)
                 delete_row(x, t);
 }
 
+/* The same for a snapshot only: a template that has the name stays. */
+void handle_delete_snapshot(struct api_exchange *x)
+{
+        const struct snapshot *sn = NULL;
+        struct template_ref ref;
+        struct err err = {0};
+
+        if (path_reference(x, &ref, &err) < 0 || snapshots_find(x->api->snapshots, &ref, x->team, &sn, &err) < 0)
+                answer_err(x, &err);
+        else
+                delete_snapshot(x, &ref, sn);
+}
+
 /* ---- publishing ---- */
 
 /* May other teams know it by its alias alone? */

@@ -1,5 +1,7 @@
 #include "control/api/template/show_template.h"
 
+#include <string.h>
+
 #include "base/clock.h"
 #include "control/access/keys.h"
 #include "control/api/api.h"
@@ -20,6 +22,20 @@ static json_t *show_time(int64_t ns) /* 0: null */
         return json_string(text);
 }
 
+/* Of a ready-made template: `python3` is another name of `code-interpreter-v1`. */
+static void show_other_names(const struct api *api, const struct template_row *t, json_t *list)
+{
+        json_t *names = (json_t *)(uintptr_t)api->template_rows->other_names;
+        const char *name;
+        json_t *alias;
+
+        if (!t->alias)
+                return;
+        json_object_foreach (names, name, alias)
+                if (strcmp(json_string_value(alias), t->alias) == 0)
+                        (void)json_array_append_new(list, json_string(name));
+}
+
 json_t *show_names(const struct api *api, const struct template_row *t)
 {
         const struct team *team = keys_team(api->keys, t->team);
@@ -29,19 +45,23 @@ json_t *show_names(const struct api *api, const struct template_row *t)
                 (void)json_array_append_new(list, json_sprintf("%s/%s", team->slug, t->alias));
         if (t->alias && t->is_public && t->is_bare)
                 (void)json_array_append_new(list, json_string(t->alias));
+        show_other_names(api, t, list);
         return list;
 }
 
-json_t *show_aliases(const struct template_row *t)
+json_t *show_aliases(const struct api *api, const struct template_row *t)
 {
-        return t->alias ? json_pack("[s]", t->alias) : json_array();
+        json_t *list = t->alias ? json_pack("[s]", t->alias) : json_array();
+
+        show_other_names(api, t, list);
+        return list;
 }
 
 json_t *show_template_head(const struct api *api, const struct template_row *t)
 {
         json_t *obj = json_pack("{s:s,s:b}", "templateID", t->id, "public", t->is_public);
 
-        obj = json_with(obj, "aliases", show_aliases(t));
+        obj = json_with(obj, "aliases", show_aliases(api, t));
         obj = json_with(obj, "names", show_names(api, t));
         obj = json_with(obj, "createdAt", show_time(t->created_ns));
         obj = json_with(obj, "updatedAt", show_time(t->updated_ns));

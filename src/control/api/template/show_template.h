@@ -8,8 +8,8 @@ struct team;
 struct template;
 struct template_row;
 
-json_t *show_names(const struct api *api, const struct template_row *t); /* ["team/alias", "alias"?] */
-json_t *show_aliases(const struct template_row *t);                      /* ["alias"] */
+json_t *show_names(const struct api *api, const struct template_row *t);   /* ["team/alias", "alias"?, other names] */
+json_t *show_aliases(const struct api *api, const struct template_row *t); /* ["alias", other names] */
 json_t *show_template(const struct api *api,
                       const struct template_row *t);                    /* an entry of a list; NULL: it has no build */
 json_t *show_manifest(const struct api *api, const struct template *t); /* the same for a template of the server */

@@ -1,0 +1,90 @@
+/* Commands by libsandglass, one after the other in one process: library_calls ENV_FILE [COUNT].  Prints how long one takes, and
+ * how much memory and how many fds the process has after a tenth of them and after all: they must be the same. */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sandglass.h"
+
+static long open_fds(void)
+{
+        DIR *d = opendir("/proc/self/fd");
+        long n = -3; /* the two dots, and its own */
+
+        while (d && readdir(d))
+                n++;
+        if (d)
+                (void)closedir(d);
+        return n;
+}
+
+static long resident_kib(void)
+{
+        FILE *f = fopen("/proc/self/statm", "re");
+        long pages = 0;
+
+        if (f && fscanf(f, "%*d %ld", &pages) != 1)
+                pages = 0;
+        if (f)
+                (void)fclose(f);
+        return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+static double now_ms(void)
+{
+        struct timespec t;
+
+        (void)clock_gettime(CLOCK_MONOTONIC, &t);
+        return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static void print_state(unsigned long after)
+{
+        printf("after %lu: %ld KiB resident, %ld fds\n", after, resident_kib(), open_fds());
+}
+
+static int run_all(struct sg_sandbox *box, unsigned long count, struct sg_error *err)
+{
+        double began = now_ms();
+
+        for (unsigned long i = 1; i <= count; i++) {
+                struct sg_result *result;
+                int r = sg_run(box, "true", NULL, NULL, &result, err);
+
+                if (r < 0)
+                        return r;
+                sg_free(result);
+                if (i == count / 10 || i == count)
+                        print_state(i);
+        }
+        printf("%lu commands, %.2f ms each\n", count, (now_ms() - began) / (double)count);
+        return 0;
+}
+
+int main(int argc, char **argv)
+{
+        unsigned long count = argc > 2 ? strtoul(argv[2], NULL, 10) : 10000;
+        const struct sg_create_options options = {.timeout_s = 3600};
+        struct sg_client *client = NULL;
+        struct sg_sandbox *box = NULL;
+        struct sg_error err = {0};
+        int r;
+
+        if (argc < 2)
+                return 2;
+        r = sg_client_open_from_file(argv[1], NULL, &client, &err);
+        if (r == 0)
+                r = sg_sandbox_create(client, &options, NULL, &box, &err);
+        if (r == 0)
+                r = run_all(box, count, &err);
+        if (r < 0)
+                (void)fprintf(stderr, "library_calls: %s\n", err.message);
+        if (box)
+                (void)sg_sandbox_kill(client, sg_sandbox_id(box), NULL, NULL);
+        sg_sandbox_free(box);
+        sg_client_free(client);
+        return r < 0;
+}

@@ -1,0 +1,53 @@
+/* upstream.h - one MCP server behind the gateway: a program that speaks JSON-RPC on stdin and stdout, a message in each line.
+ *
+ *      STARTING ──initialize, tools/list──> READY ──its process ends──> STARTING (at most UPSTREAM_STARTS times)
+ *         └──time is up, its process ends, garbage──> FAILED (with the reason)
+ *
+ * Calls that are under way when the process ends are answered with that. */
+#pragma once
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "gateway/catalogue.h"
+#include "io/loop.h"
+
+struct call;
+struct program;
+
+#define UPSTREAM_START_MS 300000u /* installing from npm included */
+#define UPSTREAM_STARTS 3u
+#define UPSTREAM_LINE_BYTES_MAX (32u << 20)
+#define UPSTREAM_REASON_MAX 512
+
+enum upstream_state { UPSTREAM_STARTING, UPSTREAM_READY, UPSTREAM_FAILED };
+
+struct upstream {
+        struct list node;
+        struct loop *loop;
+        char *name; /* owned */
+        struct launch launch;
+        enum upstream_state state;
+        char reason[UPSTREAM_REASON_MAX]; /* why it failed; the last words of its stderr before that */
+        struct program *program;          /* NULL: it does not run */
+        struct buf line;                  /* of stdout, not complete yet */
+        json_t *tools;                    /* owned: the array of its tools */
+        json_t *pending;                  /* owned: tools of the pages so far */
+        unsigned pages;                   /* of these */
+        struct list requests;             /* struct upstream_request */
+        json_int_t next_id;
+        unsigned starts;
+        struct timer timer;           /* while it starts */
+        void (*on_change)(void *arg); /* its state or its tools */
+        void *arg;
+};
+
+/* Takes `launch`.  NULL: no memory.  upstream_start() begins. */
+struct upstream *upstream_create(struct loop *loop, const char *name, struct launch *launch,
+                                 void (*on_change)(void *arg), void *arg);
+struct upstream *upstream_failed(struct loop *loop, const char *name, const char *reason); /* one that never starts */
+void upstream_start(struct upstream *u);
+struct upstream *upstream_free(struct upstream *u);
+/* Pass the call on; the answer finishes the call. */
+void upstream_call(struct upstream *u, struct call *c, const char *tool, json_t *args);

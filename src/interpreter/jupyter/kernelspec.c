@@ -1,0 +1,247 @@
+#include "interpreter/jupyter/kernelspec.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+
+#include "base/auto.h"
+#include "base/buf.h"
+#include "base/err.h"
+
+#define NAMES_MAX 1000 /* kernels in one directory that are looked at */
+#define ARGV_MAX 256
+#define ARGUMENT_MAX (64u << 10)
+
+void string_list_free(char **list)
+{
+        for (char **at = list; at && *at; at++)
+                free(*at);
+        free(list);
+}
+
+void kernelspec_done(struct kernelspec *s)
+{
+        free(s->name);
+        free(s->dir);
+        free(s->language);
+        string_list_free(s->argv);
+        string_list_free(s->env);
+        *s = (struct kernelspec){0};
+}
+
+/* ---- kernel.json ---- */
+
+static int decode_argv(const json_t *argv, struct kernelspec *ret, struct err *err)
+{
+        size_t n = json_array_size(argv);
+
+        if (n == 0 || n > ARGV_MAX)
+                return err_set(err, ERR_INVALID, "\"argv\" must be a list of 1 to %d strings", ARGV_MAX);
+        ret->argv = calloc(n + 1, sizeof(*ret->argv));
+        if (!ret->argv)
+                return err_sys(err, -ENOMEM, "kernel.json");
+        for (size_t i = 0; i < n; i++) {
+                const char *text = json_string_value(json_array_get(argv, i));
+
+                if (!text || !(ret->argv[i] = strdup(text)))
+                        return err_set(err, ERR_INVALID, "\"argv\" must be a list of strings");
+        }
+        return ret->argv[0][0] ? 0 : err_set(err, ERR_INVALID, "\"argv\" begins with an empty string");
+}
+
+static int decode_env(json_t *env, struct kernelspec *ret, struct err *err)
+{
+        const char *name;
+        json_t *value;
+        size_t n = 0;
+
+        if (env && !json_is_object(env))
+                return err_set(err, ERR_INVALID, "\"env\" must be an object");
+        ret->env = calloc(json_object_size(env) + 1, sizeof(*ret->env));
+        if (!ret->env)
+                return err_sys(err, -ENOMEM, "kernel.json");
+        json_object_foreach (env, name, value) {
+                if (!json_is_string(value) || !name[0] || strchr(name, '='))
+                        return err_set(err, ERR_INVALID, "\"env\" must have names and strings");
+                if (asprintf(&ret->env[n], "%s=%s", name, json_string_value(value)) < 0) {
+                        ret->env[n] = NULL;
+                        return err_sys(err, -ENOMEM, "kernel.json");
+                }
+                n++;
+        }
+        return 0;
+}
+
+static int decode_object(json_t *o, struct kernelspec *ret, struct err *err)
+{
+        const char *language = json_string_value(json_object_get(o, "language"));
+        const char *mode = json_string_value(json_object_get(o, "interrupt_mode"));
+        int r;
+
+        if (!json_is_object(o))
+                return err_set(err, ERR_INVALID, "not an object");
+        r = decode_argv(json_object_get(o, "argv"), ret, err);
+        if (r == 0)
+                r = decode_env(json_object_get(o, "env"), ret, err);
+        if (r < 0)
+                return r;
+        ret->interrupts_by_message = mode && strcmp(mode, "message") == 0;
+        ret->language = strdup(language ? language : "");
+        return ret->language ? 0 : err_sys(err, -ENOMEM, "kernel.json");
+}
+
+int kernelspec_decode(struct str json, struct kernelspec *ret, struct err *err)
+{
+        AUTO_KERNELSPEC struct kernelspec found = {0};
+        json_error_t why;
+        json_t *o = json_loadb(json.p ? json.p : "", json.n, 0, &why);
+        int r;
+
+        if (!o)
+                return err_set(err, ERR_INVALID, "not JSON: %s", why.text);
+        r = decode_object(o, &found, err);
+        json_decref(o);
+        if (r < 0)
+                return r;
+        *ret = found;
+        found = (struct kernelspec){0};
+        return 0;
+}
+
+/* ---- finding ---- */
+
+static int read_file(const char *path, struct buf *out)
+{
+        AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        ssize_t n = 1;
+
+        if (fd < 0)
+                return -errno;
+        while (n > 0)
+                n = buf_fill(out, fd, 16384);
+        return (int)n;
+}
+
+/* -ENOENT: no such kernel here (err untouched).  Other failures: it is there and cannot be used. */
+static int load(const char *dir, const char *name, struct kernelspec *ret, struct err *err)
+{
+        AUTO_BUF struct buf text = BUF_INIT(KERNEL_JSON_MAX);
+        AUTO_KERNELSPEC struct kernelspec found = {0};
+        AUTO_FREE char *path = NULL;
+        int r;
+
+        if (asprintf(&path, "%s/%s/kernel.json", dir, name) < 0) {
+                path = NULL;
+                return err_sys(err, -ENOMEM, "kernel %s", name);
+        }
+        r = read_file(path, &text);
+        if (r == -ENOENT || r == -ENOTDIR)
+                return -ENOENT;
+        if (r < 0)
+                return err_sys(err, r, "read %s", path);
+        r = kernelspec_decode((struct str){(const char *)buf_at(&text), text.len}, &found, err);
+        if (r < 0)
+                return err_wrap(err, "%s", path);
+        path[strlen(path) - strlen("/kernel.json")] = 0;
+        found.dir = TAKE_PTR(path);
+        found.name = strdup(name);
+        if (!found.name)
+                return err_sys(err, -ENOMEM, "kernel %s", name);
+        *ret = found;
+        found = (struct kernelspec){0};
+        return 0;
+}
+
+static int by_name(const char *const *dirs, const char *name, struct kernelspec *ret, struct err *err)
+{
+        int r = -ENOENT;
+
+        if (!name[0] || name[0] == '.' || strchr(name, '/') || strlen(name) > 255)
+                return -ENOENT;
+        for (; *dirs && r == -ENOENT; dirs++)
+                r = load(*dirs, name, ret, err);
+        return r;
+}
+
+/* Among several kernels of a language, the one that everybody has. */
+static const char *usual_name(const char *language)
+{
+        if (strcmp(language, "python") == 0)
+                return "python3";
+        return strcmp(language, "r") == 0 ? "ir" : "";
+}
+
+static int by_language_in(const char *dir, const char *language, struct kernelspec *ret)
+{
+        struct dirent **names = NULL;
+        int n = scandir(dir, &names, NULL, alphasort), r = -ENOENT;
+
+        for (int i = 0; i < n; i++) {
+                AUTO_KERNELSPEC struct kernelspec found = {0};
+
+                if (r < 0 && i < NAMES_MAX && names[i]->d_name[0] != '.' &&
+                    load(dir, names[i]->d_name, &found, NULL) == 0 && str_iis(str_of(found.language), language)) {
+                        *ret = found;
+                        found = (struct kernelspec){0};
+                        r = 0;
+                }
+                free(names[i]);
+        }
+        free(names);
+        return r;
+}
+
+int kernelspec_find(const char *const *dirs, const char *language, struct kernelspec *ret, struct err *err)
+{
+        int r = by_name(dirs, language, ret, err);
+
+        if (r == -ENOENT)
+                r = by_name(dirs, usual_name(language), ret, err);
+        if (r != -ENOENT)
+                return r;
+        for (const char *const *at = dirs; *at && r < 0; at++)
+                r = by_language_in(*at, language, ret);
+        return r == 0 ? 0 : err_set(err, ERR_NOT_FOUND, "No such kernel: %s", language);
+}
+
+/* ---- argv ---- */
+
+static char *fill_in(const char *text, const char *connection_file, const char *resource_dir)
+{
+        AUTO_BUF struct buf out = BUF_INIT(ARGUMENT_MAX);
+        const char *copy;
+
+        while (*text) {
+                const char *with = NULL;
+                size_t n = 1;
+
+                if (strncmp(text, "{connection_file}", 17) == 0)
+                        with = connection_file, n = 17;
+                else if (strncmp(text, "{resource_dir}", 14) == 0)
+                        with = resource_dir, n = 14;
+                if ((with ? buf_addc(&out, with) : buf_add(&out, text, 1)) < 0)
+                        return NULL;
+                text += n;
+        }
+        copy = buf_cstr(&out);
+        return copy ? strdup(copy) : NULL;
+}
+
+char **kernelspec_argv(const struct kernelspec *s, const char *connection_file)
+{
+        size_t n = 0;
+        char **argv;
+
+        while (s->argv[n])
+                n++;
+        argv = calloc(n + 1, sizeof(*argv));
+        for (size_t i = 0; argv && i < n; i++) {
+                argv[i] = fill_in(s->argv[i], connection_file, s->dir ? s->dir : "");
+                if (!argv[i]) {
+                        string_list_free(argv);
+                        return NULL;
+                }
+        }
+        return argv;
+}

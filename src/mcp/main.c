@@ -1,0 +1,93 @@
+/* main.c - the MCP tool server: a program inside sandboxes. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "io/listener.h"
+#include "mcp/protocol/mcp.h"
+#include "mcp/protocol/serve.h"
+#include "mcp/tools/sandbox_tools.h"
+#include "version.h"
+
+static const char usage[] =
+        "usage: sandglass-mcp [--listen ADDR:PORT] [--workspace DIR] (--token-file FILE | --no-token)\n"
+        "The MCP tool server of a sandbox: /mcp speaks streamable HTTP, /sse the older transport.\n"
+        "--listen ADDR:PORT   where to listen (default 0.0.0.0:6060; port 0: the kernel chooses, and the address is "
+        "printed)\n"
+        "--workspace DIR      where commands begin (default /workspace)\n"
+        "--token-file FILE    clients send the text of this file as bearer token; without the file nobody may ask\n"
+        "--no-token           ask for no token\n";
+
+struct options {
+        const char *listen, *workspace, *token_file;
+        bool has_no_token;
+};
+
+static int options_parse(int argc, char **argv, struct options *ret)
+{
+        for (int i = 1; i < argc; i++) {
+                const char **value = strcmp(argv[i], "--listen") == 0       ? &ret->listen
+                                     : strcmp(argv[i], "--workspace") == 0  ? &ret->workspace
+                                     : strcmp(argv[i], "--token-file") == 0 ? &ret->token_file
+                                                                            : NULL;
+
+                if (value && i + 1 < argc)
+                        *value = argv[++i];
+                else if (strcmp(argv[i], "--no-token") == 0)
+                        ret->has_no_token = true;
+                else
+                        return -EINVAL;
+        }
+        return (ret->token_file != NULL) != ret->has_no_token ? 0 : -EINVAL;
+}
+
+static int open_port(const char *address, int *ret_fd, struct err *err)
+{
+        uint16_t port = 0;
+        int fd = -1, r = listen_tcp(str_of(address), false, &fd, err);
+
+        if (r < 0)
+                return r;
+        if (socket_port(fd, &port) < 0 || printf("listening on port %u\n", port) < 0 || fflush(stdout) != 0) {
+                (void)close(fd);
+                return err_set(err, ERR_INTERNAL, "the port cannot be told");
+        }
+        *ret_fd = fd;
+        return 0;
+}
+
+int main(int argc, char **argv)
+{
+        struct options opt = {.listen = "0.0.0.0:6060", .workspace = "/workspace"};
+        struct mcp m = {0};
+        struct err err = {0};
+        int fd = -1, r;
+
+        if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+                printf("sandglass-mcp %s\n", SANDGLASS_VERSION);
+                return 0;
+        }
+        if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+                (void)fputs(usage, stdout);
+                return 0;
+        }
+        if (options_parse(argc, argv, &opt) < 0) {
+                (void)fputs(usage, stderr);
+                return 2;
+        }
+        log_setup("mcp", LOG_INFO);
+        m.backend = &sandbox_backend;
+        m.opt = (struct mcp_options){.workspace = opt.workspace, .token_file = opt.token_file};
+        r = open_port(opt.listen, &fd, &err);
+        if (r == 0)
+                r = mcp_serve_start(&m, fd, &err);
+        if (r == 0)
+                r = mcp_serve_run(&m, &err);
+        if (r < 0)
+                log_error("mcp.failed", "why=\"%s\"", err.msg);
+        mcp_serve_end(&m);
+        m.loop = loop_free(m.loop);
+        return r < 0 ? 1 : 0;
+}

@@ -1,0 +1,24 @@
+/* workbench.h - what the tools keep for a session: its shell, its background commands, its subscriptions.
+ *
+ * A session gets one with the first tool that needs one.  It ends with the session. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+
+struct session;
+struct session_watches;
+struct shell;
+
+struct workbench {
+        struct list commands;            /* struct background (background.h) */
+        struct list shell_queue;         /* struct run (run_command.c): the first one has the shell */
+        struct shell *shell;             /* owned; NULL: none was needed yet */
+        struct session_watches *watches; /* owned; NULL: no subscription (resources.h) */
+        uint32_t next_command;
+};
+
+struct workbench *workbench_of(struct session *s); /* NULL: no memory */
+bool workbench_is_busy(const struct session *s);   /* a background command is kept */
+void workbench_end(struct session *s);             /* ends what runs; fine without a workbench */

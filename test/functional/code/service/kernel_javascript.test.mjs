@@ -1,0 +1,4 @@
+// test/interpreter/javascript, in a sandbox of the template.
+import { testKernel } from '../../lib/code/kernel_tests.mjs'
+
+await testKernel('javascript')

@@ -1,0 +1,130 @@
+// The service, its guardian and its kernels are killed.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import net from 'node:net';
+import { test } from 'node:test';
+import { childrenOf, isAlive, program, Service, until } from './harness.mjs';
+
+const runtimeDirs = () => fs.readdirSync('/tmp').filter((name) => name.startsWith('sandglass-interpreter-'));
+
+test('a serving process that is killed comes back, without its kernels', async () => {
+  const service = await Service.start({ kernels: ['python3', 'javascript'] });
+  const serving = service.serving, kernels = service.kernelPids();
+  const child = Number(await service.outputOf('child'));
+  assert.equal(kernels.length, 2);
+  process.kill(serving, 'SIGKILL');
+  await until('its kernels are gone', () => [...kernels, child].every((pid) => !isAlive(pid)));
+  await service.isHealthy();
+  assert.notEqual(service.serving, serving);
+  assert.equal(await service.outputOf('print again'), 'again\n');
+  assert.equal((await service.contexts()).length, 2);
+  await service.stop();
+});
+
+test('a request waits while the service is started again', async () => {
+  const service = await Service.start({ kernels: ['python3'] });
+  process.kill(service.serving, 'SIGKILL');
+  assert.equal((await service.request('GET', '/health')).text, '"OK"'); // never refused
+  await service.stop();
+});
+
+test('a guardian that is killed is replaced', async () => {
+  const service = await Service.start({ kernels: ['python3', 'javascript'] });
+  const serving = service.serving, kernels = service.kernelPids();
+  process.kill(service.guardian, 'SIGKILL');
+  await service.ended;
+  await until('its kernels are gone', () => kernels.every((pid) => !isAlive(pid)));
+  service.guardian = serving; // the same process has another task now
+  await until('it serves again', () => service.serving);
+  await service.isHealthy();
+  assert.equal(await service.outputOf('print again'), 'again\n');
+  const again = service.serving;
+  process.kill(again, 'SIGKILL'); // and it guards
+  await until('another one serves', () => service.serving && service.serving !== again);
+  await service.isHealthy();
+  await service.stop();
+});
+
+test('the guardian does not have the name of the service', async () => {
+  const service = await Service.start({ kernels: ['python3'] });
+  const name = (pid) => fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
+  assert.equal(name(service.guardian), 'code-guardian');
+  assert.match(name(service.serving), /sandglass-interpreter --listen/);
+  await service.stop();
+});
+
+test('SIGTERM ends everything', async () => {
+  const before = runtimeDirs();
+  const service = await Service.start({ kernels: ['python3', 'javascript'] });
+  const serving = service.serving, kernels = service.kernelPids();
+  const child = Number(await service.outputOf('child'));
+  const stream = await service.open('print 1\ndeaf');
+  await stream.has('stdout');
+  process.kill(service.guardian, 'SIGTERM');
+  assert.deepEqual(await service.ended, { code: 0, signal: null });
+  for (const pid of [serving, ...kernels, child]) assert.ok(!isAlive(pid), `${pid}`);
+  await until('the stream is cut', () => stream.isOver);
+  assert.ok(!stream.text.includes('end_of_execution'));
+  assert.deepEqual(runtimeDirs().filter((name) => !before.includes(name)), []);
+  await service.stop();
+});
+
+test('connection files are private, and go with their kernels', async () => {
+  const before = runtimeDirs();
+  const service = await Service.start({ kernels: ['python3'] });
+  const [dir] = runtimeDirs().filter((name) => !before.includes(name) && fs.statSync(`/tmp/${name}`).uid === process.getuid());
+  assert.equal(fs.statSync(`/tmp/${dir}`).mode & 0o777, 0o700);
+  const { id } = await service.createContext();
+  assert.equal(fs.readdirSync(`/tmp/${dir}`).length, 2);
+  await service.request('DELETE', `/contexts/${id}`);
+  assert.equal(fs.readdirSync(`/tmp/${dir}`).length, 1);
+  fs.rmSync(`/tmp/${dir}`, { recursive: true }); // somebody empties /tmp
+  const other = await service.createContext();
+  assert.equal(await service.outputOf('print on', { context_id: other.id }), 'on\n');
+  await service.stop();
+});
+
+test('a service without any kernel answers', async () => {
+  const service = await Service.start({ kernels: ['bash'] });
+  assert.deepEqual(await service.contexts(), []);
+  await service.stop();
+});
+
+test('a default kernel that does not start does not keep the service from starting', async () => {
+  const service = await Service.start({ kernels: ['javascript'] });
+  service.addKernel('python3', { language: 'python', env: { FAKE_START: 'die' } });
+  process.kill(service.serving, 'SIGKILL');
+  await until('another one serves', () => service.serving);
+  await service.isHealthy();
+  assert.deepEqual((await service.contexts()).map((context) => context.language), ['javascript']);
+  assert.equal((await service.execute('')).status, 500);
+  await service.stop();
+});
+
+test('the service itself is small', async () => {
+  const service = await Service.start({ kernels: ['python3'] });
+  await service.execute('print 1');
+  assert.ok(service.residentBytes() < 8 << 20, `${service.residentBytes()}`);
+  assert.deepEqual(childrenOf(service.guardian).length, 1);
+  await service.stop();
+});
+
+test('the command line explains itself', async () => {
+  const run = (...args) => spawnSync(program, args, { encoding: 'utf8' });
+  assert.match(run('--version').stdout, /^sandglass-interpreter \d+\.\d+\.\d+.* \(libzmq 4\.\d+\.\d+\)\n$/);
+  assert.match(run('--help').stdout, /^usage: sandglass-interpreter/);
+  for (const [args, text] of [[['--what'], /unknown option '--what'/], [['--home'], /--home needs a value/],
+    [['--envd', 'ftp://x'], /does not begin with http/], [['--envd', 'http://example.org:1'], /no IPv4 address/],
+    [['--start-timeout', '0'], /not a number from 1 to 3600/]]) {
+    const { status, stderr } = run(...args);
+    assert.equal(status, 2);
+    assert.match(stderr, text);
+  }
+  const holder = net.createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => holder.on('listening', resolve));
+  const taken = run('--listen', `127.0.0.1:${holder.address().port}`);
+  assert.deepEqual([taken.status, taken.stdout], [1, '']);
+  assert.match(taken.stderr, /already in use/);
+  holder.close();
+});

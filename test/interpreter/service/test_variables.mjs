@@ -1,0 +1,136 @@
+// Variables of the sandbox and of a run: which statements the kernel is given, and when.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import http from 'node:http';
+import { after, before, beforeEach, test } from 'node:test';
+import { Service, until } from './harness.mjs';
+
+let service, envd, asked, reply;
+before(async () => {
+  envd = http.createServer((rq, answer) => {
+    asked.push([rq.method, rq.url, rq.headers['x-access-token']]);
+    answer.writeHead(reply.status, { 'Content-Type': 'application/json' });
+    answer.end(reply.body);
+  });
+  await new Promise((resolve) => envd.listen(0, '127.0.0.1', resolve));
+  asked = [];
+  reply = { status: 200, body: '{}' };
+  service = await Service.start({ envd: `http://localhost:${envd.address().port}` });
+});
+after(async () => {
+  await service.stop();
+  envd.close();
+});
+beforeEach(() => {
+  asked = [];
+  reply = { status: 200, body: '{}' };
+});
+
+/** The silent executions that the kernel of a context saw so far. */
+const silentOf = async (context_id) => JSON.parse(`[${await service.outputOf('silent', { context_id })}]`);
+const remove = (id) => service.request('DELETE', `/contexts/${id}`);
+
+test('variables of the sandbox are asked for once, with the token of the caller, and set', async () => {
+  reply.body = '{"GREETING":"it\'s \\"me\\"\\n","NUL":"a\\u0000b","NUMBER":5}';
+  const { id } = await service.createContext();
+  await service.execute('', { context_id: id }, { 'X-Access-Token': 'secret' });
+  assert.deepEqual(await silentOf(id), ['__import__(\'os\').environ.__setitem__("GREETING", "it\'s \\"me\\"\\n")\n']);
+  assert.deepEqual(asked, [['GET', '/envs', 'secret']]);
+  await service.request('POST', `/contexts/${id}/restart`);
+  assert.equal((await silentOf(id)).length, 1);
+  assert.equal(asked.length, 2);
+  await remove(id);
+});
+
+test('answers other than 200 set nothing, and are asked for again', async () => {
+  const { id } = await service.createContext();
+  for (const [status, body] of [[401, '{"code":401,"message":"no"}'], [200, '[1]'], [200, '{'], [500, '']]) {
+    reply = { status, body };
+    assert.deepEqual(await silentOf(id), []);
+  }
+  reply = { status: 200, body: '{"LATE":"1"}' };
+  assert.equal((await silentOf(id)).length, 1);
+  assert.equal(asked.length, 5);
+  await remove(id);
+});
+
+test('variables of a run are set before it and undone after it', async () => {
+  reply.body = '{"KEPT":"sandbox"}';
+  const { id } = await service.createContext();
+  await service.execute('', { context_id: id });
+  await service.execute('print x', { context_id: id, env_vars: { KEPT: 'run', NEW: '1', FROM_SERVICE: '2' } });
+  assert.deepEqual((await silentOf(id)).slice(1), [
+    '__import__(\'os\').environ.__setitem__("KEPT", "run")\n__import__(\'os\').environ.__setitem__("NEW", "1")\n' +
+      '__import__(\'os\').environ.__setitem__("FROM_SERVICE", "2")\n',
+    '__import__(\'os\').environ.__setitem__("KEPT", "sandbox")\n__import__(\'os\').environ.pop("NEW", None)\n' +
+      '__import__(\'os\').environ.__setitem__("FROM_SERVICE", "inherited")\n']);
+  await remove(id);
+});
+
+test('variables are undone also when the client left', async () => {
+  const { id } = await service.createContext();
+  await service.execute('', { context_id: id });
+  const running = await service.open('print 1\nsleep', { context_id: id, env_vars: { A: '1' } });
+  await running.has('stdout');
+  running.leave();
+  const silent = await silentOf(id);
+  assert.deepEqual(silent, ['__import__(\'os\').environ.__setitem__("A", "1")\n', '', '__import__(\'os\').environ.pop("A", None)\n']);
+  await remove(id);
+});
+
+test('each language has its statements', async () => {
+  const value = 'q\'"\\\n$x\u00e4';
+  const rows = {
+    javascript: ['process.env["A"] = "q\'\\"\\\\\\n$x\\u00e4";\n', 'delete process.env["A"];\n'],
+    r: ['base::do.call(base::Sys.setenv, base::structure(base::list("q\'\\"\\\\\\n$x\u00e4"), names = "A"))\n', 'base::Sys.unsetenv("A")\n'],
+    java: ['{ System.setProperty("A", "q\'\\"\\\\\\n$x\u00e4"); }\n', '{ System.clearProperty("A"); }\n'],
+    bash: ["export A=$'q\\'\"\\\\\\012$x\u00e4'\n", 'unset A\n'],
+  };
+  for (const [language, statements] of Object.entries(rows)) {
+    const { id } = await service.createContext({ language });
+    await service.execute('', { context_id: id, env_vars: { A: value } });
+    // Output of a service is ASCII, so what comes back is exactly what was sent.
+    assert.deepEqual(await silentOf(id), statements, language);
+    await remove(id);
+  }
+});
+
+test('a kernel of an unknown language gets no statements', async () => {
+  const { id } = await service.createContext({ language: 'strange' });
+  await service.execute('', { context_id: id, env_vars: { A: '1' } });
+  assert.deepEqual(await silentOf(id), []);
+  assert.deepEqual(asked, []);
+  await remove(id);
+});
+
+test('kernels inherit the variables of the service, and those of their kernelspec', async () => {
+  assert.equal(await service.outputOf('env FROM_SERVICE'), 'inherited\n');
+  service.addKernel('special', { language: 'special', env: { FROM_SERVICE: 'spec' } });
+  assert.equal(await service.outputOf('env FROM_SERVICE', { language: 'special' }), 'spec\n');
+});
+
+test('random numbers are seeded again once when the sandbox is another one', async () => {
+  const { id } = await service.createContext();
+  assert.deepEqual(await silentOf(id), []);
+  fs.writeFileSync(service.identity, 'sandbox-2');
+  const silent = await silentOf(id);
+  assert.equal(silent.length, 1);
+  assert.match(silent[0], /random'\)\.seed\(\)/);
+  assert.equal((await silentOf(id)).length, 1);
+  const other = await service.createContext();
+  assert.deepEqual(await silentOf(other.id), []);
+  await remove(id);
+  await remove(other.id);
+});
+
+test('an envd that does not answer holds nobody up for long', async () => {
+  const { id } = await service.createContext();
+  envd.removeAllListeners('request');
+  envd.on('request', () => { asked.push('silence'); });
+  assert.equal(await service.outputOf('print on', { context_id: id }), 'on\n');
+  assert.deepEqual(asked, ['silence']);
+  const stream = await service.open('print never', { context_id: id });
+  await until('it asks', () => asked.length === 2);
+  stream.leave();
+  await remove(id);
+});

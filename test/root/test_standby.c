@@ -215,7 +215,7 @@ static void what_is_no_list_of_standbys_is_refused(void)
         CHECK_STARTS(rig_kill(&g, STANDBY), "gone");
 }
 
-/* Holds the next hand-over at this point; the path of a pipe, which is opened for writing when it is there, and closed to let go. */
+/* Holds the next job at this point; the path of a pipe, which is opened for writing when it is there, and closed to let go. */
 static const char *hold_at(const char *point)
 {
         static char path[200];
@@ -268,6 +268,31 @@ static void one_that_is_killed_meanwhile_leaves_nothing(void)
         CHECK(leak_none(&after, &before));
 }
 
+/* Whatever CRIU does at that moment: it does not wait for processes that are gone. */
+static void one_that_is_not_wanted_any_more_is_not_finished(void)
+{
+        static const char *const points[] = {"standby_placed", "standby_restored", "standby_alone", "standby_frozen"};
+        struct leak_count before = rested(NULL), after;
+
+        CHECK(begin());
+        for (size_t i = 0; i < ARRAY_LEN(points); i++) {
+                const char *pipe = hold_at(points[i]);
+
+                CHECK_NONE(want(plan_of(STANDBY), 1));
+                {
+                        AUTO_CLOSE int held = open(pipe, O_WRONLY | O_CLOEXEC);
+
+                        CHECK(held >= 0);
+                        CHECK_INT(unlink(pipe), ==, 0);
+                        CHECK_NONE(want_none()); /* its processes are killed, as far as there are any */
+                }
+                CHECK(become(0));
+        }
+        CHECK(drop_files());
+        after = rested(&before);
+        CHECK(leak_none(&after, &before));
+}
+
 static void those_of_a_dead_engine_are_ended(void)
 {
         struct leak_count before = rested(NULL), after;
@@ -314,6 +339,7 @@ int main(void)
         RUN(a_plan_that_begins_otherwise_gets_none);
         RUN(what_is_no_list_of_standbys_is_refused);
         RUN(one_that_is_killed_meanwhile_leaves_nothing);
+        RUN(one_that_is_not_wanted_any_more_is_not_finished);
         RUN(those_of_a_dead_engine_are_ended);
         RUN(they_end_with_the_engine);
         rig_close(&g);

@@ -28,6 +28,7 @@
 #define SCAN_PATHS_MAX 64
 #define DUMP_MS_MAX 600000 /* a killed CRIU leaves the processes spoilt: long after any dump is done */
 #define RESTORE_MS 30000u
+#define FAILING_MS 5000 /* as long as a restore that fails may take to end its processes, and to say why */
 #define RESTORE_BYTES_PER_MS (10u << 10) /* 10 MB/s */
 enum { LOG_ERRORS = 1, LOG_ALL = 4 };
 
@@ -261,17 +262,23 @@ struct criu_restoring {
         bool is_refused; /* by a hook, which has set err */
 };
 
-/* CRIU would let them run all the same, whatever it hears.  It dies with them: that one of them is traced by it does not
- * hold up their init then. */
+/* CRIU would let them run all the same, whatever it hears.  It dies with them, also where a hook has moved it out of their
+ * group: that one of them is traced by it does not hold up their init then. */
 static void end_all(const struct criu_restoring *s)
 {
         const int *group = s->what->cgroup;
 
-        if (group && *group >= 0 && sys_write_at(*group, "cgroup.kill", "1") == 0)
-                return;
-        if (s->pid > 0)
+        if ((!group || *group < 0 || sys_write_at(*group, "cgroup.kill", "1") < 0) && s->pid > 0)
                 (void)kill(s->pid, SIGKILL);
         (void)kill(-s->process.pid, SIGKILL); /* its group: it is a leader */
+}
+
+/* CRIU waits for processes that were killed with their init, and does not see that they are gone. */
+static void watch_init(struct criu_restoring *s, pid_t pid)
+{
+        s->pid = pid;
+        s->process.grace_ms = FAILING_MS;
+        s->process.subject = s->process.proc_dir < 0 ? 0 : pid;
 }
 
 static int on_notify(struct criu_restoring *s, const struct criu_rpc_answer *a, struct err *err)
@@ -281,7 +288,7 @@ static int on_notify(struct criu_restoring *s, const struct criu_rpc_answer *a, 
         int r = 0;
 
         if (a->pid > 0)
-                s->pid = a->pid;
+                watch_init(s, a->pid);
         if (str_is(a->script, "setup-namespaces") && c->on_namespaces)
                 r = c->on_namespaces(s->pid, c->arg, err);
         else if (str_is(a->script, "pre-resume") && c->on_before_resume)
@@ -370,10 +377,11 @@ int criu_restore(const struct criu_tool *t, const struct criu_restore *c, pid_t 
         const struct criu_call call = {.tool = t,
                                        .owner = c->uid_base,
                                        .cgroup = c->cgroup,
+                                       .dies_with_caller = c->dies_with_caller,
                                        .paths = {c->images, c->root, c->dev},
                                        .path_count = 3};
         struct criu_restoring s = {.what = c, .in = BUF_INIT(CRIU_RPC_BYTES_MAX)};
-        AUTO_CLOSE int work = -1;
+        AUTO_CLOSE int work = -1, proc_dir = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
         int r;
 
         if ((r = check_path(c->images, err)) < 0 || (r = check_path(c->root, err)) < 0 ||
@@ -385,6 +393,7 @@ int criu_restore(const struct criu_tool *t, const struct criu_restore *c, pid_t 
         r = criu_process_start(&s.process, &call, err);
         if (r < 0)
                 return r;
+        s.process.proc_dir = proc_dir;
         s.limit_ms = c->limit_ms ? c->limit_ms : limit_of(c->images);
         r = restore_with(&s, work, err);
         criu_process_done(&s.process);

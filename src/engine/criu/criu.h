@@ -37,13 +37,14 @@ struct criu_stats {
 int criu_dump(const struct criu_tool *t, const struct criu_dump *d, struct criu_stats *ret, struct err *err);
 
 struct criu_restore {
-        const char *images; /* absolute, not below /run; mode 0711: its processes open images under their own uids */
-        const char *work;   /* absolute: for logs and sockets of this one restore */
-        const char *root;   /* absolute: mount point of its root file system, idmapped */
-        const char *dev;    /* absolute: mount point of its /dev */
-        uint32_t uid_base;  /* the restored user namespace is owned by this uid */
-        int limit_ms;       /* for each step of CRIU's; 0: by the size of the images */
-        const int *cgroup;  /* v2 directory its processes are born in (-1: there is none); NULL: the caller's */
+        const char *images;    /* absolute, not below /run; mode 0711: its processes open images under their own uids */
+        const char *work;      /* absolute: for logs and sockets of this one restore */
+        const char *root;      /* absolute: mount point of its root file system, idmapped */
+        const char *dev;       /* absolute: mount point of its /dev */
+        uint32_t uid_base;     /* the restored user namespace is owned by this uid */
+        int limit_ms;          /* for each step of CRIU's; 0: by the size of the images */
+        const int *cgroup;     /* v2 directory its processes are born in (-1: there is none); NULL: the caller's */
+        bool dies_with_caller; /* CRIU is killed when the calling thread ends; else CRIU goes on as far as it can */
         /* Its namespaces exist, its sockets not yet: set up the network of /proc/PID/ns/net.  Negative: give up. */
         int (*on_namespaces)(pid_t pid, void *arg, struct err *err);
         /* Everything is in place, nothing runs yet.  Negative: give up. */

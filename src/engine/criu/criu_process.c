@@ -89,8 +89,8 @@ static void keep_kdat(const struct criu_process *w)
 /* --- the process --- */
 
 struct criu_start {
-        char ld[256], lib[256], program[256], preload[256], libs[256], owner[64], sock[16];
-        char *argv[12], *envp[6];
+        char ld[256], lib[256], program[256], preload[256], libs[256], owner[64], caller[64], sock[16];
+        char *argv[12], *envp[7];
 };
 
 static bool print(char out[256], const char *a, const char *b)
@@ -100,9 +100,9 @@ static bool print(char out[256], const char *a, const char *b)
         return n > 0 && n < 256;
 }
 
-static int criu_describe_command(struct criu_start *s, const struct criu_tool *t, uint32_t owner, int sock,
-                                 struct err *err)
+static int criu_describe_command(struct criu_start *s, const struct criu_call *call, int sock, struct err *err)
 {
+        const struct criu_tool *t = call->tool;
         const char *host = t->dir ? NULL : criu_host_program();
         static char path[] = "PATH=" CRIU_ROOT_PROGRAMS ":/usr/sbin:/usr/bin:/sbin:/bin",
                     by_library[] = "--library-path", by_preload[] = "--preload", no_config[] = "--no-default-config",
@@ -117,7 +117,8 @@ static int criu_describe_command(struct criu_start *s, const struct criu_tool *t
             !print(s->preload, t->dir ? "" : "LD_PRELOAD=", t->shim) ||
             !print(s->libs, "CRIU_LIBS_DIR=", t->dir ? t->dir : "/usr/lib/criu"))
                 return err_set(err, ERR_INVALID, "CRIU: a path is too long");
-        (void)snprintf(s->owner, sizeof(s->owner), "SANDGLASS_USERNS_OWNER=%u", owner);
+        (void)snprintf(s->owner, sizeof(s->owner), "SANDGLASS_USERNS_OWNER=%u", call->owner);
+        (void)snprintf(s->caller, sizeof(s->caller), "SANDGLASS_CALLER=%d %d", (int)getpid(), sock);
         (void)snprintf(s->sock, sizeof(s->sock), "%d", sock);
         if (t->dir) {
                 char *const with_loader[] = {s->ld, by_library, s->lib, by_preload, s->preload};
@@ -133,8 +134,10 @@ static int criu_describe_command(struct criu_start *s, const struct criu_tool *t
         s->argv[n++] = s->sock;
         s->envp[e++] = path; /* it runs tar for what lies in a tmpfs */
         s->envp[e++] = s->libs;
-        if (owner)
-                s->envp[e] = s->owner;
+        if (call->owner)
+                s->envp[e++] = s->owner;
+        if (call->dies_with_caller)
+                s->envp[e] = s->caller;
         return 0;
 }
 
@@ -196,7 +199,7 @@ int criu_process_start(struct criu_process *w, const struct criu_call *call, str
         r = open_parts(w, call->tool, ends, err);
         theirs = ends[1];
         if (r == 0)
-                r = criu_describe_command(&s, call->tool, call->owner, theirs, err);
+                r = criu_describe_command(&s, call, theirs, err);
         if (r == 0) {
                 w->pid = sys_clone(&how);
                 if (w->pid == 0)
@@ -258,15 +261,16 @@ int criu_process_send(struct criu_process *w, const struct buf *message, struct 
 static int await_answer(struct criu_process *w, int limit_ms, struct err *err)
 {
         struct pollfd p = {.fd = w->sock, .events = POLLIN};
+        int left_ms = limit_ms, grace_ms = w->grace_ms, n = 0;
         bool is_ending = false;
-        int left_ms = limit_ms, n = 0;
 
-        while (n == 0 && left_ms > 0 && !is_ending) {
+        while (n == 0 && left_ms > 0 && (!is_ending || grace_ms >= 0)) {
                 n = poll(&p, 1, left_ms < SLICE_MS ? left_ms : SLICE_MS);
                 left_ms -= SLICE_MS;
                 if (n < 0 && errno == EINTR)
                         n = 0;
                 is_ending = n == 0 && w->subject && sys_is_ending(w->proc_dir, w->subject);
+                grace_ms -= is_ending ? SLICE_MS : 0;
         }
         if (n < 0)
                 return err_sys(err, -errno, "wait for CRIU");

@@ -4,6 +4,7 @@
  * small tmpfs on /run, where CRIU keeps what it found out about the kernel (45 ms per call); that file is carried over to the
  * next job process. */
 #pragma once
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -20,6 +21,7 @@ struct criu_process {
         int said;        /* file with what it wrote to stdout and stderr */
         int run_dir;     /* criu_tool.run_dir, opened */
         pid_t subject;   /* what it works on: when that is ending, CRIU is killed; 0: nothing */
+        int grace_ms;    /* so much later: CRIU ends its subject itself when it fails, and then says why */
         int proc_dir;    /* /proc; borrowed; for that */
         char boot_id[40];
 };
@@ -28,6 +30,7 @@ struct criu_call {
         const struct criu_tool *tool;
         uint32_t owner;                         /* of user namespaces it makes; 0: root */
         const int *cgroup;                      /* v2 directory it is born in, with a namespace; NULL: ours, without */
+        bool dies_with_caller;                  /* with the calling thread */
         const char *paths[CRIU_ROOT_PATHS_MAX]; /* absolute: what it works on */
         size_t path_count;
 };

@@ -1,6 +1,6 @@
 /* criu_shim.c - preloaded into CRIU: what stands between it and sandboxes made without the host's full powers.
  *
- * A shared library of its own, linked with nothing but the C library.  It changes seven things:
+ * A shared library of its own, linked with nothing but the C library.  It changes eight things:
  *
  * 1. Limits of a task in a user namespace that somebody else owns: prlimit64 wants CAP_SYS_RESOURCE over it, which root
  *    has not where the machine itself is a container.  /proc/PID/limits says the same to everybody.
@@ -16,16 +16,22 @@
  *    searches the table of the whole machine: a fifth of a dump.  A sandbox has no such filter, and its namespace is made
  *    anew; the table of expected connections is as empty, and small.
  * 7. What a connection has not sent yet is sent while others are still being restored: whose other end is not there, or not
- *    yet, answers with a reset, and the restore fails.  It counts as sent, and lost: TCP sends it again when all is there. */
+ *    yet, answers with a reset, and the restore fails.  It counts as sent, and lost: TCP sends it again when all is there.
+ * 8. Where the restored sandbox is wanted only by the process that asks for it, CRIU dies with that process, and the processes
+ *    that CRIU traces die with CRIU: else they would run.  A signal for the death of the parent is forgotten when CRIU is started
+ *    and when it changes its uid: it is asked for after both.  Sockets of a process that dies are closed before that signal is
+ *    sent, and CRIU would go on for want of an answer: so the socket is looked at before CRIU lets go of a process. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter/nfnetlink_conntrack.h>
 #include <linux/netlink.h>
+#include <linux/ptrace.h>
 #include <linux/sched.h>
 #include <linux/securebits.h>
 #include <linux/sockios.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,6 +45,7 @@
 #include <unistd.h>
 
 #define OWNER "SANDGLASS_USERNS_OWNER"
+#define CALLER "SANDGLASS_CALLER"
 #define SYSCALL_ARGS 6
 #define FDINFO_MAX 1024 /* what is longer is no timer's */
 
@@ -46,6 +53,7 @@ int setns(int fd, int type);
 ssize_t read(int fd, void *p, size_t n);
 int ioctl(int fd, unsigned long request, ...);
 long syscall(long number, ...);
+long ptrace(int request, ...);
 
 typedef long raw_fn(long number, ...);
 
@@ -61,6 +69,67 @@ static raw_fn *raw_call(void)
 }
 
 #define RAW(...) raw_call()(__VA_ARGS__)
+
+/* ------------------------------------------------------------- the caller's death */
+
+static pid_t caller; /* 0: CRIU outlives it */
+static int caller_sock;
+
+static void die_with_caller(void)
+{
+        if (caller == 0)
+                return;
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != caller) /* it is dead already */
+                _exit(1);
+}
+
+/* Programs that CRIU starts have another parent. */
+__attribute__((constructor)) static void learn_caller(void)
+{
+        const char *text = getenv(CALLER);
+        char *rest = NULL;
+
+        caller = text ? (pid_t)strtol(text, &rest, 10) : 0;
+        caller_sock = rest ? (int)strtol(rest, NULL, 10) : -1;
+        (void)unsetenv(CALLER);
+        die_with_caller();
+}
+
+static bool caller_has_left(void)
+{
+        char byte;
+        ssize_t n = recv(caller_sock, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+
+        return n == 0 || (n < 0 && errno == ECONNRESET);
+}
+
+typedef long ptrace_fn(int request, ...);
+
+/* Options are set all at once, so each time.  A process that CRIU has let go of is not concerned. */
+long ptrace(int request, ...)
+{
+        static ptrace_fn *next;
+        uintptr_t data;
+        void *address;
+        va_list list;
+        pid_t pid;
+
+        va_start(list, request);
+        pid = va_arg(list, pid_t);
+        address = va_arg(list, void *);
+        data = va_arg(list, uintptr_t);
+        va_end(list);
+        if (!next)
+                *(void **)&next = dlsym(RTLD_NEXT, "ptrace");
+        if (!next)
+                abort(); /* as above */
+        if (caller != 0 && (request == PTRACE_SEIZE || request == PTRACE_SETOPTIONS))
+                data |= PTRACE_O_EXITKILL;
+        if (caller != 0 && request == PTRACE_DETACH && caller_has_left())
+                _exit(1); /* and all with it */
+        return next(request, pid, address, data);
+}
 
 /* ------------------------------------------------------------- limits */
 
@@ -156,6 +225,7 @@ static long clone_owned(const struct clone_args *args, long size, uid_t owner)
         saved = errno;
         if (wear_uid(0, securebits) < 0)
                 abort(); /* going on as somebody else would fail in stranger ways */
+        die_with_caller();
         errno = saved;
         return r;
 }

@@ -74,6 +74,8 @@ static void standby_drop(struct guest *g, const char *why)
         standbys_unlist(g);
         if (of(g->engine)->making == g)
                 of(g->engine)->making = NULL;
+        if (g->job)
+                g->ops->kill(g); /* its job process need not finish it */
         guest_kill(g, NULL);
 }
 
@@ -551,14 +553,16 @@ int standbys_start(struct engine *e, struct err *err)
         return 0;
 }
 
-/* Its job process restores it: CRIU dies with the group, and the job process gives up.  One that did not begin sees that the engine
- * is gone, and does not. */
+/* Its job process restores it: CRIU dies with the group, and the job process gives up.  One that has not made its directory yet is
+ * about to. */
 static void end_job(struct guest *g)
 {
+        if (guest_job_give_up(g))
+                return;
         for (unsigned ms = 0; ms < STOP_MS; ms += STOP_STEP_MS) {
                 AUTO_CLOSE int lock = job_lock(g->engine->sandboxes_dir, g->record.id);
 
-                if (lock != -EWOULDBLOCK)
+                if (lock != -EWOULDBLOCK && lock != -ENOENT)
                         return;
                 g->ops->kill(g);
                 (void)poll(NULL, 0, STOP_STEP_MS); /* a lock has no event */

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/err.h"
+#include "engine/host/cgroup_processes.h"
 #include "sys/fs.h"
 
 #define CPU_PERIOD_US 100000u
@@ -199,20 +200,21 @@ char *cgroups_v2_path(const struct cgroups *c, unsigned slot)
 
 /* ------------------------------------------------------------- ending */
 
-/* One by one.  PID 1 of a sandbox is among them, and takes the others along. */
+static int kill_process(pid_t pid, void *arg)
+{
+        (void)arg;
+        if (pid > 1)
+                (void)kill(pid, SIGKILL);
+        return 0;
+}
+
+/* Without v2: one by one.  PID 1 of the sandbox is among them, and takes the others along. */
 static void kill_listed(int dir, unsigned slot)
 {
-        char path[64], text[4096];
-        struct str rest, head;
-        uint32_t pid;
+        char path[64];
 
         slot_path(path, slot, "cgroup.procs");
-        if (sys_read_at(dir, path, text, sizeof(text)) < 0)
-                return;
-        rest = str_of(text);
-        while (str_cut(&rest, '\n', &head))
-                if (parse_u32(head, 2, INT32_MAX, &pid) == 0)
-                        (void)kill((pid_t)pid, SIGKILL);
+        (void)cgroup_each_process(dir, path, kill_process, NULL);
 }
 
 void cgroups_kill(const struct cgroups *c, unsigned slot)
@@ -222,13 +224,6 @@ void cgroups_kill(const struct cgroups *c, unsigned slot)
         if (c->v2 >= 0)
                 (void)write_slot(c->v2, slot, "cgroup.kill", "1"); /* frozen ones die as well */
         else
-                kill_listed(c->v1[CGROUP_PIDS], slot);
-}
-
-void cgroups_kill_all(const struct cgroups *c, unsigned slot)
-{
-        cgroups_kill(c, slot);
-        if (c->v2 >= 0 && c->v1[CGROUP_PIDS] >= 0)
                 kill_listed(c->v1[CGROUP_PIDS], slot);
 }
 
@@ -274,30 +269,34 @@ static int read_number(int dir, unsigned slot, const char *file, uint64_t *ret)
         return parse_u64(str_of(text), 0, UINT64_MAX, ret);
 }
 
+struct listing {
+        pid_t *out;
+        size_t max, count;
+};
+
+static int list_process(pid_t pid, void *arg)
+{
+        struct listing *l = arg;
+
+        if (l->count < l->max)
+                l->out[l->count] = pid;
+        l->count++;
+        return 0;
+}
+
 int cgroups_processes(const struct cgroups *c, unsigned slot, pid_t *out, size_t max, size_t *ret_count)
 {
-        AUTO_CLOSE int fd = -1;
-        char path[64], text[4096];
-        unsigned long pid = 0;
-        ssize_t n;
+        struct listing l = {.out = out, .max = max};
+        char path[64];
+        int r;
 
+        if (c->v2 < 0)
+                return -EOPNOTSUPP;
         slot_path(path, slot, "cgroup.procs");
-        fd = c->v2 < 0 ? -1 : openat(c->v2, path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0)
-                return c->v2 < 0 ? -EOPNOTSUPP : -errno;
-        *ret_count = 0;
-        while ((n = read(fd, text, sizeof(text))) > 0)
-                for (ssize_t i = 0; i < n; i++) {
-                        if (text[i] != '\n') {
-                                pid = pid * 10 + (unsigned long)(text[i] - '0');
-                                continue;
-                        }
-                        if (*ret_count < max)
-                                out[*ret_count] = (pid_t)pid;
-                        (*ret_count)++;
-                        pid = 0;
-                }
-        return n < 0 ? -errno : 0;
+        r = cgroup_each_process(c->v2, path, list_process, &l);
+        if (r == 0)
+                *ret_count = l.count;
+        return r;
 }
 
 /* "name 123" in a file of such lines. */

@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "engine/host/cgroup_place.h"
+#include "engine/host/cgroup_processes.h"
 #include "sys/fs.h"
 
 #define SERVER_GROUP "server" /* for processes that were in a group which must have none itself */
@@ -44,6 +45,23 @@ static int open_parent(int at, const char *parent, int *ret)
         return 0;
 }
 
+struct move {
+        int leaf;
+        unsigned seen;
+};
+
+static int move_process(pid_t pid, void *arg)
+{
+        struct move *m = arg;
+        char number[24];
+        int r;
+
+        m->seen++;
+        (void)snprintf(number, sizeof(number), "%d", (int)pid);
+        r = sys_write_at(m->leaf, "cgroup.procs", number);
+        return r == -ESRCH ? 0 : r;
+}
+
 /* A group whose controllers are to reach the groups below must have no process itself.  Its processes are ours: of the server, or
  * of the container that the server is alone in. */
 static int move_processes_down(int place)
@@ -52,24 +70,11 @@ static int move_processes_down(int place)
         int r = open_parent(place, SERVER_GROUP, &leaf);
 
         for (unsigned i = 0; r == 0 && i < MOVE_ROUNDS_MAX; i++) { /* they may fork meanwhile */
-                char text[4096];
-                ssize_t n = sys_read_at(place, "cgroup.procs", text, sizeof(text));
-                struct str rest, pid;
+                struct move m = {.leaf = leaf};
 
-                if (n == 0 || (n < 0 && n != -E2BIG))
-                        return (int)n;
-                if (n < 0)
-                        text[sizeof(text) - 1] = '\0'; /* the rest in the next round */
-                rest = str_of(text);
-                while (str_cut(&rest, '\n', &pid)) {
-                        char number[24];
-
-                        (void)snprintf(number, sizeof(number), "%.*s", STR_ARG(pid));
-                        r = sys_write_at(leaf, "cgroup.procs", number);
-                        if (r < 0 && r != -ESRCH)
-                                return r;
-                }
-                r = 0;
+                r = cgroup_each_process(place, "cgroup.procs", move_process, &m);
+                if (r == 0 && m.seen == 0)
+                        return 0;
         }
         return r < 0 ? r : -EBUSY;
 }

@@ -53,9 +53,6 @@ int cgroups_wait_frozen(const struct cgroups *c, unsigned slot, int timeout_ms);
 char *cgroups_v2_path(const struct cgroups *c, unsigned slot);                   /* absolute, malloc'd; NULL: none */
 /* SIGKILL to everything in it, frozen or not, as far as the hierarchies offer it; never waits. */
 void cgroups_kill(const struct cgroups *c, unsigned slot);
-/* The same, and processes that work on the sandbox from outside: those that restore it are in its groups of v1, so that its memory
- * is counted. */
-void cgroups_kill_all(const struct cgroups *c, unsigned slot);
 /* As cgroups_remove(), but the memory group of v1 stays for the slot's next sandbox: ending one makes the kernel look at
  * every mounted file system of the machine under a lock of its own, and each sandbox has several. */
 int cgroups_recycle(const struct cgroups *c, unsigned slot);

@@ -74,11 +74,17 @@ static json_t *read_message(int fd)
         return json_loadb(text, (size_t)st.st_size, 0, NULL);
 }
 
+bool job_engine_is_gone(const struct job_conf *c)
+{
+        struct pollfd engine = {.fd = c->engine_sock};
+
+        return poll(&engine, 1, 0) == 1;
+}
+
 /* Lock the directory of the job's sandbox, and write into it which slot and checkpoint are in use: an engine that comes after
  * ours leaves both alone.  Not begun if ours is gone by then, since the next may have looked before there was a lock. */
 static int lock_sandbox(const struct job_conf *c, const struct job *job, int *ret, struct err *err)
 {
-        struct pollfd engine = {.fd = c->engine_sock};
         AUTO_CLOSE int dir = -1;
         int r;
 
@@ -90,8 +96,10 @@ static int lock_sandbox(const struct job_conf *c, const struct job *job, int *re
         r = job_note_write(dir, &job->note, err);
         if (r < 0)
                 return r;
-        if (poll(&engine, 1, 0) == 1) {
+        if (job_engine_is_gone(c)) {
                 (void)job_note_remove(dir);
+                if (job->makes_directory)
+                        (void)unlinkat(c->sandboxes_dir, job->id, AT_REMOVEDIR);
                 _exit(1);
         }
         *ret = TAKE_FD(dir);

@@ -51,7 +51,8 @@ job_op job_pause, job_copy, job_restore, job_hand_over, job_seal, job_make_durab
  * closed it again. */
 void job_stall_point(const struct job_conf *c, const char *point);
 
-void job_say_waits(const struct job_conf *c); /* say JOB_WAITS */
+void job_say_waits(const struct job_conf *c);      /* say JOB_WAITS */
+bool job_engine_is_gone(const struct job_conf *c); /* in a job process: the engine that gave the job has ended */
 
 /* The process of the job queue: serve jobs until the engine is gone. */
 _Noreturn void job_process_serve(struct job_conf *c, int sock);

@@ -228,6 +228,7 @@ static int restore_processes(struct restoring *w, pid_t *ret_pid, struct err *er
                                           .dev = w->place.dev,
                                           .uid_base = w->record.facts.namespace.uid_base,
                                           .cgroup = &w->cgroup,
+                                          .dies_with_caller = w->is_standby, /* nobody else wants it */
                                           .on_namespaces = on_namespaces,
                                           .on_before_resume = on_before_resume,
                                           .arg = w};

@@ -55,7 +55,10 @@ int restore_freeze(const struct job_conf *c, unsigned slot, struct err *err)
 {
         int r = move_criu_out(c, slot);
 
+        job_stall_point(c, "standby_alone");
         if (r == 0)
                 r = cgroups_freeze(c->cgroups, slot, true);
+        if (r == 0 && job_engine_is_gone(c))
+                return err_set(err, ERR_UNAVAILABLE, "the engine has ended, and nobody wants this standby");
         return r < 0 ? err_sys(err, r, "freeze slot %u", slot) : 0;
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 #include "engine/storage/trash.h"
 #include "sys/fs.h"
 #include "sys/mnt.h"
+#include "sys/proc.h"
 
 #define SCRATCH "r" /* below the sandbox's directory: CRIU's log, and images linked for another range */
 #define SCRATCH_IMAGES "i"
@@ -43,15 +45,25 @@ static int write_maps(const struct job_conf *c, pid_t pid, uint32_t base)
         return r < 0 ? r : sys_write_at(c->proc_dir, path, map);
 }
 
+/* Only its user namespace is wanted.  It ends with the job process, and holds nothing open meanwhile: neither the lock of the
+ * sandbox nor the socket by whose end the engine knows that the job process is dead. */
+static _Noreturn void be_userns(pid_t job_process)
+{
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != job_process || sys_close_from(0) < 0)
+                _exit(1);
+        for (;;)
+                (void)pause();
+}
+
 static int make_userns(const struct job_conf *c, uint32_t base, int *ret, struct err *err)
 {
         const struct sys_clone how = {.flags = CLONE_NEWUSER, .cgroup = -1};
-        pid_t pid = sys_clone(&how);
+        pid_t own = getpid(), pid = sys_clone(&how);
         int r;
 
         if (pid == 0)
-                for (;;)
-                        (void)pause(); /* only its user namespace is wanted */
+                be_userns(own);
         if (pid < 0)
                 return err_sys(err, pid, "make user namespace");
         r = write_maps(c, pid, base);

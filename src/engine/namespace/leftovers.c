@@ -10,7 +10,6 @@
 #include "engine/net/passage.h"
 
 #define ROUNDS_MAX 400u /* of 10 ms */
-#define ROUNDS_PATIENT 100u
 
 static void return_one(unsigned slot, void *arg)
 {
@@ -32,7 +31,6 @@ struct clearing {
         const struct cgroups *cgroups;
         bool (*keep)(unsigned slot, void *arg);
         void *arg;
-        void (*kill)(const struct cgroups *cgroups, unsigned slot);
         unsigned left;
 };
 
@@ -42,7 +40,7 @@ static void clear_one(unsigned slot, void *arg)
 
         if (c->keep && c->keep(slot, c->arg))
                 return;
-        c->kill(c->cgroups, slot);
+        cgroups_kill(c->cgroups, slot);
         if (cgroups_remove(c->cgroups, slot) < 0)
                 c->left++;
 }
@@ -50,13 +48,11 @@ static void clear_one(unsigned slot, void *arg)
 unsigned leftovers_clear(const struct cgroups *c, bool (*keep)(unsigned slot, void *arg), void *arg)
 {
         const struct timespec pause = {.tv_nsec = 10000000};
-        struct clearing k = {.cgroups = c, .keep = keep, .arg = arg, .kill = cgroups_kill};
+        struct clearing k = {.cgroups = c, .keep = keep, .arg = arg};
 
         cgroups_each(c, clear_one, &k);
         for (unsigned i = 0; k.left > 0 && i < ROUNDS_MAX; i++) {
                 (void)nanosleep(&pause, NULL); /* v1 has no event for an empty cgroup */
-                if (i == ROUNDS_PATIENT)
-                        k.kill = cgroups_kill_all; /* a restore that waits for processes that are no more */
                 k.left = 0;
                 cgroups_each(c, clear_one, &k);
         }

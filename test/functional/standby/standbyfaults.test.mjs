@@ -118,7 +118,7 @@ for (const point of handOver)
     await endsClean(before)
   })
 
-for (const point of ['standby_placed', 'standby_restored', 'standby_frozen'])
+for (const point of ['standby_placed', 'standby_restored', 'standby_alone', 'standby_frozen'])
   for (const what of ['job process', 'engine', 'control', 'everything'])
     test(`kill -9 of ${what} at '${point}' while a standby is made`, async () => {
       const before = await atRest()
@@ -136,6 +136,25 @@ for (const point of ['standby_placed', 'standby_restored', 'standby_frozen'])
       assert.equal(next.status, 201, next.body)
       await endsClean(before)
     })
+
+test('kill -9 of everything and of the job process while a standby is made: what was restored does not run', async () => {
+  const before = await atRest()
+  const former = directories(held.server)
+  const trap = stall(held.server, 'standby_alone')
+  const kept = await create()
+  const job = await trap.held()
+  const { data, supervisor } = held.server
+  const restored = processesOf(held.server, directories(held.server).filter((id) => !former.includes(id))).map((p) => p.pid)
+  assert.ok(restored.length >= 2, `${restored}`)
+  const pids = [supervisor, ...held.server.rolePids(), job]
+  for (const pid of pids) process.kill(pid, 'SIGKILL')
+  await until('the processes of the standby have ended, too', () => [...pids, ...restored].every((pid) => !isAlive(pid)), 30_000)
+  await trap.release()
+  held.server = await Server.start({ data, settings })
+  speak()
+  await works(kept.json.sandboxID)
+  await endsClean(before)
+})
 
 test('kill -9 of an engine that has standbys: the next one ends them and makes others', async () => {
   const before = await atRest()
@@ -204,21 +223,22 @@ test('a stopped server leaves nothing of its standbys, and the next one makes ne
   await endsClean(before)
 })
 
-test('stopped while a standby is made: the same', async () => {
-  const before = await atRest()
-  const trap = stall(held.server, 'standby_restored')
-  const kept = await create()
-  await trap.held()
-  const { data } = held.server
-  const stopped = held.server.stop()
-  await trap.release()
-  await stopped
-  assert.deepEqual(directories({ file: (below) => `${data}/${below}` }), [])
-  held.server = await Server.start({ data, settings })
-  speak()
-  await works(kept.json.sandboxID)
-  await endsClean(before)
-})
+for (const point of ['standby_restored', 'standby_alone'])
+  test(`stopped while a standby is made, at '${point}': the same`, async () => {
+    const before = await atRest()
+    const trap = stall(held.server, point)
+    const kept = await create()
+    await trap.held()
+    const { data } = held.server
+    const stopped = held.server.stop()
+    await trap.release()
+    await stopped
+    assert.deepEqual(directories({ file: (below) => `${data}/${below}` }), [])
+    held.server = await Server.start({ data, settings })
+    speak()
+    await works(kept.json.sandboxID)
+    await endsClean(before)
+  })
 
 test('little memory: none are made, and those that are there go', async () => {
   const own = await Server.start({ settings: { ...calm, standby_memory_mb: 16 } })

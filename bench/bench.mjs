@@ -1,7 +1,7 @@
 // Measures a server of its own and the floor under it in the same run; prints a table and writes bench/result.json.
 //
 //   bench/run --compare OLD.json [NEW.json]     measures nothing: both, and new/old; NEW is bench/result.json
-//   bench/run [--quick] [memory|floor|life|client|parallel|lives|many|files|output|big|proxy|percore|streams|http2|tunnels|others|pause|templates|workplace|agent|code|mcp ...]
+//   bench/run [--quick] [memory|floor|mounts|life|client|parallel|lives|many|files|output|big|proxy|percore|streams|http2|tunnels|others|pause|templates|workplace|agent|code|mcp ...]
 import { spawn, spawnSync } from 'node:child_process'
 import fs from 'node:fs'
 import { createRequire } from 'node:module'
@@ -37,7 +37,7 @@ function machine() {
   const cpu = os.cpus()
   const system = /^PRETTY_NAME="?([^"\n]*)/m.exec(fs.readFileSync('/etc/os-release', 'utf8'))?.[1]
   const cgroups = fs.existsSync('/sys/fs/cgroup/cgroup.controllers') ? 'v2' : 'v1'
-  return { system, kernel: os.release(), cpus: cpu.length, cpu: cpu[0]?.model, memoryMB: Math.round(os.totalmem() / 2 ** 20), cgroups }
+  return { system, kernel: /^[\d.]+/.exec(os.release())[0], cpus: cpu.length, cpu: cpu[0]?.model, memoryMB: Math.round(os.totalmem() / 2 ** 20), cgroups }
 }
 
 /** What is compared with, and in which version; null: not installed. */
@@ -98,6 +98,17 @@ async function measureFloor(server) {
 /** Times the engine itself took, from its log lines. */
 const engineTimes = (server) => [...server.log.matchAll(/create_us=(\d+)/g)].map((m) => Number(m[1]))
 const median = (list) => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)]
+
+/** The mounts of a sandbox as every kernel has them, beside those that only newer kernels can make. */
+async function measureMounts() {
+  const work = temporaryDir('mounts')
+  const times = await measure('mounts', [work, '-n', few(500)])
+  fs.rmSync(work, { recursive: true, force: true })
+  result.figures.mounts = times
+  const sum = (way, what) => ['overlay', 'dev', 'proc'].reduce((all, name) => all + times[`${name}_${way}`][what].p50, 0)
+  const beside = times.overlay_detached ? { floor: sum('detached', 'us'), floorName: 'mounts attached nowhere, Linux 6.17' } : {}
+  rows.push(row('mounts of a sandbox, the way of every kernel', sum('attached', 'us'), 'us', { ...beside, note: `and ${Math.round(sum('attached', 'cleaned_up_us'))} us of clean-up that no request waits for` }))
+}
 
 async function measureLife(server, floor) {
   const seen = engineTimes(server).length
@@ -355,6 +366,7 @@ async function main() {
     const floor = await step('floor', () => measureFloor(server))
     result.figures.floor = floor
     if (floor) rows.push(row('floor: sandbox from system calls, ready', floor.ready.p50, 'us'), row('floor: vfork + exec + wait', floor.spawn.p50, 'us'))
+    await step('mounts', measureMounts)
     const life = await step('life', () => measureLife(server, floor))
     await step('client', () => measureClient(server, floor))
     await step('parallel', () => measureParallel(server))

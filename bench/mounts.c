@@ -2,7 +2,7 @@
  *
  *   mounts DIR [-n COUNT] [-l LAYERS]
  *
- * DIR is an empty directory on a file system that can be idmapped.  Prints one JSON object: microseconds, as medians and
+ * DIR is an empty directory on a file system that can be idmapped.  Prints one JSON object in a line: microseconds, as medians and
  * 99th percentiles.  "attached" is the engine's way on every kernel (overlay.h, devices.h, mount_ways.h), with its clean-up
  * apart, which no request waits for; "detached" does the same with mounts that are attached nowhere (Linux 6.17), as the engine
  * does for overlays and proc where the kernel can.  Needs root. */
@@ -272,7 +272,7 @@ static void compare(struct scene *s, unsigned count)
                 if (both)
                         measure(all, "proc_detached", s, proc_detached, n);
         }
-        (void)json_dumpf(all, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
+        (void)json_dumpf(all, stdout, JSON_COMPACT | JSON_REAL_PRECISION(6));
         (void)puts("");
         json_decref(all);
 }

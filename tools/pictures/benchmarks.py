@@ -7,7 +7,7 @@ BEGIN, END = "<!-- figures: from docs/benchmarks.json, by tools/draw -->", "<!--
 
 # Sections of the page, and which rows they have: the first that matches takes a row.
 SECTIONS = [
-    ("Create and run", r"create →|POST|exec|commands\.run|kill,|podman run|crun|buildah|floor: (sandbox|vfork)"),
+    ("Create and run", r"mounts|create →|POST|exec|commands\.run|kill,|podman run|crun|buildah|floor: (sandbox|vfork)"),
     ("Pause, resume, snapshots, forks", r".*(pause|resume|\bfork|snapshot|criu|podman)"),
     ("Many sandboxes", r".*(alive|idle sandboxes|creates at once|full lives)"),
     ("Proxy", r".*(proxied|HTTP/2|percentile|WebSocket|over TLS)"),

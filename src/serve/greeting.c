@@ -246,7 +246,7 @@ int greeting_check_end(struct greeting *g, int status, struct err *err)
                      "  import { Sandbox } from 'e2b'\n"
                      "  const sandbox = await Sandbox.create()\n"
                      "  console.log((await sandbox.commands.run('echo hello from $HOSTNAME')).stdout)\n\n"
-                     "Ctrl-C ends the server. Sandboxes continue to run until their time is up.\n",
+                     "Ctrl-C ends the server. Sandboxes continue to run, and the next start takes them over.\n",
                      (unsigned)(clock_mono_ms() - g->check_ms), buf_cstr(&text));
         (void)fflush(stdout);
         return 0;

@@ -57,6 +57,7 @@ static void conn_shut(struct http_conn *c)
 {
         loop_del(&c->io);
         timer_clear(&c->timer);
+        timer_clear(&c->stall);
         close_fd(&c->io.fd);
 }
 
@@ -274,10 +275,25 @@ static uint32_t wanted_events(const struct http_conn *c)
         return want;
 }
 
+/* The time of a client that takes no byte runs while bytes wait, and starts anew with each byte. */
+static void conn_watch_stall(struct http_conn *c)
+{
+        unsigned ms = c->server->opt.stall_timeout_ms;
+
+        if (ms == 0)
+                return;
+        if (!c->is_blocked)
+                timer_clear(&c->stall);
+        else if (c->has_moved || !timer_is_armed(&c->stall))
+                timer_set(c->server->loop, &c->stall, ms);
+        c->has_moved = false;
+}
+
 static void conn_update(struct http_conn *c)
 {
         if (c->state == CONN_CLOSED)
                 return;
+        conn_watch_stall(c);
         if (c->state == CONN_EXCHANGE) {
                 if (!body_wants_input(c->ex))
                         timer_clear(&c->timer);
@@ -404,6 +420,11 @@ static void conn_timer_fired(struct timer *t)
         conn_post(c);
 }
 
+static void conn_is_stalled(struct timer *t)
+{
+        conn_cut(CONTAINER_OF(t, struct http_conn, stall));
+}
+
 int conn_create(struct http_server *s, int fd)
 {
         struct http_conn *c;
@@ -419,6 +440,7 @@ int conn_create(struct http_server *s, int fd)
                 .server = s,
                 .state = CONN_IDLE,
                 .timer = {.on = conn_timer_fired},
+                .stall = {.on = conn_is_stalled},
                 .task = {.run = conn_run},
                 .in = BUF_INIT(HTTP_PIECE_BYTES),
                 .out = BUF_INIT(HTTP_OUT_MAX),

@@ -63,11 +63,13 @@ struct http_conn {
         struct list node;
         enum conn_state state;
         struct timer timer; /* what it means depends on the state */
+        struct timer stall; /* armed while bytes wait for a client that takes none (stall_timeout_ms) */
         struct task task;
         struct buf in, out;
         struct http_exchange *ex; /* owned; from the first byte of a request on */
         uint64_t lingered;
         bool is_blocked; /* the socket took less than offered: wait for EPOLLOUT */
+        bool has_moved;  /* the socket took something since `stall` was set */
 };
 
 struct http_server {

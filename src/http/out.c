@@ -16,6 +16,7 @@ static ssize_t out_send_iov(struct http_conn *c, struct iovec *iov, int n, bool 
         do {
                 r = sendmsg(c->io.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT | (has_more ? MSG_MORE : 0));
         } while (r < 0 && errno == EINTR);
+        c->has_moved |= r > 0;
         return r < 0 ? -errno : r;
 }
 
@@ -37,6 +38,7 @@ static void out_send_file(struct http_conn *c)
                         conn_cut(c);
                         return;
                 }
+                c->has_moved = true;
                 ex->file_at += (uint64_t)n;
                 ex->file_left -= (uint64_t)n;
                 c->is_blocked = true; /* go on when there is room: the others have their turn in between */

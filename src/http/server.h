@@ -43,10 +43,13 @@ struct http_server_options {
         struct loop *loop;
         void (*on_request)(struct http_request *rq, void *arg); /* the router */
         void *arg;
-        /* 0: no limit, for each of the three */
+        /* 0: no limit, for each of them */
         unsigned head_timeout_ms; /* from first byte to complete head (408); also between body pieces */
         unsigned idle_timeout_ms; /* between requests */
         size_t conns_max;         /* further ones are refused with 503 */
+        /* A client that takes no byte of an answer for so long, while bytes wait for it, is cut.  0: it may take as long as it
+         * likes, as streams of envd promise. */
+        unsigned stall_timeout_ms;
         /* The body of errors that are answered here, a new reference; NULL: {"code","message"}. */
         json_t *(*show_error)(unsigned status, const char *message);
 };

@@ -1,4 +1,5 @@
 /* The HTTP server: uploads, slow readers, clients that leave, time, and its own end. */
+#include "base/clock.h"
 #include "http_rig.h"
 
 static void an_upload_is_held_back_while_paused(void)
@@ -249,6 +250,70 @@ static void slow_heads_and_bodies_time_out_and_idle_connections_close(void)
         }
 }
 
+static void a_client_that_takes_nothing_is_cut_where_the_server_says_so(void)
+{
+        static char whole[2 << 20];
+        struct http_server_options opt = options();
+
+        opt.stall_timeout_ms = 10;
+        for (int is_whole = 0; is_whole < 2; is_whole++) {
+                AUTO_CLOSE int c = -1;
+
+                CHECK_INT(start(&opt), ==, 0);
+                seen.pieces_left = 500;
+                c = dial();
+                put(c, is_whole ? GET("/late") : GET("/flood"));
+                if (is_whole)
+                        http_reply(seen.last, 200, "text/plain", NULL, whole, sizeof(whole));
+                CHECK_INT(run_to_eof(c), ==, 0);
+                turns(2);
+                CHECK(is_gone());
+                CHECK_INT(seen.closes, ==, 1);
+                CHECK_INT(seen.completes, ==, 0);
+        }
+}
+
+/* A little now and then, for longer than a client may take nothing. */
+static void a_client_that_takes_a_little_is_not_cut(void)
+{
+        static char sink[200000];
+        struct http_server_options opt = options();
+        AUTO_CLOSE int c = -1;
+        uint64_t begun, next;
+
+        opt.stall_timeout_ms = 200;
+        CHECK_INT(start(&opt), ==, 0);
+        seen.pieces_left = 500; /* 15 MB: more than is taken */
+        c = dial();
+        put(c, GET("/flood"));
+        begun = next = clock_mono_ms();
+        while (clock_mono_ms() - begun < 250) {
+                turns(1);
+                if (clock_mono_ms() < next)
+                        continue;
+                (void)!read(c, sink, sizeof(sink));
+                next = clock_mono_ms() + 5;
+        }
+        CHECK_INT(seen.closes, ==, 0);
+        CHECK_INT(seen.pieces_left, >, 0);
+}
+
+/* As readers of envd's streams are promised. */
+static void without_such_a_limit_a_client_may_take_its_time(void)
+{
+        AUTO_CLOSE int c = -1;
+        uint64_t begun;
+
+        CHECK_INT(start_default(), ==, 0);
+        seen.pieces_left = 500;
+        c = dial();
+        put(c, GET("/flood"));
+        begun = clock_mono_ms();
+        while (clock_mono_ms() - begun < 30)
+                turns(1);
+        CHECK_INT(seen.closes, ==, 0);
+}
+
 static void connections_over_the_limit_get_503(void)
 {
         int c[4];
@@ -345,6 +410,9 @@ int main(void)
         RUN(answers_may_come_later_and_abort_cuts);
         RUN(files_are_sent_whole_and_cut_when_they_shrink);
         RUN(slow_heads_and_bodies_time_out_and_idle_connections_close);
+        RUN(a_client_that_takes_nothing_is_cut_where_the_server_says_so);
+        RUN(a_client_that_takes_a_little_is_not_cut);
+        RUN(without_such_a_limit_a_client_may_take_its_time);
         RUN(connections_over_the_limit_get_503);
         RUN(stopping_lets_running_exchanges_end);
         RUN(freeing_the_server_tells_every_handler);

@@ -221,7 +221,7 @@ static int on_message(const struct sg_message *line, void *arg)
                 r = agent_workers_serve(&a->workers, message, &call);
         else {
                 if (a->o->json)
-                        (void)printf("%s\n", line->text);
+                        agent_view_json(&a->view, message);
                 agent_view_show(&a->view, message);
         }
         json_decref(message);

@@ -184,3 +184,17 @@ void agent_view_text(struct agent_view *v, const char *text)
 {
         put_lines(v->notes, "  ", text, 0);
 }
+
+void agent_view_json(struct agent_view *v, const json_t *message)
+{
+        AUTO_FREE char *text = json_dumps(message, JSON_COMPACT | JSON_ENSURE_ASCII);
+
+        if (!text)
+                return;
+        for (const char *at = text; *at; at++)
+                if (*at == 0x7f) /* ASCII, and in JSON only within a string */
+                        (void)fputs("\\u007f", v->out);
+                else
+                        (void)fputc(*at, v->out);
+        (void)fputc('\n', v->out);
+}

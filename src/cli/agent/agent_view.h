@@ -21,5 +21,7 @@ struct agent_view {   /* zeroed, with `out` and `notes` */
 
 /* One message of the Agent SDK, or one of our own script (type "sandglass"). */
 void agent_view_show(struct agent_view *v, const json_t *message);
+/* The message as a line of JSON, in ASCII without control characters: as it came, its strings might hold some. */
+void agent_view_json(struct agent_view *v, const json_t *message);
 /* A line that is no message, for example of npm. */
 void agent_view_text(struct agent_view *v, const char *text);

@@ -181,12 +181,15 @@ export function commandTests(context, hooks) {
     const sdk = path.join(fake, 'workspace/node_modules/@anthropic-ai/claude-agent-sdk')
     fs.mkdirSync(sdk, { recursive: true })
     fs.writeFileSync(path.join(sdk, 'package.json'), '{"type":"module","main":"sdk.mjs"}')
-    const text = '\\u001b]0;title\\u0007 red \\u009b31m'
+    const text = '\\u001b]0;title\\u0007 red \\u009b31m\\u007f'
     fs.writeFileSync(path.join(sdk, 'sdk.mjs'), `export async function* query() { console.log('no json \\u001b[2J'); yield { type: 'assistant', message: { content: [{ type: 'text', text: '${text}' }] } }; throw new Error('broken SDK') }\n`)
     const said = await agent(['x'], { cwd: fake, env: { ...here.env, HOME: fake } })
     assert.equal(said.status, 1)
     assert.equal(said.stdout, ']0;title red 31m\n')
     assert.match(said.stderr, /no json \[2J\n[^]*the agent failed: broken SDK/)
     assert.ok(!said.stderr.includes('\u001b'))
+    const lines = await agent(['--json', 'x'], { cwd: fake, env: { ...here.env, HOME: fake } })
+    assert.match(lines.stdout, /^[\n -~]+$/)
+    assert.equal(JSON.parse(lines.stdout.split('\n')[0]).message.content[0].text, '\u001b]0;title\u0007 red \u009b31m\u007f')
   })
 }

@@ -6,6 +6,7 @@
 
 #include "agent/exchange/agent.h"
 #include "agent/exchange/ask.h"
+#include "agent/exchange/budget.h"
 #include "agent/router.h"
 #include "agent/exchange/sandbox_kill.h"
 #include "base/auto.h"
@@ -19,9 +20,9 @@
 #define IDLE_MS 60000u
 #define HEAD_TIMEOUT_MS 60000u
 #define CONN_IDLE_MS 300000u /* edges keep their connections, for less long than this */
-#define CONNS_MAX 4096u
-#define STOP_MS 5000u   /* for requests that are being answered; then they are cut */
-#define SOON_MS 120000u /* without a byte from the edge: it waits for a resume for 90 s at most */
+#define STALL_MS 300000u     /* for a client that takes no byte of its answer */
+#define STOP_MS 5000u        /* for requests that are being answered; then they are cut */
+#define SOON_MS 120000u      /* without a byte from the edge: it waits for a resume for 90 s at most */
 #define PATIENT_MS                                                                                                     \
         3700000u /* a pause, a snapshot or a create may wait for others of its kind for an hour (ANSWER_MS_MAX) */
 
@@ -92,7 +93,8 @@ static int agent_listen(struct agent *a, struct err *err)
                 .arg = a,
                 .head_timeout_ms = HEAD_TIMEOUT_MS,
                 .idle_timeout_ms = CONN_IDLE_MS,
-                .conns_max = CONNS_MAX,
+                .conns_max = BUDGET_EXCHANGES,
+                .stall_timeout_ms = STALL_MS,
                 .show_error = agent_error_of_status,
         };
         int r = http_server_create(&o, &a->http);

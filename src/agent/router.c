@@ -204,7 +204,7 @@ static void token_answered(struct exchange *x, const struct ask_answer *a)
 {
         if (a->status == 401 || a->status >= 500)
                 ask_pass_error(x, a);
-        else if (exchange_reserve(x, request_body_bytes(x)))
+        else if (exchange_reserve_body(x, request_body_bytes(x)))
                 http_read_body(x->rq, x->endpoint->body_max, request_body_read);
 }
 
@@ -243,7 +243,7 @@ static void request_dispatch(struct exchange *x)
                 tell_error(x, 404, NULL, "there is nothing at this path; GET /api/v1/agent/docs shows all paths");
                 return;
         }
-        if (x->endpoint->access == ACCESS_KEY && !take_token(x))
+        if ((x->endpoint->access == ACCESS_KEY && !take_token(x)) || !exchange_may_begin(x))
                 return;
         has_id = strstr(x->endpoint->pattern, ID_SEGMENT);
         x->segment = ids[has_id];

@@ -1,11 +1,16 @@
 #include "agent/api/commands.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "agent/exchange/exchange.h"
+#include "agent/output/command_output.h"
+#include "base/buf.h"
 #include "model/ids.h"
 #include "model/json_field.h"
+
+#define JSON_MAX (24u << 20) /* of one output: 8 MiB of whatever is no UTF-8, as U+FFFD */
 
 static bool is_id_char(char c)
 {
@@ -76,4 +81,40 @@ json_t *command_show_end(json_t *obj, const struct envd_process_end *end)
         if (strncmp(end->status, "signal: ", 8) == 0)
                 obj = json_with(obj, "signal", json_string(end->status + 8));
         return obj;
+}
+
+static int show_output(const json_t *obj, struct command_output *out, struct command_output *err, size_t json_max,
+                       struct buf *ret)
+{
+        json_t *all = json_object();
+        int r;
+
+        command_output_fit(out, json_max);
+        command_output_fit(err, json_max);
+        all = json_with(all, "stdout", command_output_text(out));
+        all = json_with(all, "stderr", command_output_text(err));
+        if (command_output_omitted(out) || command_output_omitted(err))
+                all = json_with(all, "truncated", json_true());
+        r = !all || json_object_update(all, (json_t *)(uintptr_t)obj) < 0 ? -ENOMEM : json_answer_text(all, ret);
+        json_decref(all);
+        return r;
+}
+
+void command_tell(struct exchange *x, json_t *obj, struct command_output *out, struct command_output *err)
+{
+        AUTO_BUF struct buf text = BUF_INIT(0);
+        int r = obj ? show_output(obj, out, err, JSON_MAX, &text) : -ENOMEM;
+
+        if (r == 0 && !exchange_try_output_answer(x, text.len)) {
+                buf_done(&text);
+                r = show_output(obj, out, err, OUTPUT_LEAST, &text);
+                (void)exchange_try_output_answer(x, text.len); /* so small that it does not depend on this */
+        }
+        json_decref(obj);
+        command_output_done(out);
+        command_output_done(err);
+        if (r == 0)
+                tell_text(x, 200, (struct str){(const char *)buf_at(&text), text.len});
+        else
+                tell_no_memory(x);
 }

@@ -9,6 +9,7 @@
 
 #include "envd_client/envd_process.h"
 
+struct command_output;
 struct exchange;
 
 #define COMMAND_ID_MAX 65
@@ -29,5 +30,7 @@ void command_tell_missing(struct exchange *x, const struct command_id *id); /* 4
 void command_tell_failure(struct exchange *x, const struct envd_process_end *end);
 /* A timeout of envd ends a command with SIGKILL: what a shell's timeout(1) says of such a command. */
 #define COMMAND_TIMED_OUT 124
+/* The answer: obj (stolen; NULL: out of memory) with what both outputs hold, `stdout` and `stderr`.  They are released. */
+void command_tell(struct exchange *x, json_t *obj, struct command_output *out, struct command_output *err);
 /* exit_code, and `signal` ("killed") if a signal ended the command. */
 json_t *command_show_end(json_t *obj, const struct envd_process_end *end);

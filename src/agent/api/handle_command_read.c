@@ -49,17 +49,12 @@ static void read_tell(struct exchange *x, const struct envd_process_end *end)
                                 end ? "exited" : "running");
 
         rd->process = envd_process_free(rd->process);
-        obj = json_with(obj, "stdout", command_output_text(&rd->out));
-        obj = json_with(obj, "stderr", command_output_text(&rd->err));
         if (end)
                 obj = command_show_end(obj, end);
         obj = json_with(obj, "next", json_integer((json_int_t)rd->offset));
         if (rd->dropped)
                 obj = json_with(obj, "dropped", json_integer((json_int_t)rd->dropped));
-        if (obj)
-                tell_json(x, 200, obj);
-        else
-                tell_no_memory(x);
+        command_tell(x, obj, &rd->out, &rd->err);
 }
 
 /* ---- as it comes ---- */
@@ -227,8 +222,8 @@ void agent_read_command(struct exchange *x)
                 tell_no_memory(x);
                 return;
         }
-        command_output_init(&rd->out, &x->agent->output_bytes);
-        command_output_init(&rd->err, &x->agent->output_bytes);
+        command_output_init(&rd->out, exchange_take_output, x);
+        command_output_init(&rd->err, exchange_take_output, x);
         x->job = rd;
         x->job_free = read_free;
         if (!command_id_take(x, &rd->id))

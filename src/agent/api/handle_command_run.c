@@ -59,20 +59,13 @@ static void run_tell(struct exchange *x, const struct envd_process_end *end)
         bool is_timeout = end->err.kind == ERR_TIMEOUT;
         json_t *obj = json_object();
 
-        obj = json_with(obj, "stdout", command_output_text(&run->out));
-        obj = json_with(obj, "stderr", command_output_text(&run->err));
         obj = is_timeout ? json_with(obj, "exit_code", json_integer(COMMAND_TIMED_OUT)) : command_show_end(obj, end);
         if (is_timeout)
                 obj = json_with(obj, "timed_out", json_true());
-        if (command_output_omitted(&run->out) || command_output_omitted(&run->err))
-                obj = json_with(obj, "truncated", json_true());
         obj = json_with(obj, "command_id", json_string(run->id));
         obj = json_with(obj, "pid", json_integer(run->pid));
         obj = json_with(obj, "duration_ms", json_integer((json_int_t)(clock_mono_ms() - run->begun_ms)));
-        if (obj)
-                tell_json(x, 200, obj);
-        else
-                tell_no_memory(x);
+        command_tell(x, obj, &run->out, &run->err);
 }
 
 static void run_on_end(const struct envd_process_end *end, void *arg)
@@ -129,8 +122,8 @@ void agent_run_command(struct exchange *x)
                 tell_no_memory(x);
                 return;
         }
-        command_output_init(&run->out, &x->agent->output_bytes);
-        command_output_init(&run->err, &x->agent->output_bytes);
+        command_output_init(&run->out, exchange_take_output, x);
+        command_output_init(&run->err, exchange_take_output, x);
         x->job = run;
         x->job_free = run_free;
         if (command_request_decode(x->body, &run->rq, &err) < 0)

@@ -20,8 +20,8 @@ struct agent {
         struct list exchanges;           /* struct exchange: all that are under way */
         struct list orphans;             /* struct ask, owned: requests whose exchange has ended */
         struct list kills;               /* struct sandbox_kill, owned: sandbox_kill.h */
-        size_t body_bytes;               /* kept of bodies and files (exchange_reserve()) */
-        size_t output_bytes;             /* of all commands whose output is being collected (command_output.h) */
+        size_t body_bytes;               /* kept of bodies, files and answers (budget.h) */
+        size_t output_bytes;             /* of all commands, until the client has the answer (the same) */
         struct timer idle;
         struct timer stop;
         bool is_stopping;

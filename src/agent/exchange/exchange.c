@@ -1,20 +1,19 @@
 #include "agent/exchange/exchange.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/exchange/ask.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "model/request/agent_error.h"
 #include "wire/url.h"
 
 #define MESSAGE_MAX 512
-#define RESERVE_MAX (256u << 20)
-#define RESERVE_KEY_MAX (RESERVE_MAX / 2) /* of one token */
-#define STREAMS_MAX 1024u
-#define STREAMS_KEY_MAX 256u
+#define ANSWER_JSON_MAX (60u << 20) /* less than a connection queues (http/conn.h) */
 
 /* ---- its life ---- */
 
@@ -27,7 +26,7 @@ static void exchange_closed(struct http_request *rq, bool is_complete)
         if (x->job_free)
                 x->job_free(x);
         list_remove(&x->node);
-        x->agent->body_bytes -= x->reserved;
+        exchange_give_back(x);
         json_decref(x->body);
         json_decref(x->sandbox.shown);
         free(x);
@@ -59,55 +58,6 @@ struct exchange *exchange_create(struct agent *a, struct http_request *rq)
         return x;
 }
 
-static size_t key_reserved(const struct exchange *x)
-{
-        size_t sum = 0;
-
-        LIST_EACH (at, &x->agent->exchanges) {
-                const struct exchange *other = LIST_ENTRY(at, struct exchange, node);
-
-                if (other->reserved && strcmp(other->key, x->key) == 0)
-                        sum += other->reserved;
-        }
-        return sum;
-}
-
-bool exchange_try_reserve(struct exchange *x, size_t bytes)
-{
-        if (bytes == 0)
-                return true;
-        if (bytes > RESERVE_MAX - x->agent->body_bytes || bytes > RESERVE_KEY_MAX - key_reserved(x))
-                return false;
-        x->agent->body_bytes += bytes;
-        x->reserved += bytes;
-        return true;
-}
-
-bool exchange_reserve(struct exchange *x, size_t bytes)
-{
-        if (exchange_try_reserve(x, bytes))
-                return true;
-        tell_error(x, 503, NULL, "too many large requests at a time, try again");
-        return false;
-}
-
-bool exchange_may_stream(struct exchange *x)
-{
-        size_t all = 0, mine = 0;
-
-        LIST_EACH (at, &x->agent->exchanges) {
-                const struct exchange *other = LIST_ENTRY(at, struct exchange, node);
-
-                all += other->is_stream;
-                mine += other->is_stream && strcmp(other->key, x->key) == 0;
-        }
-        x->is_stream = all < STREAMS_MAX && mine < STREAMS_KEY_MAX;
-        if (!x->is_stream)
-                tell_error(x, 429, NULL, "too many event streams: %u at a time may be open, %u of one token",
-                           STREAMS_MAX, STREAMS_KEY_MAX);
-        return x->is_stream;
-}
-
 int exchange_query(const struct exchange *x, const char *name, char **ret, struct err *err)
 {
         if (url_query_get(x->rq->url.query, name, ret) < 0)
@@ -132,12 +82,59 @@ static void collect_headers(const struct exchange *x, const struct http_header *
         out[n] = (struct http_header){NULL, NULL};
 }
 
-static void tell_json_with(struct exchange *x, unsigned status, const struct http_header *more, json_t *body)
+static void tell_text_with(struct exchange *x, unsigned status, const struct http_header *more, struct str json)
 {
         struct http_header all[HEADERS_MAX];
 
         collect_headers(x, more, all);
-        http_reply_json(x->rq, status, all, body);
+        http_reply(x->rq, status, "application/json", all, json.p, json.n);
+}
+
+void tell_text(struct exchange *x, unsigned status, struct str json)
+{
+        tell_text_with(x, status, NULL, json);
+}
+
+struct json_sink {
+        struct buf *out;
+        int r;
+};
+
+static int json_sink_add(const char *piece, size_t n, void *arg)
+{
+        struct json_sink *sink = arg;
+
+        sink->r = buf_add(sink->out, piece, n);
+        return sink->r;
+}
+
+int json_answer_text(const json_t *body, struct buf *out)
+{
+        struct json_sink sink = {.out = out, .r = 0};
+
+        buf_init(out, ANSWER_JSON_MAX);
+        if (json_dump_callback(body, json_sink_add, &sink, JSON_COMPACT | JSON_ENCODE_ANY) == 0)
+                return 0;
+        buf_done(out);
+        return sink.r < 0 ? sink.r : -ENOMEM;
+}
+
+static void tell_json_with(struct exchange *x, unsigned status, const struct http_header *more, json_t *body)
+{
+        AUTO_BUF struct buf text = BUF_INIT(0);
+        int r = body ? json_answer_text(body, &text) : -ENOMEM;
+
+        json_decref(body);
+        if (r == -E2BIG)
+                tell_error(
+                        x, 413, NULL,
+                        "the answer is too large for JSON; Accept: application/octet-stream gives the bytes of a file");
+        else if (r < 0)
+                http_abort(x->rq);
+        else if (!exchange_try_answer(x, text.len))
+                tell_error(x, 503, NULL, "too many large answers at a time, try again");
+        else
+                tell_text_with(x, status, more, (struct str){(const char *)buf_at(&text), text.len});
 }
 
 void tell_json(struct exchange *x, unsigned status, json_t *body)

@@ -8,11 +8,13 @@
 #include <stdbool.h>
 
 #include "agent/exchange/agent.h"
+#include "agent/exchange/budget.h"
 #include "base/auto.h"
 #include "base/list.h"
 #include "base/str.h"
 #include "http/server.h"
 
+struct buf;
 struct endpoint;
 struct err;
 
@@ -38,7 +40,9 @@ struct exchange {
         char id[EXCHANGE_ID_MAX];   /* the sandbox that the path names */
         struct str segment;         /* the path's segment for another name in braces; raw, borrowed from rq */
         json_t *body;               /* owned; NULL: none */
-        size_t reserved;            /* of agent->body_bytes */
+        size_t reserved;            /* of agent->body_bytes (budget.h) */
+        size_t reserved_body;       /* of that: for the request's body, which stays to the end */
+        size_t output;              /* of agent->output_bytes */
         bool is_stream;             /* the answer has no end of its own (exchange_may_stream()) */
         struct sandbox_facts sandbox;
         void (*next)(struct exchange *x);    /* sandbox_find.h: once the sandbox is known */
@@ -55,8 +59,12 @@ typedef void (*exchange_handler)(struct exchange *x);
 
 struct exchange *exchange_create(struct agent *a, struct http_request *rq); /* freed with the request; NULL: answered */
 
-void tell_json(struct exchange *x, unsigned status, json_t *body); /* body stolen; NULL: out of memory */
-void tell_empty(struct exchange *x, unsigned status);              /* 204, say */
+/* 413 if it is too large, 503 if too much waits for this client already.  body stolen; NULL: out of memory. */
+void tell_json(struct exchange *x, unsigned status, json_t *body);
+/* The text of an answer in JSON, into an empty buf that is the caller's on success.  -E2BIG: too large for one; -ENOMEM. */
+int json_answer_text(const json_t *body, struct buf *out);
+void tell_text(struct exchange *x, unsigned status, struct str json); /* such a text; whatever its size is */
+void tell_empty(struct exchange *x, unsigned status);                 /* 204, say */
 /* {"error":{"code","message"}}; code NULL: that of the status. */
 void tell_error(struct exchange *x, unsigned status, const char *code, const char *fmt, ...) PRINTF(4, 5);
 void tell_err(struct exchange *x, const struct err *err); /* the status follows from the kind */
@@ -67,13 +75,6 @@ void tell_preflight(struct exchange *x);
 void tell_bytes(struct exchange *x, const char *content_type, const void *bytes, size_t n); /* 200 */
 /* The head of a streamed answer. */
 void tell_begin(struct exchange *x, unsigned status, const char *content_type, int64_t length);
-/* Bytes that are kept in memory until the exchange ends, of a budget for all, of which one token gets half.  false: it is used up,
- * and the request is answered. */
-bool exchange_reserve(struct exchange *x, size_t bytes);
-bool exchange_try_reserve(struct exchange *x, size_t bytes); /* the same; the request is not answered */
-/* An answer without an end of its own follows, which keeps a connection.  false: there are as many as may be, in all or of the
- * token, and the request is answered. */
-bool exchange_may_stream(struct exchange *x);
 
 /* The decoded value of a parameter of the query; *ret NULL: absent.  Negative: *err says why. */
 int exchange_query(const struct exchange *x, const char *name, char **ret, struct err *err);

@@ -1,6 +1,7 @@
 // Every row of the agent API about commands, and what becomes of them when parts of the way break.
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
+import net from 'node:net'
 import { after, before, test } from 'node:test'
 
 import { call, collect, events, startWithTwoTeams } from '../lib/agent_api.mjs'
@@ -142,6 +143,35 @@ test('a reader of a stream that stops reading holds the command up, not the role
   leave.abort()
   await stalled.body.cancel().catch(() => {})
   assert.ok((await ended(command_id)).stdout.endsWith('done\n'))
+})
+
+test('output that is six times as large in JSON is shortened to what an answer may be', async () => {
+  const { status, json } = await run('echo begin; head -c 20000000 /dev/zero; echo end; (echo begin; head -c 20000000 /dev/zero | tr "\\0" "\\33"; echo end) >&2')
+  assert.deepEqual([status, json.exit_code, json.truncated], [200, 0, true])
+  for (const text of [json.stdout, json.stderr]) {
+    assert.ok(text.startsWith('begin\n') && text.endsWith('end\n'))
+    assert.match(text, /\n\[\.\.\. \d+ bytes left out \.\.\.\]\n/)
+    assert.ok(JSON.stringify(text).length > 20 << 20 && JSON.stringify(text).length < (24 << 20) + 100)
+  }
+})
+
+/** A command whose answer is not read: resolves once its head is there.  In the end: destroy the socket. */
+function unread(command) {
+  const body = JSON.stringify({ command })
+  const socket = net.connect(server.port, '127.0.0.1')
+  socket.on('error', () => {})
+  socket.write(`POST /api/v1/agent${at()} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${server.key}\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
+  return new Promise((done) => socket.once('readable', () => done(socket)))
+}
+
+test('answers that are not read: their outputs hold a quarter of the memory for outputs at most, and others are served', async () => {
+  const sockets = []
+  for (let i = 0; i < 8; i++) sockets.push(await unread('head -c 8M /dev/zero')) // 24 MiB each, as JSON
+  const rss = Number(/^VmRSS:\s+(\d+)/m.exec(fs.readFileSync(`/proc/${role()}/status`, 'utf8'))[1])
+  assert.ok(rss < 250 << 10, `${rss} KiB`)
+  assert.equal((await run('echo still served')).json.stdout, 'still served\n')
+  for (const socket of sockets) socket.destroy()
+  await until('the memory is free again', async () => (await run('head -c 5000000 /dev/zero | tr "\\0" x')).json.stdout.length === 5_000_000)
 })
 
 test('a client that leaves leaves the command alone', async () => {

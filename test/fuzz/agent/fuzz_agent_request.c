@@ -82,24 +82,44 @@ static void services_must_hold(const json_t *file)
         json_decref(shown);
 }
 
+static bool take_any(void *arg, size_t bytes)
+{
+        *(size_t *)arg += bytes;
+        return true;
+}
+
+/* In as few bytes of JSON as are asked for, and the line that says what is left out. */
+static void output_must_fit(struct command_output *o, size_t json_max)
+{
+        json_t *v;
+
+        command_output_fit(o, json_max);
+        v = command_output_text(o);
+        MUST(v && str_is_utf8((struct str){json_string_value(v), json_string_length(v)}));
+        MUST(json_dumpb(v, NULL, 0, JSON_ENCODE_ANY) <= json_max + 64);
+        json_decref(v);
+}
+
 static void output_must_be_text(struct str bytes)
 {
         AUTO_BUF struct buf text = BUF_INIT(1u << 20);
         struct text_decoder d = {0};
         struct command_output o;
-        size_t budget = 0, half = bytes.n / 2;
+        size_t taken = 0, half = bytes.n / 2;
         json_t *v;
 
         MUST(text_add(&d, (struct str){bytes.p, half}, &text) == 0);
         MUST(text_add(&d, (struct str){bytes.p + half, bytes.n - half}, &text) == 0 && text_end(&d, &text) == 0);
         MUST(str_is_utf8((struct str){text.len ? (const char *)buf_at(&text) : "", text.len}));
-        command_output_init(&o, &budget);
+        command_output_init(&o, take_any, &taken);
         command_output_add(&o, bytes);
         v = command_output_text(&o);
         MUST(v && str_is_utf8((struct str){json_string_value(v), json_string_length(v)}));
         json_decref(v);
+        MUST(taken >= bytes.n && command_output_omitted(&o) == 0);
+        output_must_fit(&o, 16);
+        output_must_fit(&o, bytes.n);
         command_output_done(&o);
-        MUST(budget == 0);
 }
 
 static void ports_must_hold(struct str text)

@@ -41,6 +41,7 @@ static void every_endpoint_is_described(void)
                 CHECK(json_object_size(responses) > 0);
                 CHECK_INT(table[i].access == ACCESS_OPEN, ==, security && json_array_size(security) == 0);
                 CHECK_INT(table[i].access == ACCESS_KEY, ==, json_object_get(responses, "401") != NULL);
+                CHECK(json_object_get(responses, "429")); /* each request counts */
                 CHECK_INT(takes_json, ==, has_json_body(op));
                 CHECK_INT(table[i].body != BODY_NONE, ==, json_object_get(op, "requestBody") != NULL);
                 CHECK_INT(table[i].body == BODY_REQUIRED, ==,

@@ -72,7 +72,7 @@ json_t *file_show(const char *path, struct str content)
 {
         AUTO_BUF struct buf text = BUF_INIT(2 * CONTENT_MAX);
 
-        if (str_is_utf8(content))
+        if (str_is_utf8(content) && !str_has_nul(content))
                 return json_with(json_pack("{s:s}", "path", path), "content",
                                  json_stringn_nocheck(content.p, content.n));
         if (base64_add(&text, content.p, content.n, true) < 0)

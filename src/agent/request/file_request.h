@@ -19,7 +19,7 @@ void file_request_done(struct file_request *f);
 
 /* A required path in the body, without NUL. */
 int file_path_decode(const json_t *body, const char *field, const char **ret, struct err *err);
-/* {"path","content"}, and "encoding": "base64" if it is no UTF-8.  New; NULL: out of memory. */
+/* {"path","content"}, and "encoding": "base64" if it is no UTF-8, or has a NUL.  New; NULL: out of memory. */
 json_t *file_show(const char *path, struct str content);
 /* An EntryInfo of envd.  New; NULL: out of memory. */
 json_t *file_entry_show(const json_t *entry);

@@ -31,7 +31,9 @@ function isError(answer, status, code, words = /./) {
 
 test('text, bytes, and text that is no UTF-8', async () => {
   assert.equal((await ask('POST', at(), { path: '/workspace/new/dir/a.txt', content: 'héllo\0\n' })).status, 201)
-  assert.deepEqual((await ask('GET', at('?path=/workspace/new/dir/a.txt'))).json, { path: '/workspace/new/dir/a.txt', content: 'héllo\0\n' })
+  assert.deepEqual((await ask('GET', at('?path=/workspace/new/dir/a.txt'))).json, { path: '/workspace/new/dir/a.txt', encoding: 'base64', content: Buffer.from('héllo\0\n').toString('base64') }) // a NUL: no text
+  assert.equal((await ask('POST', at(), { path: 'text', content: 'héllo\n' })).status, 201)
+  assert.deepEqual((await ask('GET', at('?path=text'))).json, { path: 'text', content: 'héllo\n' })
   const bytes = await ask('GET', at('?path=/workspace/new/dir/a.txt'), undefined, { headers: { Accept: 'text/plain' } })
   assert.deepEqual([bytes.headers['content-type'], bytes.body], ['application/octet-stream', 'héllo\0\n'])
   assert.equal((await ask('POST', at(), { path: 'bin', content: 'AP8=', encoding: 'base64' })).json.path, '/home/user/bin')
@@ -93,6 +95,15 @@ test('a hundred megabytes as bytes, both ways; not as JSON', async () => {
   assert.equal((await ask('DELETE', at('?path=/tmp/big'))).status, 204)
   const hwm = Number(/^VmHWM:\s+(\d+)/m.exec(fs.readFileSync(`/proc/${server.roles().agent[0]}/status`, 'utf8'))[1])
   assert.ok(hwm < 120 << 10, `${hwm} KiB`)
+})
+
+test('zeros come whole, and what would be too large in JSON is refused before the answer begins', async () => {
+  await run('head -c 12000000 /dev/zero >/tmp/zeros; head -c 12000000 /dev/zero | tr "\\0" "\\1" >/tmp/ones')
+  const { status, json } = await ask('GET', at('?path=/tmp/zeros'))
+  assert.deepEqual([status, json.encoding], [200, 'base64'])
+  assert.ok(Buffer.from(json.content, 'base64').equals(Buffer.alloc(12_000_000)))
+  isError(await ask('GET', at('?path=/tmp/ones')), 413, 'too_large', /octet-stream/)
+  assert.equal((await ask('GET', at('?path=/tmp/ones'), undefined, { headers: raw })).bytes.length, 12_000_000)
 })
 
 test('stat, list, rename, directories, delete', async () => {

@@ -133,8 +133,12 @@ static void files_are_text_or_base64(void)
         file_request_done(&f);
         json_decref(body);
 
-        shown = file_show("/a", STR("a\0b"));
-        CHECK_INT(json_string_length(json_object_get(shown, "content")), ==, 3);
+        shown = file_show("/a", STR("a\0b")); /* UTF-8, but no text */
+        CHECK_STR(json_string_value(json_object_get(shown, "encoding")), "base64");
+        CHECK_STR(json_string_value(json_object_get(shown, "content")), "YQBi");
+        json_decref(shown);
+        shown = file_show("/a", STR("a\tb\n"));
+        CHECK_STR(json_string_value(json_object_get(shown, "content")), "a\tb\n");
         CHECK(!json_object_get(shown, "encoding"));
         json_decref(shown);
 

@@ -62,6 +62,11 @@ int check_text(const char *text, const char *what, size_t max, struct sg_error *
         return 0;
 }
 
+int check_bytes(const void *bytes, size_t n, const char *what, struct sg_error *err)
+{
+        return bytes || !n ? 0 : error_set(err, SG_INVALID, "%s is missing, but has a length", what);
+}
+
 int check_reserved(const uintptr_t *reserved, size_t n, struct sg_error *err)
 {
         for (size_t i = 0; i < n; i++)

@@ -42,5 +42,7 @@ bool sandbox_id_is_sound(const char *id);
 int check_sandbox_id(const char *id, struct sg_error *err);
 /* `what` is UTF-8 text of at most max bytes (NULL is none): SG_INVALID. */
 int check_text(const char *text, const char *what, size_t max, struct sg_error *err);
+/* NULL is no bytes: SG_INVALID, if n is not 0. */
+int check_bytes(const void *bytes, size_t n, const char *what, struct sg_error *err);
 int check_reserved(const uintptr_t *reserved, size_t n, struct sg_error *err);
 int check_pairs(const struct sg_pair *pairs, const char *what, struct sg_error *err);

@@ -267,10 +267,13 @@ int sg_run_code(struct sg_sandbox *box, const char *code, size_t len, const stru
                           .traceback = BUF_INIT(max),
                           .linger = {.on = linger_is_over}};
         struct limit l;
-        int r = check_code((struct str){code ? code : "", code ? len : 0}, o, err);
+        const struct str text = {code ? code : "", len};
+        int r = check_bytes(code, len, "the code", err);
 
         if (r == 0)
-                r = request_body((struct str){code ? code : "", code ? len : 0}, o, &body, err);
+                r = check_code(text, o, err);
+        if (r == 0)
+                r = request_body(text, o, &body, err);
         if (r == 0)
                 r = limit_begin(&l, call, RUN_MS, err);
         if (r < 0)

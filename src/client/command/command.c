@@ -26,6 +26,8 @@ static int check_options(const struct sg_command_options *o, struct sg_error *er
                 r = check_text(o->cwd, "cwd", PATH_MAX_BYTES, err);
         if (r == 0 && o->tag)
                 r = check_text(o->tag, "tag", TAG_MAX, err);
+        if (r == 0)
+                r = check_bytes(o->input, o->input_len, "input", err);
         if (r == 0 && ways > 1)
                 r = error_set(err, SG_INVALID, "input, reads_fd, has_input: at most one of them");
         if (r == 0 && o->reads_fd && o->input_fd < 0)
@@ -475,8 +477,10 @@ int sg_command_send(struct sg_command *command, const void *bytes, size_t len, c
 {
         const uint8_t *at = bytes;
         struct limit l;
-        int r = input_begin(command, call, &l, err);
+        int r = check_bytes(bytes, len, "what is to be sent", err);
 
+        if (r == 0)
+                r = input_begin(command, call, &l, err);
         while (r == 0 && len) {
                 size_t n = len < INPUT_PIECE ? len : INPUT_PIECE;
 

@@ -133,9 +133,11 @@ int sg_process_send(struct sg_sandbox *box, uint32_t pid, bool is_terminal, cons
 {
         const uint8_t *at = bytes;
         struct limit l;
-        int r = pid ? limit_begin(&l, call, box->client->timeout_ms, err)
-                    : error_set(err, SG_INVALID, "0 is no process id");
+        int r = check_bytes(bytes, len, "what is to be sent", err);
 
+        if (r == 0)
+                r = pid ? limit_begin(&l, call, box->client->timeout_ms, err)
+                        : error_set(err, SG_INVALID, "0 is no process id");
         while (r == 0 && len) {
                 size_t n = len < INPUT_PIECE ? len : INPUT_PIECE;
 

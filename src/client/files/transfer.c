@@ -91,10 +91,11 @@ int sg_file_write(struct sg_sandbox *box, const char *path, const void *bytes, s
         AUTO(exchange_answer_done) struct exchange_answer answer = {0};
         struct exchange x = {.method = "POST",
                              .content_type = "application/octet-stream",
-                             .body = {bytes ? bytes : "", bytes ? len : 0},
+                             .body = {bytes ? bytes : "", len},
                              .repeats = true};
+        int r = check_bytes(bytes, len, "what is to be written", err);
 
-        return transfer(box, path, options, call, box->client->timeout_ms, &x, &answer, err);
+        return r < 0 ? r : transfer(box, path, options, call, box->client->timeout_ms, &x, &answer, err);
 }
 
 int sg_file_upload(struct sg_sandbox *box, const char *path, int fd, const struct sg_file_options *options,

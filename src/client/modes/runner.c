@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/client.h"
 #include "client/modes/place.h"
 #include "client/modes/workers.h"
 
@@ -150,8 +151,8 @@ static int check_program(const struct sg_program *p, struct sg_error *err)
                 return error_set(err, SG_INVALID, "the program has no name");
         if (p->reads_fd && (p->input || p->input_fd < 0))
                 return error_set(err, SG_INVALID, "the program reads bytes or a file descriptor, not both");
-        if (!p->input && p->input_len)
-                return error_set(err, SG_INVALID, "input_len without input");
+        if (check_bytes(p->input, p->input_len, "input", err) < 0)
+                return -EINVAL;
         if (p->line_max > SIZE_MAX / 8)
                 return error_set(err, SG_INVALID, "line_max is too large");
         return p->cwd ? place_path_check(p->cwd, err) : 0;
@@ -203,10 +204,12 @@ int sg_runner_write(struct sg_runner *runner, const char *worker, const char *pa
         int e = place_path_check(path, err);
 
         if (e == 0)
+                e = check_bytes(bytes, len, "what is to be written", err);
+        if (e == 0)
                 e = limit_begin(&limit, call, FILE_TIMEOUT_MS, err);
         if (e == 0)
                 e = take(runner, worker, &limit, &place, err);
-        return e < 0 ? e : place->ops->write(place, path, (struct str){bytes, len}, &limit, err);
+        return e < 0 ? e : place->ops->write(place, path, (struct str){bytes ? bytes : "", len}, &limit, err);
 }
 
 int sg_runner_read(struct sg_runner *runner, const char *worker, const char *path, size_t max,

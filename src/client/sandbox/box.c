@@ -74,7 +74,8 @@ int box_from_json(struct sg_client *client, const json_t *obj, struct sg_sandbox
 int sg_sandbox_assume(struct sg_client *client, const struct sg_identity *identity, struct sg_sandbox **ret,
                       struct sg_error *err)
 {
-        int r = check_reserved(identity->reserved, ARRAY_LEN(identity->reserved), err);
+        int r = identity ? check_reserved(identity->reserved, ARRAY_LEN(identity->reserved), err)
+                         : error_set(err, SG_INVALID, "the identity is missing");
 
         return r < 0 ? r : box_create(client, identity, NULL, ret, err);
 }

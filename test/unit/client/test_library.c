@@ -15,7 +15,8 @@ static void wrong_arguments_are_refused_and_nothing_is_sent(void)
         struct sg_command *c;
         struct sg_info *info;
         struct sg_watch *w;
-        struct sg_error err[16];
+        const struct sg_command_options no_input = {.input_len = 3};
+        struct sg_error err[32];
         char *text;
         unsigned n = 0;
 
@@ -37,6 +38,12 @@ static void wrong_arguments_are_refused_and_nothing_is_sent(void)
         CHECK(sg_snapshot_create(client, "No", NULL, NULL, &snapshot, &err[n++]) < 0);
         CHECK(sg_request(client, "get", "/x", NULL, NULL, NULL, NULL, &err[n++]) < 0);
         CHECK(sg_run_code(box, "\xff", 1, NULL, NULL, NULL, &err[n++]) < 0);
+        CHECK(sg_sandbox_assume(client, NULL, &s, &err[n++]) < 0);
+        CHECK(sg_run_code(box, NULL, 1, NULL, NULL, NULL, &err[n++]) < 0);
+        CHECK(sg_file_write(box, "f", NULL, 10, NULL, NULL, &err[n++]) < 0);
+        CHECK(sg_process_send(box, 1, false, NULL, 40000, NULL, &err[n++]) < 0);
+        CHECK(sg_run(box, "x", &no_input, NULL, NULL, &err[n++]) < 0);
+        CHECK(sg_command_start(box, "x", &no_input, NULL, &c, &err[n++]) < 0);
         for (unsigned i = 0; i < n; i++) {
                 CHECK_INT(err[i].kind, ==, SG_INVALID);
                 CHECK(err[i].message[0] && err[i].http_status == 0);

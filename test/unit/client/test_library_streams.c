@@ -185,6 +185,21 @@ static void a_command_that_is_left_is_not_listened_to(void)
                 (void)sched_yield();
 }
 
+static void bytes_that_are_missing_are_not_the_end_of_input(void)
+{
+        const struct sg_command_options options = {.has_input = true};
+        struct sg_command *command;
+        struct sg_error err = {0};
+
+        SAY({.bytes = STREAM(START).bytes, .n = STREAM(START).n, .holds = true});
+        CHECK_INT(sg_command_start(box, "x", &options, NULL, &command, &err), ==, 0);
+        CHECK_INT(sg_command_send(command, NULL, 3, NULL, &err), <, 0);
+        CHECK_INT(err.kind, ==, SG_INVALID);
+        CHECK_INT(sg_command_send(command, NULL, 0, NULL, &err), ==, 0);
+        CHECK_INT(atomic_load(&server.requests), ==, 1);
+        sg_command_free(command);
+}
+
 static void exit_codes_are_as_shells_say_them(void)
 {
         static const struct {
@@ -340,6 +355,7 @@ int main(void)
         RUN(lost_output_is_told);
         RUN(the_fd_tells_of_an_end_that_came_with_the_start);
         RUN(a_command_that_is_left_is_not_listened_to);
+        RUN(bytes_that_are_missing_are_not_the_end_of_input);
         RUN(exit_codes_are_as_shells_say_them);
         RUN(watches_tell_events_until_they_end);
         RUN(code_runs_and_its_results_are_kept);

@@ -311,6 +311,9 @@ static void files_are_written_and_read(void)
         CHECK_INT(err.kind, ==, SG_NOT_FOUND);
         CHECK_INT(sg_runner_read(r, NULL, "a/b", 0, NULL, &text, &len, &err), <, 0);
         CHECK_INT(err.kind, ==, SG_INVALID);
+        CHECK_INT(sg_runner_write(r, NULL, "a/b/c.txt", NULL, 10, NULL, &err), <, 0);
+        CHECK_INT(err.kind, ==, SG_INVALID);
+        CHECK_INT(sg_runner_write(r, NULL, "a/empty", NULL, 0, NULL, &err), ==, 0);
 }
 
 static void paths_stay_in_the_workspace(void)

@@ -419,7 +419,8 @@ SG_API int sg_file_read(struct sg_sandbox *box, const char *path, const struct s
 /* Missing directories are made. */
 SG_API int sg_file_write(struct sg_sandbox *box, const char *path, const void *bytes, size_t len,
                          const struct sg_file_options *options, const struct sg_call *call, struct sg_error *err);
-/* From where `fd` is to its end.  By default without a time limit. */
+/* From where `fd` is to its end.  By default without a time limit.  Descriptors may be of any kind, blocking or not: what waits
+ * is the call, with its limit. */
 SG_API int sg_file_upload(struct sg_sandbox *box, const char *path, int fd, const struct sg_file_options *options,
                           const struct sg_call *call, struct sg_error *err);
 SG_API int sg_file_download(struct sg_sandbox *box, const char *path, int fd, const struct sg_file_options *options,

@@ -5,9 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/caller_fd.h"
+
 #define FIRST_PAUSE_MS 100u
 #define PAUSE_MAX_MS 2000u
 #define RETRY_AFTER_MAX_S 3600u
+#define BODY_COPIED_MAX (1u << 20) /* a larger body is not copied, but sent from where it is */
 
 static bool is_success(unsigned status)
 {
@@ -27,9 +30,9 @@ try {
         struct exchange_answer *answer;
         struct lane *lane;
         bool is_over, has_sent;
-        int body_r;     /* negative: the answer cannot be kept, or on_body wants no more */
-        uint64_t sent;  /* of the body */
-        ssize_t read_r; /* negative: the body cannot be read */
+        int body_r;    /* negative: the answer cannot be kept, or on_body wants no more */
+        uint64_t sent; /* of a body that is sent piece by piece */
+        struct caller_fd from, to;
         struct err why; /* ERR_NONE: the answer is complete */
 };
 
@@ -63,7 +66,13 @@ static size_t try_data(struct http_call *call, struct str piece, void *arg)
 {
         struct try *t = arg;
 
-        (void)call;
+        if (t->x->writes_fd && is_success(t->answer->status)) {
+                size_t taken = caller_fd_write(&t->to, t->lane->loop, call, piece);
+
+                if (t->to.r < 0)
+                        loop_stop(t->lane->loop);
+                return taken;
+        }
         if (t->body_r == 0)
                 t->body_r = takes_pieces(t) ? t->x->on_body((int)t->answer->status, piece, t->x->arg)
                                             : buf_add(&t->answer->body, piece.p, piece.n);
@@ -72,19 +81,24 @@ static size_t try_data(struct http_call *call, struct str piece, void *arg)
         return piece.n;
 }
 
+static ssize_t send_from_memory(struct try *t, void *p, size_t n)
+{
+        size_t left = t->x->body.n - (size_t)t->sent;
+
+        n = n < left ? n : left;
+        memcpy(p, t->x->body.p + t->sent, n);
+        return (ssize_t)n;
+}
+
 static ssize_t try_send(struct http_call *call, void *p, size_t n, void *arg)
 {
         struct try *t = arg;
-        ssize_t got;
+        ssize_t got = t->x->sends_fd ? caller_fd_read(&t->from, t->lane->loop, call, p, n) : send_from_memory(t, p, n);
 
-        (void)call;
-        do {
-                got = read(t->x->fd, p, n);
-        } while (got < 0 && errno == EINTR);
         if (got < 0)
-                return t->read_r = -errno;
+                return got;
         t->sent += (uint64_t)got;
-        if (t->x->on_sent)
+        if (t->x->sends_fd && t->x->on_sent)
                 t->x->on_sent(t->sent, t->x->arg);
         return got;
 }
@@ -115,13 +129,14 @@ static int64_t bytes_left(int fd)
 static int try_start(struct try *t, const struct sg_client *client, struct http_call **ret, struct sg_error *err)
 {
         const struct exchange *x = t->x;
+        bool is_streamed = x->sends_fd || x->body.n > BODY_COPIED_MAX;
         const struct http_call_options opt = {.method = x->method,
                                               .target = x->target,
                                               .headers = x->headers,
                                               .content_type = x->content_type,
-                                              .body = x->body,
-                                              .on_send = x->sends_fd ? try_send : NULL,
-                                              .send_bytes = x->sends_fd ? bytes_left(x->fd) : 0,
+                                              .body = is_streamed ? STR("") : x->body,
+                                              .on_send = is_streamed ? try_send : NULL,
+                                              .send_bytes = x->sends_fd ? bytes_left(x->fd) : (int64_t)x->body.n,
                                               .agent = client->agent,
                                               .reuses_connection = true,
                                               .on_head = try_head,
@@ -145,8 +160,10 @@ static int try_outcome(const struct try *t, const struct limit *l, int r, struct
                                  t->answer->body.max);
         if (t->body_r < 0)
                 return error_sys(err, t->body_r, "keep the answer of %s", url);
-        if (t->is_over && t->read_r < 0)
-                return error_sys(err, (int)t->read_r, "read what is to be sent");
+        if (t->from.r < 0)
+                return error_sys(err, t->from.r, "read what is to be sent");
+        if (t->to.r < 0)
+                return error_sys(err, t->to.r, "write");
         if (t->is_over)
                 return t->why.kind == ERR_NONE ? 0 : error_from(err, &t->why);
         if (r == -ETIMEDOUT)
@@ -163,6 +180,8 @@ static int try_once(struct sg_client *client, const struct exchange *x, struct l
         int r;
 
         *ret_has_sent = false;
+        caller_fd_init(&t.from, x->fd);
+        caller_fd_init(&t.to, x->to_fd);
         r = lane_take(client, x->url, l, &t.lane, err);
         if (r < 0)
                 return r;
@@ -174,6 +193,8 @@ static int try_once(struct sg_client *client, const struct exchange *x, struct l
                 r = try_outcome(&t, l, r, err);
         }
         (void)http_call_free(call);
+        caller_fd_done(&t.from);
+        caller_fd_done(&t.to);
         t.lane->is_broken = r < 0 && !t.has_sent;
         lane_give_back(client, t.lane);
         *ret_has_sent = t.has_sent;
@@ -223,7 +244,7 @@ int exchange_run(struct sg_client *client, const struct exchange *x, struct limi
 
                 may_repeat = r < 0 ? error_may_pass(x, has_sent, &why) : status_is_busy(x, &answer);
                 if (may_repeat && tries < client->retries && !(x->sends_fd && has_sent) &&
-                    !(x->on_body && is_success(answer.status))) {
+                    !((x->on_body || x->writes_fd) && is_success(answer.status))) {
                         int waited = limit_sleep(l, retry_pause_ms(tries, answer.retry_after_s), &ignored);
 
                         if (waited == 0) {

@@ -24,6 +24,8 @@ struct exchange {
         /* Pieces of an answer of 2xx, instead of ret->body.  Negative: the exchange ends with SG_CANCELLED. */
         int (*on_body)(int status, struct str piece, void *arg);
         void *arg;
+        bool writes_fd; /* an answer of 2xx is written to `to_fd`, instead of ret->body */
+        int to_fd;
 };
 
 struct exchange_answer {

@@ -10,7 +10,7 @@
 #include "wire/json/json_text.h"
 
 #define CODE_MAX (32u << 20)
-#define REQUEST_MAX (64u << 20)
+#define REQUEST_MAX (63u << 20) /* with its head less than the HTTP client takes */
 #define RUN_MS 300000u
 #define LINGER_MS 5000u /* between the last event of a run and the end of its answer */
 

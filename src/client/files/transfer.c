@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "client/block.h"
@@ -109,42 +108,15 @@ int sg_file_upload(struct sg_sandbox *box, const char *path, int fd, const struc
         return transfer(box, path, options, call, SG_NO_TIMEOUT, &x, &answer, err);
 }
 
-struct download {
-        int fd;
-        int r; /* negative: cannot be written */
-};
-
-static int write_piece(int status, struct str piece, void *arg)
-{
-        struct download *d = arg;
-
-        (void)status;
-        while (piece.n) {
-                ssize_t n = write(d->fd, piece.p, piece.n);
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0) {
-                        d->r = -errno;
-                        return -1;
-                }
-                piece = (struct str){piece.p + n, piece.n - (size_t)n};
-        }
-        return 0;
-}
-
 int sg_file_download(struct sg_sandbox *box, const char *path, int fd, const struct sg_file_options *options,
                      const struct sg_call *call, struct sg_error *err)
 {
         AUTO(exchange_answer_done) struct exchange_answer answer = {0};
-        struct download d = {.fd = fd};
-        struct exchange x = {.method = "GET", .repeats = true, .on_body = write_piece, .arg = &d};
-        int r;
+        struct exchange x = {.method = "GET", .repeats = true, .writes_fd = true, .to_fd = fd};
 
         if (fd < 0)
                 return error_set(err, SG_INVALID, "%d is no file descriptor", fd);
-        r = transfer(box, path, options, call, SG_NO_TIMEOUT, &x, &answer, err);
-        return d.r < 0 ? error_sys(err, d.r, "write") : r;
+        return transfer(box, path, options, call, SG_NO_TIMEOUT, &x, &answer, err);
 }
 
 /* ---- URLs for others ---- */

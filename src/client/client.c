@@ -163,6 +163,13 @@ int sg_client_open(const struct sg_client_options *options, struct sg_client **r
         return r;
 }
 
+void secret_free(char *text)
+{
+        if (text)
+                explicit_bzero(text, strlen(text));
+        free(text);
+}
+
 void sg_client_free(struct sg_client *client)
 {
         if (!client)
@@ -171,15 +178,13 @@ void sg_client_free(struct sg_client *client)
         (void)tls_context_free(client->tls);
         (void)pthread_mutex_destroy(&client->mutex);
         for (size_t i = 0; i < ARRAY_LEN(client->header_texts); i++)
-                free(client->header_texts[i]);
+                secret_free(client->header_texts[i]);
         free(client->api_url);
         free(client->domain);
         free(client->sandbox_url);
         free(client->ca_file);
-        if (client->api_key)
-                explicit_bzero(client->api_key, strlen(client->api_key));
-        free(client->api_key);
-        free(client->authorization);
+        secret_free(client->api_key);
+        secret_free(client->authorization);
         free(client->agent);
         free(client);
 }

@@ -44,5 +44,7 @@ int check_sandbox_id(const char *id, struct sg_error *err);
 int check_text(const char *text, const char *what, size_t max, struct sg_error *err);
 /* NULL is no bytes: SG_INVALID, if n is not 0. */
 int check_bytes(const void *bytes, size_t n, const char *what, struct sg_error *err);
+/* Overwritten before it is freed. */
+void secret_free(char *text);
 int check_reserved(const uintptr_t *reserved, size_t n, struct sg_error *err);
 int check_pairs(const struct sg_pair *pairs, const char *what, struct sg_error *err);

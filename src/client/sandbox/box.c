@@ -85,8 +85,8 @@ void sg_sandbox_free(struct sg_sandbox *box)
         if (!box)
                 return;
         free(box->id);
-        free(box->access_token);
-        free(box->traffic_token);
+        secret_free(box->access_token);
+        secret_free(box->traffic_token);
         free(box->domain);
         free(box->envd_version);
         free(box);

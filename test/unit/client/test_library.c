@@ -1,7 +1,9 @@
 /* libsandglass: what is checked, repeated, bounded, cancelled, and what wrong answers become. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 
+#include "client/client.h"
 #include "library_rig.h"
 
 /* ---- before anything is sent ---- */
@@ -157,6 +159,7 @@ static void time_limits_hold(void)
         SAY({.holds = true});
         CHECK_INT(sg_sandbox_get(client, ID, &call, &info, &err), ==, -ETIMEDOUT);
         CHECK_INT(err.kind, ==, SG_TIMEOUT);
+        SAY({.holds = true}, ok_json("{}"));
         CHECK_INT(sg_run(box, "true", NULL, &call, NULL, &err), ==, -ETIMEDOUT);
         SAY({.bytes = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", .holds = true});
         CHECK_INT(sg_sandbox_get(client, ID, &call, &info, &err), ==, -ETIMEDOUT);
@@ -407,6 +410,43 @@ static void urls_are_signed(void)
         sg_sandbox_free(s);
 }
 
+/* What is left of a secret in memory that was freed: its end, which the allocator does not write over. */
+static bool is_left(uintptr_t at, const char *secret)
+{
+        AUTO_CLOSE int fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+        char now[64] = "";
+        size_t n = strlen(secret);
+
+        if (fd < 0 || pread(fd, now, n, (off_t)at) != (ssize_t)n)
+                abort();
+        return memcmp(now + n - 8, secret + n - 8, 8) == 0;
+}
+
+static void secrets_do_not_stay_in_memory(void)
+{
+        static const char token[] = "a-token-that-is-longer-than-any-link-0123456789";
+        const struct sg_pair headers[] = {{"X-Key", token}, {NULL, NULL}};
+        struct sg_client *c =
+                rig_client(&(struct sg_client_options){.api_key = token, .access_token = token, .headers = headers});
+        struct sg_sandbox *s;
+        uintptr_t at[5];
+
+        CHECK_INT(sg_sandbox_assume(c, &(struct sg_identity){.id = ID, .access_token = token, .traffic_token = token},
+                                    &s, NULL),
+                  ==, 0);
+        at[0] = (uintptr_t)c->api_key;
+        at[1] = (uintptr_t)c->authorization + strlen("Bearer ");
+        at[2] = (uintptr_t)c->header_texts[1];
+        at[3] = (uintptr_t)sg_sandbox_access_token(s);
+        at[4] = (uintptr_t)sg_sandbox_traffic_token(s);
+        for (size_t i = 0; i < ARRAY_LEN(at); i++)
+                CHECK(is_left(at[i], token));
+        sg_sandbox_free(s);
+        sg_client_free(c);
+        for (size_t i = 0; i < ARRAY_LEN(at); i++)
+                CHECK(!is_left(at[i], token));
+}
+
 int main(void)
 {
         rig_start();
@@ -430,5 +470,6 @@ int main(void)
         RUN(signals_stay_as_they_are);
         RUN(the_environment_names_the_server);
         RUN(urls_are_signed);
+        RUN(secrets_do_not_stay_in_memory);
         return rig_end();
 }

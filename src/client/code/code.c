@@ -31,7 +31,6 @@ struct run {
         struct run_stream lines;
         struct buf out, err, text, results, name, value, traceback;
         bool keeps, is_cut, has_failed, is_refused;
-        struct timer linger;
 };
 
 static void keep(struct run *run, struct buf *to, struct str bytes)
@@ -126,9 +125,7 @@ static int on_event(const struct run_event *e, void *arg, struct err *err)
 
 static void linger_is_over(struct timer *t)
 {
-        struct run *run = CONTAINER_OF(t, struct run, linger);
-
-        loop_stop(run->stream.lane->loop);
+        loop_stop(CONTAINER_OF(t, struct interpreter_stream, linger)->lane->loop);
 }
 
 static int on_body(struct str piece, struct loop *loop, void *arg, struct sg_error *err)
@@ -139,8 +136,8 @@ static int on_body(struct str piece, struct loop *loop, void *arg, struct sg_err
 
         if (r < 0)
                 return error_from(err, &why);
-        if (run->lines.is_over && !timer_is_armed(&run->linger))
-                timer_set(loop, &run->linger, LINGER_MS);
+        if (run->lines.is_over && !timer_is_armed(&run->stream.linger))
+                timer_set(loop, &run->stream.linger, LINGER_MS);
         return 0;
 }
 
@@ -226,7 +223,6 @@ static int run_answer(struct run *run, struct sg_sandbox *box, struct str body, 
         struct err ended = {0};
         int r = interpreter_stream(box, &run->stream, body, l, &why);
 
-        timer_clear(&run->linger);
         if (run->is_refused)
                 return error_set(err, SG_CANCELLED, "cancelled by a callback");
         if (run->lines.is_over)
@@ -264,8 +260,7 @@ int sg_run_code(struct sg_sandbox *box, const char *code, size_t len, const stru
                           .results = BUF_INIT(max + 2),
                           .name = BUF_INIT(max),
                           .value = BUF_INIT(max),
-                          .traceback = BUF_INIT(max),
-                          .linger = {.on = linger_is_over}};
+                          .traceback = BUF_INIT(max)};
         struct limit l;
         const struct str text = {code ? code : "", len};
         int r = check_bytes(code, len, "the code", err);
@@ -278,7 +273,7 @@ int sg_run_code(struct sg_sandbox *box, const char *code, size_t len, const stru
                 r = limit_begin(&l, call, RUN_MS, err);
         if (r < 0)
                 return r;
-        run.stream = (struct interpreter_stream){.on_body = on_body, .arg = &run};
+        run.stream = (struct interpreter_stream){.on_body = on_body, .arg = &run, .linger = {.on = linger_is_over}};
         run_stream_init(&run.lines, RUN_LINE_MAX);
         if (buf_addc(&run.results, "[") < 0)
                 r = error_no_memory(err);

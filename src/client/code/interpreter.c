@@ -119,6 +119,7 @@ int interpreter_stream(struct sg_sandbox *box, struct interpreter_stream *s, str
         r = r < 0 ? error_from(err, &why) : limit_run(l, s->lane->loop, err);
         r = call ? execution_outcome(&x, box, r, l, err) : r;
         (void)http_call_free(call);
+        timer_clear(&s->linger);
         lane_give_back(box->client, s->lane);
         s->lane = NULL;
         buf_done(&x.refusal);

@@ -9,6 +9,8 @@ struct interpreter_stream { /* POST /execute */
         int (*on_body)(struct str piece, struct loop *loop, void *arg, struct sg_error *err);
         void *arg;
         struct lane *lane; /* of the request under way; borrowed */
+        /* on_body may set it on the loop.  It is cleared before the lane is somebody else's. */
+        struct timer linger;
 };
 /* 0: the answer is complete, or somebody stopped the lane's loop. */
 int interpreter_stream(struct sg_sandbox *box, struct interpreter_stream *s, struct str body, struct limit *l,

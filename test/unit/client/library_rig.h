@@ -11,7 +11,7 @@
 static struct fake_server server;
 static struct sg_client *client;
 static struct sg_sandbox *box;
-static char seen_requests[8][4096];   /* the first ones, cut */
+static char seen_requests[8][4096];   /* the first ones, cut; NUL is a blank */
 static struct fake_answer answers[8]; /* to the first requests; the last one also to those that follow */
 static unsigned answer_count;
 static pthread_mutex_t rig_mutex = PTHREAD_MUTEX_INITIALIZER; /* of these three */
@@ -24,9 +24,8 @@ static inline void free_block(void *p)
 static void rig_on_request(const char *request, size_t n, unsigned number, struct fake_answer *ret)
 {
         (void)pthread_mutex_lock(&rig_mutex);
-        if (number < ARRAY_LEN(seen_requests))
-                (void)snprintf(seen_requests[number], sizeof(seen_requests[0]), "%.*s", (int)(n < 4000 ? n : 4000),
-                               request);
+        for (size_t i = 0; number < ARRAY_LEN(seen_requests) && i < n && i < 4000; i++)
+                seen_requests[number][i] = request[i] ? request[i] : ' ';
         *ret = answers[number < answer_count ? number : answer_count - 1];
         (void)pthread_mutex_unlock(&rig_mutex);
 }

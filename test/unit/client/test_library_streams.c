@@ -1,38 +1,9 @@
 /* libsandglass: commands, watches and runs of code, when what comes is whole, broken, or ends too early. */
 #include <poll.h>
 
+#include "client/code/interpreter.h"
 #include "client/command/command.h"
-#include "library_rig.h"
-
-/* Envelopes as an answer: pairs of flags and text, ended by NULL; the text lives as long as the program. */
-static struct fake_answer envelopes(const char *head, const char *first, ...)
-{
-        char *bytes = calloc(1, 1u << 20);
-        size_t n = 0, head_len = strlen(head);
-        const char *text = first;
-        va_list ap;
-
-        memcpy(bytes, head, head_len);
-        n = head_len;
-        va_start(ap, first);
-        for (; text; text = va_arg(ap, const char *)) {
-                size_t len = strlen(text + 1);
-                const uint8_t frame[] = {(uint8_t)text[0] - '0', (uint8_t)(len >> 24), (uint8_t)(len >> 16),
-                                         (uint8_t)(len >> 8), (uint8_t)len};
-
-                memcpy(bytes + n, frame, sizeof(frame));
-                memcpy(bytes + n + sizeof(frame), text + 1, len);
-                n += sizeof(frame) + len;
-        }
-        va_end(ap);
-        return (struct fake_answer){.bytes = bytes, .n = n, .closes = true};
-}
-#define STREAM_HEAD "HTTP/1.1 200 OK\r\nContent-Type: application/connect+json\r\n\r\n"
-#define STREAM(...) envelopes(STREAM_HEAD, __VA_ARGS__, NULL)
-#define START "0{\"event\":{\"start\":{\"pid\":7}}}"
-#define HELLO "0{\"event\":{\"data\":{\"stdout\":\"aGVsbG8=\"}}}"
-#define END "0{\"event\":{\"end\":{\"exited\":true,\"status\":\"exit status 0\"}}}"
-#define LAST "2{}"
+#include "stream_rig.h"
 
 static void a_command_comes_to_its_end(void)
 {
@@ -260,6 +231,32 @@ static void watches_tell_events_until_they_end(void)
 
 /* ---- code ---- */
 
+static void arm_linger(struct timer *t)
+{
+        (void)t;
+}
+
+static int linger_long(struct str piece, struct loop *loop, void *arg, struct sg_error *err)
+{
+        (void)piece, (void)err;
+        timer_set(loop, arg, 60000);
+        return 0;
+}
+
+/* Another thread may have the lane by then. */
+static void a_lane_is_given_back_without_timers(void)
+{
+        struct interpreter_stream s = {.on_body = linger_long, .linger = {.on = arm_linger}};
+        struct sg_error err = {0};
+        struct limit l;
+
+        s.arg = &s.linger;
+        SAY(ok_json("{}"));
+        CHECK_INT(limit_begin(&l, NULL, 20000, &err), ==, 0);
+        CHECK_INT(interpreter_stream(box, &s, STR("{}"), &l, &err), ==, 0);
+        CHECK(!timer_is_armed(&s.linger));
+}
+
 static int stop_at_stdout(const struct sg_code_event *event, void *arg)
 {
         (void)arg;
@@ -358,6 +355,7 @@ int main(void)
         RUN(bytes_that_are_missing_are_not_the_end_of_input);
         RUN(exit_codes_are_as_shells_say_them);
         RUN(watches_tell_events_until_they_end);
+        RUN(a_lane_is_given_back_without_timers);
         RUN(code_runs_and_its_results_are_kept);
         RUN(runs_of_code_that_go_wrong_are_errors);
         RUN(contexts_are_decoded);

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -62,15 +63,19 @@ int buf_reserve(struct buf *b, size_t n, uint8_t **ret)
 
 void buf_commit(struct buf *b, size_t n)
 {
-        assert(b->start + b->len + n <= b->cap && n <= buf_room(b));
-        b->len += n;
+        bool fits = b->start + b->len + n <= b->cap && n <= buf_room(b);
+
+        assert(fits);
+        b->len += fits ? n : 0; /* libsandglass has no asserts: no other memory is reached then */
 }
 
 void buf_consume(struct buf *b, size_t n)
 {
-        assert(n <= b->len);
-        b->len -= n;
-        b->start = b->len ? b->start + n : 0;
+        size_t used = n < b->len ? n : b->len;
+
+        assert(used == n);
+        b->len -= used;
+        b->start = b->len ? b->start + used : 0;
 }
 
 int buf_add(struct buf *b, const void *p, size_t n)

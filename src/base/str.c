@@ -173,20 +173,29 @@ int hex_value(char c)
         return -1;
 }
 
-void random_bytes(void *out, size_t n)
+int random_try(void *out, size_t n)
 {
         uint8_t *at = out;
 
         while (n) {
                 ssize_t got = getrandom(at, n, 0);
 
-                if (got < 0) {
-                        assert(errno == EINTR); /* the only way it can fail once the pool is ready */
-                        continue;
+                if (got < 0 && errno != EINTR)
+                        return -errno;
+                if (got > 0) {
+                        at += got;
+                        n -= (size_t)got;
                 }
-                at += got;
-                n -= (size_t)got;
         }
+        return 0;
+}
+
+void random_bytes(void *out, size_t n)
+{
+        int r = random_try(out, n);
+
+        assert(r == 0); /* once the pool is ready, only a filter of system calls can refuse */
+        (void)r;
 }
 
 void random_id(char *out, size_t n)

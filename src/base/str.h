@@ -50,3 +50,5 @@ int hex_value(char c); /* of one digit, either case; -1: it is none */
 /* n characters of [a-z0-9] from the kernel's random source and a NUL into out (n + 1 bytes). */
 void random_id(char *out, size_t n);
 void random_bytes(void *out, size_t n);
+/* For libsandglass, which lives in programs that may refuse system calls: 0 or negative errno. */
+int random_try(void *out, size_t n);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "client/caller_fd.h"
 
 #define FIRST_PAUSE_MS 100u
@@ -210,7 +211,8 @@ uint64_t retry_pause_ms(unsigned tries, uint32_t retry_after_s)
 
         if (retry_after_s)
                 return retry_after_s * UINT64_C(1000);
-        random_bytes(&chance, sizeof(chance));
+        if (random_try(&chance, sizeof(chance)) < 0)
+                chance = (uint16_t)clock_mono_us();
         ms = ms < PAUSE_MAX_MS ? ms : PAUSE_MAX_MS;
         return ms / 2 + ms * chance / UINT16_MAX / 2; /* many clients do not come back at the same time */
 }

@@ -1,6 +1,5 @@
 #include "io/loop.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -65,7 +64,8 @@ int loop_add(struct loop *l, struct io *io, uint32_t want)
 {
         struct epoll_event ev = {.events = want, .data.ptr = io};
 
-        assert(!io->loop);
+        if (io->loop)
+                return -EEXIST;
         if (epoll_ctl(l->epfd, EPOLL_CTL_ADD, io->fd, &ev) < 0)
                 return -errno;
         io->loop = l;
@@ -75,16 +75,26 @@ int loop_add(struct loop *l, struct io *io, uint32_t want)
         return 0;
 }
 
+static void fire(struct loop *l, struct io *io, uint32_t events)
+{
+        if (list_is_hooked(&io->pending)) {
+                io->fired |= events;
+                return;
+        }
+        io->fired = events;
+        list_push_back(&l->pending, &io->pending);
+}
+
 void loop_want(struct io *io, uint32_t want)
 {
         struct epoll_event ev = {.events = want, .data.ptr = io};
-        int r;
 
         if (!io->loop || io->want == want)
                 return;
-        r = epoll_ctl(io->loop->epfd, EPOLL_CTL_MOD, io->fd, &ev);
-        assert(r == 0); /* fails only for an fd that is not there, or closed by someone else */
         io->want = want;
+        /* Fails only for an fd that is not there (any more): then its owner is to find that out. */
+        if (epoll_ctl(io->loop->epfd, EPOLL_CTL_MOD, io->fd, &ev) < 0)
+                fire(io->loop, io, EPOLLERR);
 }
 
 void loop_del(struct io *io)
@@ -117,17 +127,13 @@ static int fetch_events(struct loop *l)
 {
         int n, wait;
 
-        wait = list_is_empty(&l->tasks) ? timers_wait_ms(l) : 0;
+        wait = list_is_empty(&l->tasks) && list_is_empty(&l->pending) ? timers_wait_ms(l) : 0;
         n = epoll_wait(l->epfd, l->events, LOOP_EVENTS_MAX, wait);
         l->fetched_ms = clock_mono_ms();
         if (n < 0)
                 return errno == EINTR ? 0 : -errno;
-        for (int i = 0; i < n; i++) {
-                struct io *io = l->events[i].data.ptr;
-
-                io->fired = l->events[i].events;
-                list_push_back(&l->pending, &io->pending);
-        }
+        for (int i = 0; i < n; i++)
+                fire(l, l->events[i].data.ptr, l->events[i].events);
         return 0;
 }
 
@@ -198,7 +204,8 @@ int loop_signals(struct loop *l, const int *signals, void (*on)(int signo, void 
         sigset_t set;
         int r;
 
-        assert(l->signals.fd < 0);
+        if (l->signals.fd >= 0)
+                return -EEXIST;
         (void)sigemptyset(&set);
         for (; *signals; signals++)
                 if (sigaddset(&set, *signals) < 0)

@@ -42,11 +42,12 @@ int loop_create_quietly(struct loop **ret);
 int loop_fd(const struct loop *l); /* readable when there are events; timers and tasks do not count */
 struct loop *loop_free(struct loop *l);
 
-/* Register; 0 or negative errno.  `want` is EPOLLIN and/or EPOLLOUT (level-triggered); errors and hang-ups always
+/* Register; 0 or negative errno, -EEXIST: it is registered.  `want` is EPOLLIN and/or EPOLLOUT (level-triggered); errors and hang-ups always
  * arrive.  want 0 parks the fd. */
 int loop_add(struct loop *l, struct io *io, uint32_t want);
-void loop_want(struct io *io, uint32_t want); /* no system call when nothing changes */
-void loop_del(struct io *io);                 /* does not close the fd; fine when not added */
+/* No system call when nothing changes.  An fd that somebody else has closed is told as EPOLLERR. */
+void loop_want(struct io *io, uint32_t want);
+void loop_del(struct io *io); /* does not close the fd; fine when not added */
 
 void timer_set(struct loop *l, struct timer *t, uint64_t ms_from_now); /* re-arming moves it */
 void timer_clear(struct timer *t);                                     /* fine when not armed */

@@ -7,7 +7,7 @@
 struct loop {
         int epfd;
         bool is_stopping;
-        struct list pending; /* io: fetched events not yet delivered */
+        struct list pending; /* io: events not yet delivered, fetched or of an fd that is lost */
         struct list tasks;
         struct timer *timers;   /* root of the heap: the next one due */
         uint64_t timers_run_ms; /* while timers run: the time they run for, else 0 */

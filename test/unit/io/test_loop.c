@@ -1,5 +1,6 @@
 #include "tap.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -135,6 +136,25 @@ static struct numbered {
         unsigned number;
 } timers[TIMERS];
 static unsigned fired[TIMERS + 8], fired_count;
+static void an_fd_that_was_closed_by_others_is_told(void)
+{
+        struct pipe_end e = {.io.on = note}, twice;
+        int p[2];
+
+        CHECK(pipe2(p, O_CLOEXEC) == 0);
+        e.io.fd = p[1];
+        CHECK_INT(loop_add(loop, &e.io, 0), ==, 0);
+        twice = e;
+        CHECK_INT(loop_add(loop, &twice.io, 0), ==, -EEXIST);
+        (void)close(p[1]);
+        loop_want(&e.io, EPOLLOUT);
+        run_rounds(3);
+        CHECK_INT(e.calls, ==, 1);
+        CHECK_INT(e.last, ==, EPOLLERR);
+        loop_del(&e.io);
+        (void)close(p[0]);
+}
+
 static void note_timer(struct timer *t)
 {
         fired[fired_count++ % TIMERS] = CONTAINER_OF(t, struct numbered, t)->number;
@@ -320,6 +340,7 @@ int main(void)
         RUN(a_deleted_io_is_not_called_for_a_fetched_event);
         RUN(a_hangup_arrives_unasked);
         RUN(an_fd_epoll_cannot_watch_is_refused);
+        RUN(an_fd_that_was_closed_by_others_is_told);
         RUN(timers_fire_in_order_and_cleared_ones_never);
         RUN(a_timer_is_never_early);
         RUN(a_timer_that_rearms_itself_does_not_keep_the_loop);

@@ -186,6 +186,20 @@ static int claim(struct workers *w, struct worker *k, struct limit *limit, struc
         }
 }
 
+static void leave(struct workers *w, struct worker *k)
+{
+        size_t i = 0;
+
+        (void)pthread_mutex_lock(&w->lock);
+        if (--k->users == 0 && k->state == WORKER_EMPTY) {
+                while (w->items[i] != k)
+                        i++;
+                w->items[i] = w->items[--w->count];
+                worker_free(k);
+        }
+        (void)pthread_mutex_unlock(&w->lock);
+}
+
 int worker_take(struct workers *w, const char *name, const char *sandbox_id, struct limit *limit, struct place **ret,
                 struct sg_error *err)
 {
@@ -197,16 +211,18 @@ int worker_take(struct workers *w, const char *name, const char *sandbox_id, str
         k = r == 0 ? find_locked(w, name) : NULL;
         if (r == 0 && !k)
                 r = add_locked(w, name, &k, err);
+        if (r == 0)
+                k->users++;
         (void)pthread_mutex_unlock(&w->lock);
         if (r < 0)
                 return r;
         r = claim(w, k, limit, err);
         if (r == 0)
                 r = make_worker(w, k, sandbox_id, limit, err);
-        if (r < 0)
-                return r;
-        *ret = k->place;
-        return 0;
+        if (r >= 0)
+                *ret = k->place;
+        leave(w, k);
+        return r < 0 ? r : 0;
 }
 
 struct place *worker_find(struct workers *w, const char *name)
@@ -256,8 +272,8 @@ static int act_on_all(struct workers *w, enum order order, const struct sg_call 
                 struct sg_error why = {0};
                 int r;
 
-                if (!k->place || (order == PAUSE && k->state == WORKER_PAUSED) ||
-                    (order == RESUME && k->state == WORKER_READY))
+                /* Sandboxes pause by themselves at the end of their time: resuming is said to all. */
+                if (!k->place || (order == PAUSE && k->state == WORKER_PAUSED))
                         continue;
                 r = act(w, k, order, call, &why);
                 if (r < 0 && first == 0)

@@ -15,13 +15,14 @@ enum worker_state { WORKER_EMPTY, WORKER_MAKING, WORKER_READY, WORKER_PAUSED };
 struct worker {
         char name[WORKER_NAME_MAX + 1]; /* "": the one sandbox of mode e2b */
         enum worker_state state;
+        unsigned users;      /* threads in worker_take(): without one, a worker that is EMPTY is removed */
         int settled;         /* owned: an eventfd that is readable while the state is not MAKING */
         struct place *place; /* owned; NULL as long as the state is EMPTY or MAKING */
 };
 
 struct workers {
         pthread_mutex_t lock;  /* of all that follows */
-        struct worker **items; /* owned; they stay to the end */
+        struct worker **items; /* owned; those with a sandbox stay to the end */
         size_t count, max;
         struct sg_client *client; /* NULL: not opened yet */
         bool owns_client;

@@ -7,11 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "client/command/tag.h"
+
 #define RECONNECTS_MAX 1000u /* of one command: each snapshot of its sandbox cuts the stream */
 #define COMMAND_MAX (8u << 20)
 #define PATH_MAX_BYTES 4096u
 #define TAG_MAX 256u
 #define KILL_MS 2000u
+#define HASTY_MS 5000u /* after a reconnect: what is cut by then is not connected again at once */
 
 /* ---- what is asked for ---- */
 
@@ -81,7 +85,8 @@ static json_t *args_json(const char *command, const char *const *argv)
 }
 
 /* NULL: no memory. */
-static json_t *start_message(const char *command, const char *const *argv, const struct sg_command_options *o)
+static json_t *start_message(const char *command, const char *const *argv, const struct sg_command_options *o,
+                             const char *tag)
 {
         json_t *process = json_pack("{s:s, s:o*}", "cmd", "/bin/bash", "args", args_json(command, argv));
         json_t *env = env_json(o), *message;
@@ -98,8 +103,7 @@ static json_t *start_message(const char *command, const char *const *argv, const
                 r |= json_object_set_new(message, "pty", size_json(o->columns, o->rows));
         else
                 r |= json_object_set_new(message, "stdin", json_boolean(reads));
-        if (o->tag)
-                r |= json_object_set_new(message, "tag", json_string(o->tag));
+        r |= json_object_set_new(message, "tag", json_string(tag));
         if (r != 0) {
                 json_decref(message);
                 return NULL;
@@ -172,11 +176,22 @@ static int command_begin(struct sg_command *c, const struct stream_open *open, s
         return r;
 }
 
+/* Nothing was heard of the start: has the command started, or may it yet? */
+static bool may_have_started(const struct sg_command *c, enum sg_error_kind why)
+{
+        return c->stream.has_sent && c->stream.state != STREAM_FAILED &&
+               (why == SG_TIMEOUT || why == SG_CANCELLED || why == SG_UNAVAILABLE);
+}
+
 static int command_open(struct sg_sandbox *box, const char *command, const char *const *argv,
                         const struct sg_command_options *o, uint32_t kill_after_ms, struct limit *l,
                         struct sg_command **ret, struct sg_error *err)
 {
+        struct stream_open open = {.target = "/process.Process/Start", .user = o->user, .kill_after_ms = kill_after_ms};
         struct sg_command *c = NULL;
+        struct sg_error why = {0};
+        char tag[TAG_OURS_BYTES];
+        bool runs_unknown;
         json_t *message;
         int r = check_options(o, err);
 
@@ -186,22 +201,19 @@ static int command_open(struct sg_sandbox *box, const char *command, const char 
                 r = command_create(box, o, &c, err);
         if (r < 0)
                 return r;
-        message = start_message(command, argv, o);
-        if (message)
-                r = command_begin(c,
-                                  &(struct stream_open){.target = "/process.Process/Start",
-                                                        .user = o->user,
-                                                        .kill_after_ms = kill_after_ms,
-                                                        .message = message},
-                                  l, err);
-        else
-                r = error_no_memory(err);
+        tag_make(tag);
+        open.message = message = start_message(command, argv, o, o->tag ? o->tag : tag);
+        r = message ? command_begin(c, &open, l, &why) : error_no_memory(&why);
         json_decref(message);
-        if (r < 0)
-                sg_command_free(c);
-        else
+        if (r == 0) {
                 *ret = c;
-        return r;
+                return 0;
+        }
+        runs_unknown = !o->tag && may_have_started(c, why.kind); /* a tag of the caller may be that of others, too */
+        sg_command_free(c);
+        if (runs_unknown)
+                tag_kill(box, tag);
+        return error_pass(err, &why);
 }
 
 static const struct sg_command_options usual_options;
@@ -274,6 +286,19 @@ int sg_command_attach(struct sg_sandbox *box, uint32_t pid, enum sg_attach_from 
 
 /* ---- waiting ---- */
 
+/* The first time at once.  When the new stream is cut soon as well, with growing pauses. */
+static int reconnect_pause(struct sg_command *c, struct limit *l)
+{
+        int r = 0;
+
+        if (c->reconnects && clock_mono_ms() - c->reconnected_ms < HASTY_MS)
+                r = limit_sleep(l, retry_pause_ms(c->hasty++, 0), NULL);
+        else
+                c->hasty = 0;
+        c->reconnected_ms = clock_mono_ms();
+        return r;
+}
+
 /* The stream was cut.  A sandbox that goes on (a snapshot or a copy was made of it, an edge ended) has the command, and what
  * the command wrote meanwhile. */
 static bool reconnect(struct sg_command *c, struct limit *l)
@@ -286,7 +311,8 @@ static bool reconnect(struct sg_command *c, struct limit *l)
         bool is_there;
         int r;
 
-        if (!c->pid || c->reconnects++ >= RECONNECTS_MAX || sg_sandbox_get(box->client, box->id, &call, &now, NULL) < 0)
+        if (!c->pid || reconnect_pause(c, l) < 0 || c->reconnects++ >= RECONNECTS_MAX ||
+            sg_sandbox_get(box->client, box->id, &call, &now, NULL) < 0)
                 return false;
         is_there = now->state == SG_STATE_RUNNING;
         sg_free(now);
@@ -304,8 +330,11 @@ static bool reconnect(struct sg_command *c, struct limit *l)
 
 static int stream_is_lost(struct sg_command *c, struct limit *l, struct sg_error *err)
 {
-        int r = error_pass(err, &c->stream.why);
+        int r = limit_check(l, err);
 
+        if (r < 0)
+                return r;
+        r = error_pass(err, &c->stream.why);
         if (err && err->kind == SG_UNAVAILABLE) {
                 r = error_wrap(err, "the command's output was cut off");
                 r = box_explain(c->stream.box, l, r, err);
@@ -463,10 +492,15 @@ static int send_one(struct sg_command *c, const void *bytes, size_t n, struct li
 
 static int input_begin(struct sg_command *c, const struct sg_call *call, struct limit *l, struct sg_error *err)
 {
-        if (c->input_kind != INPUT_OPEN && !c->is_attached)
-                return error_set(err, SG_INVALID,
-                                 c->input_kind == INPUT_CLOSED ? "the command's input is closed"
-                                                               : "the command was not started with has_input");
+        static const char *const refusals[] = {
+                [INPUT_NONE] = "the command was not started with has_input",
+                [INPUT_BYTES] = "the command reads the bytes that it was given at its start",
+                [INPUT_FD] = "the command reads what comes from input_fd",
+                [INPUT_CLOSED] = "the command's input is closed",
+        };
+
+        if (c->input_kind != INPUT_OPEN && !(c->input_kind == INPUT_NONE && c->is_attached))
+                return error_set(err, SG_INVALID, "%s", refusals[c->input_kind]);
         if (c->has_ended)
                 return error_set(err, SG_NOT_FOUND, "the command has ended");
         return limit_begin(l, call, c->stream.box->client->timeout_ms, err);

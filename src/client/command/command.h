@@ -30,6 +30,8 @@ struct sg_command {
         uint64_t received; /* bytes of output: where a new stream has to begin */
         uint64_t next;     /* attached: number of the first byte that was not written yet */
         unsigned reconnects;
+        uint64_t reconnected_ms; /* when it was connected again the last time */
+        unsigned hasty;          /* connections in a row that were cut soon */
 
         bool has_ended;
         int exit_code, signal;

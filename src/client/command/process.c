@@ -4,6 +4,7 @@
 
 #include "client/block.h"
 #include "client/command/command.h"
+#include "client/command/tag.h"
 #include "wire/base64.h"
 
 /* ---- list ---- */
@@ -55,6 +56,8 @@ static int read_process(const json_t *obj, void *block, struct sg_process *p)
                 .cwd = block_text(block, str_of(json_string_value(json_object_get(config, "cwd")))),
                 .tag = block_text(block, str_of(json_string_value(json_object_get(obj, "tag")))),
         };
+        if (p->tag && tag_is_ours(p->tag))
+                p->tag = "";
         if (!p->command || !p->cwd || !p->tag || read_args(config, block, p) < 0)
                 return -1;
         return read_env(json_object_get(config, "envs"), block, p);

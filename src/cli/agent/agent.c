@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "cli/agent/agent_resumed.h"
 #include "cli/agent/agent_script.h"
 #include "cli/agent/agent_view.h"
 #include "cli/agent/agent_workers.h"
@@ -19,7 +20,7 @@
 #include "sandglass-modes.h"
 
 #define TEMPLATE "agent-sandbox"
-#define TIMEOUT_S 3600u
+#define TIMEOUT_S 3300u      /* with what is spare an hour: some servers allow no more */
 #define TIMEOUT_SPARE_S 300u /* the sandbox outlives the agent: it is paused when the agent has ended */
 #define END_TIMEOUT_MS 120000u
 #define PROMPT_MAX (1u << 20)
@@ -38,7 +39,8 @@ const char agent_usage[] =
         "machine\n"
         "  --keep                let the sandbox run on at the end (default: pause the sandbox)\n"
         "  --kill                end the sandbox at the end\n"
-        "  --timeout SECONDS     how long the agent may work (default 3600)\n"
+        "  --timeout SECONDS     how long the agent may work (default 3300); its sandbox lives 300 s longer, which the "
+        "server has to allow\n"
         "  -e, --env NAME=VALUE  a variable for the agent\n"
         "  --pass NAME           a variable of this shell for the agent, besides ANTHROPIC_API_KEY, "
         "ANTHROPIC_BASE_URL, "
@@ -65,6 +67,7 @@ struct agent {
         struct agent_workers workers;
         struct agent_view view;
         char sandbox[80]; /* "": none */
+        bool is_resuming; /* the sandbox of --resume is asked to run, and there is no runner yet */
         bool is_unread;   /* nobody reads what we print */
 };
 
@@ -181,6 +184,16 @@ static struct sg_pair *variables_of(const struct cli_options *o)
         return pairs;
 }
 
+static int explain_open(const struct agent *a, const struct sg_error *why, struct err *err)
+{
+        unsigned timeout_s = a->o->timeout_s ? a->o->timeout_s : TIMEOUT_S;
+
+        if (why->kind == SG_INVALID && str_starts(str_of(why->message), "Timeout"))
+                return err_set(err, ERR_INVALID, "--timeout %u: the sandbox has to live %u s longer, but: %s",
+                               timeout_s, TIMEOUT_SPARE_S, why->message);
+        return fail_as(a, why, err);
+}
+
 static int open_runner(struct agent *a, struct err *err)
 {
         const struct cli_options *o = a->o;
@@ -199,8 +212,9 @@ static int open_runner(struct agent *a, struct err *err)
                 (void)fprintf(stderr, "sandglass agent: %s %s\n",
                               o->resume ? "resuming" : "starting a sandbox of the template",
                               o->resume ? o->resume : options.template_name);
+        a->is_resuming = options.sandbox_id != NULL;
         if (sg_runner_open(&options, &call, &a->runner, &why) < 0)
-                return fail_as(a, &why, err);
+                return explain_open(a, &why, err);
         if (a->mode == SG_MODE_E2B)
                 (void)snprintf(a->sandbox, sizeof(a->sandbox), "%s", sg_sandbox_id(sg_runner_sandbox(a->runner, NULL)));
         return 0;
@@ -370,21 +384,32 @@ static void tell_end(const struct agent *a, enum sg_close how)
                               a->mode == SG_MODE_HYBRID ? "--mode hybrid " : "", id);
 }
 
+/* 1: there was something to end. */
+static int close_sandboxes(struct agent *a, enum sg_close how, struct sg_error *why)
+{
+        const struct sg_call call = {.timeout_ms = END_TIMEOUT_MS};
+        int r = 0;
+
+        if (a->runner)
+                return sg_runner_close(a->runner, how, &call, why) < 0 ? -1 : 1;
+        if (a->is_resuming)
+                r = agent_resumed_end(a->api.client, a->o->resume, how, &call, why);
+        if (r > 0)
+                (void)snprintf(a->sandbox, sizeof(a->sandbox), "%s", a->o->resume);
+        return r;
+}
+
 /* Also after a failure and a signal: nothing may run on that nobody has asked to keep. */
 static int close_agent(struct agent *a, struct err *err)
 {
-        const struct sg_call call = {.timeout_ms = END_TIMEOUT_MS};
         enum sg_close how = how_to_close(a);
         struct sg_error why = {0};
-        int r = 0;
+        int r = close_sandboxes(a, how, &why);
 
-        if (a->runner) {
-                r = sg_runner_close(a->runner, how, &call, &why);
-                if (r < 0)
-                        (void)fprintf(stderr, "sandglass agent: what is left may still run: %s\n", why.message);
-                else
-                        tell_end(a, how);
-        }
+        if (r < 0)
+                (void)fprintf(stderr, "sandglass agent: what is left may still run: %s\n", why.message);
+        else if (r > 0)
+                tell_end(a, how);
         if (r < 0 && err->kind == ERR_NONE)
                 (void)fail_as(a, &why, err);
         close_fd(&a->requests[0]);
@@ -392,7 +417,7 @@ static int close_agent(struct agent *a, struct err *err)
         sg_cancel_free(a->cancel);
         if (a->api.client)
                 api_close(&a->api);
-        return r;
+        return r < 0 ? r : 0;
 }
 
 /* The exit code after a signal; 0: there was none. */

@@ -3,8 +3,8 @@
 // The first line of standard input is the request:
 //   {prompt, resume?, continues?, permissionMode?, maxTurns?, workers?}
 // continues: the session that the last run in this directory had.  workers: offer the tool `run`, which runs commands in named
-// sandboxes.  The program that started this one does it: this one prints {type: "sandglass", event: "worker", id, worker, command},
-// and reads {id, exitCode, output} as a further line of standard input.
+// sandboxes.  The program that started this one does it: this one prints {type: "sandglass", event: "worker", id, worker, command,
+// timeout}, and reads {id, exitCode, output} or {id, error, output} as a further line of standard input.
 //
 // Lines of its own have the type "sandglass": {event: "progress" | "error" | "worker", text?}.
 // Exit codes: 0 the agent has answered, 1 it has failed, 3 the SDK cannot be had.
@@ -73,9 +73,9 @@ class Workers {
   #waiting = new Map()
   #last = 0
 
-  run(worker, command) {
+  run(request) {
     const id = ++this.#last
-    print({ type: 'sandglass', event: 'worker', id, worker, command })
+    print({ type: 'sandglass', event: 'worker', id, ...request })
     return new Promise((done) => this.#waiting.set(id, done))
   }
 
@@ -91,10 +91,12 @@ async function workerTool(sdk, workers) {
   const shape = {
     worker: z.string().describe('the name of the worker: letters, digits, "-", "_", "."; a new name makes a new sandbox'),
     command: z.string().describe('a command line for bash'),
+    timeout: z.number().int().min(1).max(86400).default(300).describe('seconds after which the command is ended'),
   }
-  const run = async ({ worker, command }) => {
-    const { exitCode, output, error } = await workers.run(worker, command)
-    return { content: [{ type: 'text', text: error ?? `${output}\n[exit code ${exitCode}]` }], isError: Boolean(error) }
+  const run = async (request) => {
+    const { exitCode, output, error } = await workers.run(request)
+    const text = error ? `${output ?? ''}[${error}]` : `${output}\n[exit code ${exitCode}]`
+    return { content: [{ type: 'text', text }], isError: Boolean(error) }
   }
   const about = 'Run a command in the sandbox of a named worker. Each worker has a sandbox of its own with a workspace, made at the first use and kept until the end.'
   return sdk.createSdkMcpServer({ name: 'workers', tools: [sdk.tool('run', about, shape, run)] })

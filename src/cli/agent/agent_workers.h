@@ -1,6 +1,7 @@
 /* agent_workers.h - commands that an agent on this machine has done by workers in sandboxes (mode hybrid).
  *
- * The script asks by a message {type: "sandglass", event: "worker", id, worker, command}; the answer is a line of its input. */
+ * The script asks by a message {type: "sandglass", event: "worker", id, worker, command, timeout}; the answer is a line of its
+ * input.  A command that takes longer than `timeout` seconds is ended. */
 #pragma once
 #include <jansson.h>
 #include <stdbool.h>

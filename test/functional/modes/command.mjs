@@ -95,6 +95,13 @@ export function commandTests(context, hooks) {
     assert.deepEqual(await sandboxes.listed(), [])
   })
 
+  test('agent, hybrid: a command that takes too long is ended, and what it printed is told', async () => {
+    const use = 'use: mcp__workers__run {"worker":"one","command":"echo begun; sleep 98764","timeout":2}'
+    const { status, stdout, stderr } = await agent(['--mode', 'hybrid', '-t', templateName, use], here)
+    assert.equal(status, 0, stderr)
+    assert.match(stdout, / {2}\| begun\n {2}\| \[the command took longer than 2 s, and was ended\]/)
+  })
+
   test('agent: SANDBOX_MODE chooses, in any case of letters', async () => {
     const { status, stdout, stderr } = await agent(['-t', templateName, '--kill', 'say: by mode'], { ...sandboxes, env: { ...sandboxes.env, SANDBOX_MODE: 'E2B' } })
     assert.deepEqual([status, stdout], [0, 'BY MODE\n'], stderr)
@@ -140,6 +147,18 @@ export function commandTests(context, hooks) {
     for (const { id } of await sandboxes.listed()) await sandboxes.kill(id)
   })
 
+  test('agent: interrupted while a sandbox is resumed, the sandbox is paused again', async () => {
+    const box = await context().client.Sandbox.create(templateName)
+    await box.pause()
+    const onText = (said, child) => child.kill('SIGINT') // at the first words
+    const { status, stderr } = await agent(['--mode', 'e2b', '--resume', box.sandboxId, 'say: never'], { ...sandboxes, onText })
+    assert.equal(status, 130, stderr)
+    assert.deepEqual(await sandboxes.listed(), [{ id: box.sandboxId, state: 'paused' }])
+    const killed = await agent(['--mode', 'e2b', '--kill', '--resume', box.sandboxId, 'say: never'], { ...sandboxes, onText })
+    assert.equal(killed.status, 130, killed.stderr)
+    assert.deepEqual(await sandboxes.listed(), [])
+  })
+
   test('agent: what is missing is said, and what fails has an exit code', async () => {
     const { ANTHROPIC_API_KEY, ...keyless } = sandboxes.env
     const nodeless = await context().client.Sandbox.create('base')
@@ -150,6 +169,7 @@ export function commandTests(context, hooks) {
       [['--kill', '--resume', nodeless.sandboxId, 'x'], { env: sandboxes.env }, 1, /node is not in the sandbox/],
       [['--mode', 'e2b', '-t', 'no-such-template', 'x'], { env: sandboxes.env }, 1, /no-such-template/],
       [['--mode', 'e2b', '--resume', 'i00000000000000000000', 'x'], { env: sandboxes.env }, 1, /i00000000000000000000/],
+      [inSandbox('--timeout', '86400', 'x'), { env: sandboxes.env }, 1, /--timeout 86400: the sandbox has to live 300 s longer, but: Timeout cannot be greater than 24 hours/],
       [['--mode', 'cloud', 'x'], { env: here.env }, 2, /must be local, e2b or hybrid/],
       [['--keep', '--kill', 'x'], { env: here.env }, 2, /exclude each other/],
       [['--permissions', 'all', 'x'], { env: here.env }, 2, /there is no such choice/],

@@ -131,7 +131,8 @@ SG_API int sg_runner_run(struct sg_runner *runner, const struct sg_program *prog
 /* ---- files of the workspace ----
  * Paths are relative to the workspace of the worker and stay in it: SG_INVALID otherwise. */
 
-/* Missing directories are made.  A file is there whole, or as before. */
+/* Missing directories are made.  Here a file is there whole, or as before; in a sandbox it is written in place, and a write that
+ * fails half way leaves the beginning. */
 SG_API int sg_runner_write(struct sg_runner *runner, const char *worker, const char *path, const void *bytes,
                            size_t len, const struct sg_call *call, struct sg_error *err);
 /* At most `max` bytes (0: 64 MiB), else SG_TOO_LARGE.  *ret is followed by a NUL that *ret_len (may be NULL) does not count. */
@@ -143,6 +144,7 @@ SG_API int sg_runner_read(struct sg_runner *runner, const char *worker, const ch
 /* All sandboxes of the runner, with their memory; no program must run in them.  Until sg_runner_resume(), programs and files
  * of them are SG_CONFLICT.  Here there is nothing to pause: mode local succeeds at once. */
 SG_API int sg_runner_pause(struct sg_runner *runner, const struct sg_call *call, struct sg_error *err);
+/* Also those that have paused by themselves, at the end of their time. */
 SG_API int sg_runner_resume(struct sg_runner *runner, const struct sg_call *call, struct sg_error *err);
 
 enum sg_close {

@@ -27,9 +27,12 @@
  * one that waits for, or frees, the same command or watch.  After fork(), the child must not use objects of the parent.
  *
  * Waiting.  Every function with a `call` has a time limit, and may be cancelled from another thread or a signal handler.
- * Requests that can be repeated without harm are repeated, at most four times and with growing pauses, while the server cannot
- * be reached, is busy (429, 502, 503, 504) or cuts the connection, within the time limit.  Requests that begin something
- * (create, run, fork, snapshot) are repeated only while no connection comes about, or when the server says when to try again.
+ * Within the time limit, requests are repeated at most four times, with growing pauses:
+ *   - any request while no connection comes about, and after an answer of 429 or 503 that says when to ask again (Retry-After);
+ *   - one that can be repeated without harm also when the connection is cut, and when the API answers 502, 503 or 504.
+ * So a request that begins something (create, run, fork, snapshot) is not sent twice.  A 429 that names no time is a limit that
+ * waiting does not lift, and a sandbox that answers 502, 503 or 504 is asked once.  A body that comes from a descriptor is sent
+ * once.
  *
  * The library prints nothing, never ends the process, and leaves signals as they are.  Text is UTF-8.
  * Link with -lsandglass (pkg-config sandglass). */
@@ -305,7 +308,7 @@ struct sg_command_options {
         bool has_terminal;
         uint16_t columns, rows; /* 0: 80, 24 */
 
-        const char *tag; /* a name for the process; NULL: none */
+        const char *tag; /* a name for the process; NULL: none that others see */
         uintptr_t reserved[4];
 };
 
@@ -330,7 +333,7 @@ SG_API int sg_run_argv(struct sg_sandbox *box, const char *const *argv, const st
                        const struct sg_call *call, struct sg_result **ret, struct sg_error *err);
 
 /* Start a command and do not wait for it.  command NULL: a login shell, for terminals.  The timeout of the command is none by
- * default.  The sandbox holds the command up once it has written more than the connection buffers: wait for it, or free it. */
+ * default.  After SG_TIMEOUT and SG_CANCELLED it is killed if it runs, unless it has a tag of yours.  The sandbox holds the command up once it has written more than the connection buffers: wait for it, or free it. */
 SG_API int sg_command_start(struct sg_sandbox *box, const char *command, const struct sg_command_options *options,
                             const struct sg_call *call, struct sg_command **ret, struct sg_error *err);
 SG_API int sg_command_start_argv(struct sg_sandbox *box, const char *const *argv,
@@ -342,7 +345,8 @@ enum sg_attach_from {
         SG_FROM_KEPT, /* what the server has kept of the output so far, and what follows; other servers keep nothing */
         SG_KEPT_ONLY, /* without what follows: the command counts as ended, with code 0 */
 };
-/* A command that runs already.  Of the options count callbacks, kept_max and input_fd. */
+/* A command that runs already.  Of the options count callbacks, kept_max, what it shall read (input, input_fd, has_input), and
+ * has_terminal, which says that it has a terminal. */
 SG_API int sg_command_attach(struct sg_sandbox *box, uint32_t pid, enum sg_attach_from from,
                              const struct sg_command_options *options, const struct sg_call *call,
                              struct sg_command **ret, struct sg_error *err);
@@ -356,7 +360,8 @@ SG_API int sg_command_wait(struct sg_command *command, const struct sg_call *cal
 SG_API int sg_command_poll(struct sg_command *command, struct sg_error *err);
 SG_API int sg_command_fd(const struct sg_command *command); /* borrowed */
 
-/* Until the command has taken the bytes; its output goes to the callbacks meanwhile.  SG_NOT_FOUND: it has ended. */
+/* Until the command has taken the bytes; its output goes to the callbacks meanwhile.  SG_NOT_FOUND: it has ended.  SG_INVALID:
+ * it reads something else (input, input_fd), or nothing. */
 SG_API int sg_command_send(struct sg_command *command, const void *bytes, size_t len, const struct sg_call *call,
                            struct sg_error *err);
 SG_API int sg_command_close_input(struct sg_command *command, const struct sg_call *call, struct sg_error *err);
@@ -416,7 +421,7 @@ struct sg_file_options {
 /* *ret is followed by a NUL that ret_len (may be NULL) does not count. */
 SG_API int sg_file_read(struct sg_sandbox *box, const char *path, const struct sg_file_options *options,
                         const struct sg_call *call, char **ret, size_t *ret_len, struct sg_error *err);
-/* Missing directories are made. */
+/* Missing directories are made.  A write that fails half way leaves the beginning. */
 SG_API int sg_file_write(struct sg_sandbox *box, const char *path, const void *bytes, size_t len,
                          const struct sg_file_options *options, const struct sg_call *call, struct sg_error *err);
 /* From where `fd` is to its end.  By default without a time limit.  Descriptors may be of any kind, blocking or not: what waits

@@ -1,5 +1,5 @@
-/* Clients that are described by the environment, or by the file that a server writes.  The only place of the library that reads
- * the environment. */
+/* Clients that are described by the environment, or by the file that a server writes.  Besides this, the library
+ * reads the environment for programs (modes/environment.h), and OpenSSL reads SSL_CERT_FILE. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -9,7 +9,16 @@ static bool is_nothing_of_ours(const struct sg_error *why)
         return why->kind == SG_NOT_FOUND || why->kind == SG_DENIED || why->kind == SG_INVALID;
 }
 
-/* SG_CONFLICT: it is paused already, or not resumed yet: the second time the former. */
+static bool is_paused(struct sg_client *client, const char *id, const struct sg_call *call)
+{
+        struct sg_info *info = NULL;
+        bool is = sg_sandbox_get(client, id, call, &info, NULL) == 0 && info->state == SG_STATE_PAUSED;
+
+        sg_free(info);
+        return is;
+}
+
+/* SG_CONFLICT: it is paused already, maybe because it is not resumed yet, or it cannot be paused. */
 static int pause_it(struct sg_client *client, const char *id, const struct sg_call *call, struct sg_error *err)
 {
         int r = sg_sandbox_pause(client, id, false, call, err);
@@ -18,7 +27,7 @@ static int pause_it(struct sg_client *client, const char *id, const struct sg_ca
                 (void)poll(NULL, 0, AGAIN_MS);
                 r = sg_sandbox_pause(client, id, false, call, err);
         }
-        return r < 0 && err->kind == SG_CONFLICT ? 0 : r;
+        return r < 0 && err->kind == SG_CONFLICT && is_paused(client, id, call) ? 0 : r;
 }
 
 int agent_resumed_end(struct sg_client *client, const char *id, enum sg_close how, const struct sg_call *call,

@@ -241,6 +241,16 @@ struct place *worker_find(struct workers *w, const char *name)
 
 enum order { PAUSE, RESUME, KILL };
 
+/* SG_CONFLICT is also the answer for a sandbox that cannot be paused. */
+static bool is_paused(struct workers *w, const char *id, const struct sg_call *call)
+{
+        struct sg_info *info = NULL;
+        bool is = sg_sandbox_get(w->client, id, call, &info, NULL) == 0 && info->state == SG_STATE_PAUSED;
+
+        sg_free(info);
+        return is;
+}
+
 static int act(struct workers *w, struct worker *k, enum order order, const struct sg_call *call, struct sg_error *err)
 {
         const char *id = sg_sandbox_id(sandbox_place_box(k->place));
@@ -252,7 +262,8 @@ static int act(struct workers *w, struct worker *k, enum order order, const stru
         case RESUME: r = sg_sandbox_resume(w->client, id, w->timeout_s, call, &why); break;
         default: r = sg_sandbox_kill(w->client, id, call, &why); break;
         }
-        if (r < 0 && ((order == PAUSE && why.kind == SG_CONFLICT) || (order == KILL && why.kind == SG_NOT_FOUND)))
+        if (r < 0 && ((order == PAUSE && why.kind == SG_CONFLICT && is_paused(w, id, call)) ||
+                      (order == KILL && why.kind == SG_NOT_FOUND)))
                 r = 0; /* it is as it shall be */
         if (r < 0) {
                 (void)error_pass(err, &why);

@@ -18,6 +18,22 @@ static void resuming_is_said_to_a_sandbox_that_paused_by_itself(void)
         CHECK_INT(sg_runner_close(runner, SG_CLOSE_KEEP, NULL, &err), ==, 0);
 }
 
+static void a_sandbox_that_cannot_be_paused_is_no_paused_one(void)
+{
+        const struct sg_runner_options options = {.mode = SG_MODE_E2B, .client = client, .sandbox_id = ID};
+        const struct fake_answer conflict = with_status("409 Conflict", "", "{\"message\":\"why\"}");
+        struct sg_runner *runner;
+        struct sg_error err = {0};
+
+        SAY(ok_json(BOX_JSON), ok_json("{}"), conflict, ok_json(BOX_JSON), conflict,
+            ok_json("{\"sandboxID\":\"" ID "\",\"state\":\"paused\"}"));
+        CHECK_INT(sg_runner_open(&options, NULL, &runner, &err), ==, 0);
+        CHECK_INT(sg_runner_pause(runner, NULL, &err), <, 0);
+        CHECK_INT(err.kind, ==, SG_CONFLICT);
+        CHECK_INT(sg_runner_pause(runner, NULL, &err), ==, 0);
+        CHECK_INT(sg_runner_close(runner, SG_CLOSE_KEEP, NULL, &err), ==, 0);
+}
+
 static void workers_that_could_not_be_made_do_not_count(void)
 {
         const struct sg_runner_options options = {.mode = SG_MODE_HYBRID, .client = client, .workers_max = 1};
@@ -51,6 +67,7 @@ int main(void)
                 abort();
         rig_start();
         RUN(resuming_is_said_to_a_sandbox_that_paused_by_itself);
+        RUN(a_sandbox_that_cannot_be_paused_is_no_paused_one);
         RUN(workers_that_could_not_be_made_do_not_count);
         code = rig_end();
         if (rmdir("workspace") < 0 || chdir("/") < 0 || rmdir(dir) < 0)

@@ -1,7 +1,7 @@
 // Measures a server of its own and the floor under it in the same run; prints a table and writes bench/result.json.
 //
 //   bench/run --compare OLD.json [NEW.json]     measures nothing: both, and new/old; NEW is bench/result.json
-//   bench/run [--quick] [memory|floor|mounts|life|client|parallel|lives|many|files|output|big|proxy|percore|streams|http2|tunnels|others|pause|templates|workplace|agent|code|mcp ...]
+//   bench/run [--quick] [memory|floor|mounts|life|client|parallel|lives|many|files|output|big|proxy|percore|streams|http2|tunnels|others|pause|templates|workplace|agent|code|mcp|library ...]
 import { spawn, spawnSync } from 'node:child_process'
 import fs from 'node:fs'
 import { createRequire } from 'node:module'
@@ -18,6 +18,7 @@ import { measureCode } from './code/code.mjs'
 import { compareFiles } from './compare/compare.mjs'
 import { measureBig, measureOutput } from './data.mjs'
 import { measureHttp2, measurePerCore, measureStreams, measureTunnels } from './edge.mjs'
+import { measureLibrary } from './library.mjs'
 import { measureMcp } from './mcp.mjs'
 import { measureOthers } from './others.mjs'
 import { measurePause } from './pause.mjs'
@@ -387,6 +388,7 @@ async function main() {
     await step('agent', () => measureAgent({ server, quick, result, rows }))
     await step('code', () => measureCode({ quick, result, rows }))
     await step('mcp', () => measureMcp({ server, quick, result, rows }))
+    await step('library', () => measureLibrary({ server, quick, result, rows, measure }))
     await step('many', () => measureMany(server))
   } finally {
     await server.cleanUp()

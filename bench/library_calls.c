@@ -1,5 +1,5 @@
 /* Commands by libsandglass, one after the other in one process: library_calls ENV_FILE [COUNT].  Prints how long one takes, and
- * how much memory and how many fds the process has after a tenth of them and after all: they must be the same. */
+ * how much more memory and how many more fds the process has after all of them than after a tenth, as a line of JSON. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,14 +41,10 @@ static double now_ms(void)
         return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-static void print_state(unsigned long after)
-{
-        printf("after %lu: %ld KiB resident, %ld fds\n", after, resident_kib(), open_fds());
-}
-
 static int run_all(struct sg_sandbox *box, unsigned long count, struct sg_error *err)
 {
         double began = now_ms();
+        long kib = 0, fds = 0;
 
         for (unsigned long i = 1; i <= count; i++) {
                 struct sg_result *result;
@@ -57,10 +53,13 @@ static int run_all(struct sg_sandbox *box, unsigned long count, struct sg_error 
                 if (r < 0)
                         return r;
                 sg_free(result);
-                if (i == count / 10 || i == count)
-                        print_state(i);
+                if (i == count / 10) {
+                        kib = resident_kib();
+                        fds = open_fds();
+                }
         }
-        printf("%lu commands, %.2f ms each\n", count, (now_ms() - began) / (double)count);
+        printf("{\"commands\":%lu,\"usEach\":%.0f,\"residentKiB\":%ld,\"grownKiB\":%ld,\"grownFds\":%ld}\n", count,
+               (now_ms() - began) * 1e3 / (double)count, resident_kib(), resident_kib() - kib, open_fds() - fds);
         return 0;
 }
 

@@ -239,6 +239,30 @@ static void a_command_that_takes_too_long_is_killed(void)
         }
 }
 
+/* Some of these limits pass before the start is told. */
+static void a_command_that_nobody_waits_for_is_killed_however_early(void)
+{
+        const struct sg_command_options options = {.timeout_ms = SG_NO_TIMEOUT};
+        struct sg_error err = {0};
+        bool is_there = true;
+
+        for (uint32_t ms = 1; ms <= 12; ms++) {
+                const struct sg_call call = {.timeout_ms = ms};
+
+                CHECK_INT(sg_run(box, "exec sleep 98701", &options, &call, NULL, &err), <, 0);
+                CHECK_INT(err.kind, ==, SG_TIMEOUT);
+        }
+        while (is_there) { /* until they are reaped */
+                FREE_BLOCK struct sg_process_list *list = NULL;
+
+                NEED(sg_process_list(box, NULL, &list, &err));
+                is_there = false;
+                for (size_t i = 0; i < list->count; i++)
+                        for (const char *const *arg = list->items[i].args; *arg; arg++)
+                                is_there |= strstr(*arg, "sleep 98701") != NULL;
+        }
+}
+
 static int refuse(const char *bytes, size_t len, void *arg)
 {
         (void)bytes, (void)len, (void)arg;
@@ -729,6 +753,7 @@ int main(int argc, char **argv)
         RUN(input_comes_from_a_file);
         RUN(kept_output_has_a_limit);
         RUN(a_command_that_takes_too_long_is_killed);
+        RUN(a_command_that_nobody_waits_for_is_killed_however_early);
         RUN(a_callback_can_end_the_wait);
         RUN(commands_run_in_the_background_and_take_input);
         RUN(waiting_has_a_limit_and_the_command_goes_on);

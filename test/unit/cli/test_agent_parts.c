@@ -92,7 +92,8 @@ int main(void)
         char dir[] = "/tmp/agent-parts-XXXXXX";
         int code;
 
-        if (!mkdtemp(dir) || chdir(dir) < 0 ||
+        /* Its login shells have no profile of the user, which may take long, and must not be killed half way. */
+        if (!mkdtemp(dir) || chdir(dir) < 0 || setenv("HOME", dir, 1) < 0 ||
             sg_runner_open(&(struct sg_runner_options){.mode = SG_MODE_LOCAL}, NULL, &runner, NULL) < 0)
                 abort();
         rig_start();

@@ -287,23 +287,24 @@ int sg_command_attach(struct sg_sandbox *box, uint32_t pid, enum sg_attach_from 
 /* ---- waiting ---- */
 
 /* The first time at once.  When the new stream is cut soon as well, with growing pauses. */
-static int reconnect_pause(struct sg_command *c, struct limit *l)
+static int reconnect_pause(struct sg_command *c, struct limit *l, struct sg_error *err)
 {
-        int r = 0;
+        uint64_t now = clock_mono_ms(), ms;
+        bool is_hasty = c->reconnects && now - c->reconnected_ms < HASTY_MS;
 
-        if (c->reconnects && clock_mono_ms() - c->reconnected_ms < HASTY_MS)
-                r = limit_sleep(l, retry_pause_ms(c->hasty++, 0), NULL);
-        else
-                c->hasty = 0;
-        c->reconnected_ms = clock_mono_ms();
-        return r;
+        c->reconnected_ms = now;
+        c->hasty = is_hasty ? c->hasty + 1 : 0;
+        if (!is_hasty)
+                return 0;
+        ms = retry_pause_ms(c->hasty - 1, 0);
+        return ms < limit_left_ms(l) ? limit_sleep(l, ms, err) : limit_wait_fd(l, -1, err);
 }
 
 /* The stream was cut.  A sandbox that goes on (a snapshot or a copy was made of it, an edge ended) has the command, and what
- * the command wrote meanwhile. */
-static bool reconnect(struct sg_command *c, struct limit *l)
+ * the command wrote meanwhile.  1: it cannot be taken up again; negative: the limit came first. */
+static int reconnect(struct sg_command *c, struct limit *l, struct sg_error *err)
 {
-        const struct sg_call call = {.timeout_ms = limit_left_ms(l), .cancel = l->call->cancel};
+        struct sg_call call = {.cancel = l->call->cancel};
         struct sg_sandbox *box = c->stream.box;
         struct sg_info *now = NULL;
         json_t *message;
@@ -311,21 +312,27 @@ static bool reconnect(struct sg_command *c, struct limit *l)
         bool is_there;
         int r;
 
-        if (!c->pid || reconnect_pause(c, l) < 0 || c->reconnects++ >= RECONNECTS_MAX ||
-            sg_sandbox_get(box->client, box->id, &call, &now, NULL) < 0)
-                return false;
+        if (!c->pid || c->reconnects >= RECONNECTS_MAX)
+                return 1;
+        r = reconnect_pause(c, l, err);
+        if (r < 0)
+                return r;
+        c->reconnects++;
+        call.timeout_ms = limit_left_ms(l);
+        if (sg_sandbox_get(box->client, box->id, &call, &now, NULL) < 0)
+                return 1;
         is_there = now->state == SG_STATE_RUNNING;
         sg_free(now);
         message = is_there ? pid_message(c->pid) : NULL;
         if (!message)
-                return false;
+                return 1;
         (void)snprintf(from, sizeof(from), "%llu", (unsigned long long)c->received);
         r = stream_begin(
                 &c->stream,
                 &(struct stream_open){.target = "/process.Process/Connect", .replay_from = from, .message = message}, l,
                 NULL);
         json_decref(message);
-        return r == 0;
+        return r < 0;
 }
 
 static int stream_is_lost(struct sg_command *c, struct limit *l, struct sg_error *err)
@@ -363,8 +370,10 @@ static int command_wait(struct sg_command *c, struct limit *l, struct sg_error *
                         c->is_refused = false;
                         return error_set(err, SG_CANCELLED, "cancelled by a callback");
                 }
-                if (c->stream.state == STREAM_CUT && !reconnect(c, l))
-                        return stream_is_lost(c, l, err);
+                if (c->stream.state == STREAM_CUT)
+                        r = reconnect(c, l, err);
+                if (r)
+                        return r < 0 ? r : stream_is_lost(c, l, err);
                 if (c->stream.state == STREAM_FAILED || c->stream.state == STREAM_ENDED)
                         return stream_has_failed(c, err);
                 r = stream_wait(&c->stream, l, err);
@@ -476,8 +485,12 @@ static int send_one(struct sg_command *c, const void *bytes, size_t n, struct li
         int r = command_input_send(c, bytes, n, err);
 
         while (r == 0 && c->sending) {
-                if (c->stream.state == STREAM_CUT && !reconnect(c, l))
+                if (c->stream.state == STREAM_CUT)
+                        r = reconnect(c, l, err);
+                if (r > 0)
                         r = stream_is_lost(c, l, err);
+                else if (r < 0)
+                        break;
                 else if (stream_is_over(&c->stream) || c->has_ended)
                         r = limit_run(l, c->stream.lane->loop, err);
                 else

@@ -99,7 +99,7 @@ export function commandTests(context, hooks) {
     const use = 'use: mcp__workers__run {"worker":"one","command":"echo begun; sleep 98764","timeout":5}'
     const { status, stdout, stderr } = await agent(['--mode', 'hybrid', '-t', templateName, use], here)
     assert.equal(status, 0, stderr)
-    assert.match(stdout, / {2}\| begun\n {2}\| \[the command took longer than 5 s, and was ended\]/)
+    assert.match(stdout, / {2}! begun\n {2}! \[the command took longer than 5 s, and was ended\]/)
   })
 
   test('agent: SANDBOX_MODE chooses, in any case of letters', async () => {

@@ -25,7 +25,12 @@ struct upstream_request {
         void (*on_answer)(struct upstream *u, json_t *result); /* of our own; result NULL: an error came */
 };
 
-static void fail(struct upstream *u, const char *why);
+/* For what is found in the program's output: the program is still being read then, and must not be freed. */
+static void fail_soon(struct upstream *u, const char *why)
+{
+        u->fault = why;
+        loop_post(u->loop, &u->failing);
+}
 
 /* ---- sending ---- */
 
@@ -67,7 +72,7 @@ static void ask(struct upstream *u, const char *method, json_t *params, void (*o
 
         if (!rq) {
                 json_decref(params);
-                fail(u, "out of memory");
+                fail_soon(u, "out of memory");
                 return;
         }
         (void)send_message(
@@ -136,7 +141,7 @@ static void on_tools(struct upstream *u, json_t *result)
         size_t i;
 
         if (result && !json_is_array(tools)) {
-                fail(u, "the answer to tools/list has no tools");
+                fail_soon(u, "the answer to tools/list has no tools");
                 return;
         }
         json_array_foreach (tools, i, one) {
@@ -169,7 +174,7 @@ static void ask_tools(struct upstream *u, const char *cursor)
 static void on_initialized(struct upstream *u, json_t *result)
 {
         if (!json_is_string(json_object_get(result, "protocolVersion"))) {
-                fail(u, "the server refused initialize");
+                fail_soon(u, "the server refused initialize");
                 return;
         }
         (void)send_message(u, jsonrpc_notification("notifications/initialized", NULL));
@@ -263,7 +268,7 @@ static void take_line(struct upstream *u, struct str line)
 static void take_lines(struct upstream *u, struct str piece)
 {
         if (buf_add(&u->line, piece.p, piece.n) < 0) {
-                fail(u, "the server sent a message that is too long");
+                fail_soon(u, "the server sent a message that is too long");
                 return;
         }
         for (;;) {
@@ -278,7 +283,7 @@ static void take_lines(struct upstream *u, struct str piece)
                 buf_consume(&u->line, n + 1);
                 if (line && n)
                         take_line(u, (struct str){line, n});
-                if (!u->program) /* the message was the last one */
+                if (u->fault) /* the message was the last one */
                         return;
         }
 }
@@ -309,7 +314,7 @@ static void on_output(struct program *p, enum program_output which, struct str p
         (void)p;
         if (which == PROGRAM_STDERR)
                 note_words(u, piece);
-        else if (u->program)
+        else if (!u->fault)
                 take_lines(u, piece);
 }
 
@@ -332,6 +337,8 @@ static void answer_all(struct upstream *u, const char *why)
 static void stop(struct upstream *u, const char *why)
 {
         timer_clear(&u->timer);
+        loop_unpost(&u->failing);
+        u->fault = NULL;
         u->program = program_free(u->program);
         buf_done(&u->line);
         json_decref(u->pending);
@@ -349,6 +356,13 @@ static void fail(struct upstream *u, const char *why)
         u->state = UPSTREAM_FAILED;
         log_warn("gateway.server_failed", "server=%s why=\"%s\"", u->name, u->reason);
         u->on_change(u->arg);
+}
+
+static void run_failing(struct task *t)
+{
+        struct upstream *u = CONTAINER_OF(t, struct upstream, failing);
+
+        fail(u, u->fault);
 }
 
 static void on_end(struct program *p, void *arg)
@@ -414,6 +428,7 @@ struct upstream *upstream_create(struct loop *loop, const char *name, struct lau
         u->on_change = on_change;
         u->arg = arg;
         u->timer.on = on_timer;
+        u->failing.run = run_failing;
         u->tools = json_array();
         list_init(&u->requests);
         buf_init(&u->line, UPSTREAM_LINE_BYTES_MAX);

@@ -39,6 +39,8 @@ struct upstream {
         json_int_t next_id;
         unsigned starts;
         struct timer timer;           /* while it starts */
+        struct task failing;          /* posted: it fails, because of ... */
+        const char *fault;            /* ... this; NULL: nothing is wrong */
         void (*on_change)(void *arg); /* its state or its tools */
         void *arg;
 };

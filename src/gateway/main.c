@@ -104,6 +104,7 @@ static int run_daemon(const struct gateway_command *cmd, const json_t *config, i
 
 /* ---- in the foreground ---- */
 
+/* The servers get the environment of this program, and have no business with the token. */
 static int keep_token(const struct gateway_command *cmd, struct err *err)
 {
         AUTO_FREE char *dir = strdup(cmd->token_file);
@@ -111,7 +112,7 @@ static int keep_token(const struct gateway_command *cmd, struct err *err)
         AUTO_CLOSE int fd = -1;
 
         if (!cmd->token || !cmd->token[0])
-                return err_set(err, ERR_INVALID, "GATEWAY_ACCESS_TOKEN is not set");
+                return err_set(err, ERR_INVALID, GATEWAY_TOKEN_VARIABLE " is not set");
         if (slash && slash != dir) {
                 *slash = '\0';
                 if (mkdir(dir, 0755) < 0 && errno != EEXIST)
@@ -121,14 +122,16 @@ static int keep_token(const struct gateway_command *cmd, struct err *err)
         fd = open(cmd->token_file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         if (fd < 0 || write(fd, cmd->token, strlen(cmd->token)) != (ssize_t)strlen(cmd->token))
                 return err_sys(err, -errno, "write %s", cmd->token_file);
+        explicit_bzero(cmd->token, strlen(cmd->token)); /* /proc/PID/environ shows this memory */
+        (void)unsetenv(GATEWAY_TOKEN_VARIABLE);
         return 0;
 }
 
 /* What the daemon says, until it has said all or the time is over. */
-static int await_report(int fd, uint32_t wait_s)
+static int await_report(int fd, const struct gateway_command *cmd)
 {
         AUTO_BUF struct buf text = BUF_INIT(1u << 20);
-        uint64_t end = clock_mono_ms() + (uint64_t)wait_s * 1000;
+        uint64_t end = clock_mono_ms() + (uint64_t)cmd->wait_s * 1000;
         ssize_t n = 1;
 
         while (n > 0) {
@@ -143,9 +146,14 @@ static int await_report(int fd, uint32_t wait_s)
                         break;
                 n = buf_fill(&text, fd, 64u << 10);
         }
+        if (text.len == 0 && n <= 0) {
+                (void)fprintf(stderr, "mcp-gateway: the gateway ended before its servers ran; its log is %s\n",
+                              cmd->log_file);
+                return 1;
+        }
         if (text.len == 0) {
                 printf("the servers are still starting\n");
-                return n == 0 ? 1 : 0; /* 0 bytes: the daemon died without a word */
+                return 0;
         }
         (void)fprintf(buf_at(&text)[0] == SAYS_READY ? stdout : stderr, "%.*s", (int)text.len - 1,
                       (const char *)buf_at(&text) + 1);
@@ -172,7 +180,7 @@ static int start(const struct gateway_command *cmd, const json_t *config, struct
                 _exit(run_daemon(cmd, config, TAKE_FD(listen_fd), fds[1]));
         }
         (void)close(fds[1]);
-        r = await_report(fds[0], cmd->wait_s);
+        r = await_report(fds[0], cmd);
         (void)close(fds[0]);
         return r;
 }

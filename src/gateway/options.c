@@ -14,7 +14,7 @@ const char gateway_usage[] =
         "servers run or have failed.\n"
         "pull installs servers ahead of time.  The configuration is an object: {\"SERVER\": {...}, "
         "\"github/OWNER/REPOSITORY\": {\"runCmd\": \"...\"}}.\n"
-        "Clients send the text of the variable GATEWAY_ACCESS_TOKEN as bearer token.\n"
+        "Clients send the text of the variable " GATEWAY_TOKEN_VARIABLE " as bearer token.\n"
         "--listen ADDR:PORT   default 0.0.0.0:50005\n"
         "--dir DIR            where servers are installed (default /opt/mcp-servers)\n"
         "--token-file FILE    where the token is kept (default /etc/mcp-gateway/.token)\n"
@@ -49,7 +49,7 @@ int gateway_options_parse(int argc, char **argv, struct gateway_command *ret)
                                         .install_dir = "/opt/mcp-servers",
                                         .token_file = "/etc/mcp-gateway/.token",
                                         .log_file = "/var/log/mcp-gateway.log",
-                                        .token = getenv("GATEWAY_ACCESS_TOKEN"),
+                                        .token = getenv(GATEWAY_TOKEN_VARIABLE),
                                         .github_url = github ? github : "https://github.com",
                                         .wait_s = 50};
         for (int i = 1; i < argc; i += 2) {

@@ -3,11 +3,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define GATEWAY_TOKEN_VARIABLE "GATEWAY_ACCESS_TOKEN"
+
 struct gateway_command {
         const char *config; /* JSON; NULL: `pull` */
         char *const *names; /* of `pull`: NULL-terminated */
         const char *listen, *install_dir, *token_file, *log_file;
-        const char *token;      /* from GATEWAY_ACCESS_TOKEN */
+        char *token;            /* from GATEWAY_TOKEN_VARIABLE */
         const char *github_url; /* from MCP_GATEWAY_GITHUB_URL: where repositories come from */
         uint32_t wait_s;
 };

@@ -10,19 +10,18 @@
 #include "mcp/protocol/call.h"
 #include "mcp/protocol/jsonrpc.h"
 #include "mcp/protocol/mcp.h"
+#include "mcp/protocol/session.h"
+#include "mcp/protocol/stream.h"
 #include "mcp/tools/program.h"
+
+#define TELL_MS 200u /* a server that crashes and is back at once is one change */
 
 struct gateway {
         struct list upstreams;
+        struct tool_names names;
+        struct timer tell; /* armed: sessions are to hear that the list has changed */
+        struct mcp *mcp;
         struct gateway_options opt; /* without config */
-};
-
-/* All tools of the servers that run, with their names; upstream_of says whose each one is. */
-struct tool_table {
-        struct named_tool *tools;
-        struct upstream **upstream_of;
-        json_t **json; /* borrowed from the upstreams */
-        size_t count;
 };
 
 static struct gateway *of(const struct mcp *m)
@@ -30,84 +29,94 @@ static struct gateway *of(const struct mcp *m)
         return m->user;
 }
 
-static void table_done(struct tool_table *t)
-{
-        free(t->tools);
-        free(t->upstream_of);
-        free(t->json);
-}
+/* ---- tools ---- */
 
-static int table_make(const struct gateway *g, struct tool_table *ret)
+/* Those of servers that do not run have names, too: nobody else is to get them. */
+static void name_tools(struct gateway *g)
 {
-        struct tool_table t = {0};
-        size_t n = 0, i;
-        json_t *one;
+        const char *own;
+        json_t *tool;
 
-        LIST_EACH (at, &g->upstreams)
-                n += json_array_size(LIST_ENTRY(at, struct upstream, node)->tools);
-        t.tools = calloc(n + 1, sizeof(*t.tools));
-        t.upstream_of = calloc(n + 1, sizeof(*t.upstream_of));
-        t.json = calloc(n + 1, sizeof(*t.json));
-        if (!t.tools || !t.upstream_of || !t.json) {
-                table_done(&t);
-                return -ENOMEM;
-        }
         LIST_EACH (at, &g->upstreams) {
                 struct upstream *u = LIST_ENTRY(at, struct upstream, node);
 
-                if (u->state != UPSTREAM_READY)
-                        continue;
-                json_array_foreach (u->tools, i, one) {
-                        t.tools[t.count] = (struct named_tool){.server = u->name,
-                                                               .tool = json_string_value(json_object_get(one, "name"))};
-                        t.upstream_of[t.count] = u;
-                        t.json[t.count++] = one;
+                json_object_foreach (u->tools, own, tool) {
+                        (void)tool;
+                        (void)tool_names_add(&g->names, u->name, own); /* a tool without a name is not listed */
                 }
         }
-        if (tool_names_make(t.tools, t.count) < 0) {
-                table_done(&t);
-                return -ENOMEM;
+        (void)tool_names_give(&g->names);
+}
+
+static void list_those_of(const struct gateway *g, const struct upstream *u, json_t *list)
+{
+        const char *own, *name;
+        json_t *tool, *shown;
+
+        json_object_foreach (u->tools, own, tool) {
+                name = tool_names_of(&g->names, u->name, own);
+                if (!name)
+                        continue;
+                shown = json_copy(tool);
+                (void)json_object_set_new(shown, "name", json_string(name));
+                (void)json_array_append_new(list, shown);
         }
-        *ret = t;
-        return 0;
 }
 
 static json_t *list_tools(const struct mcp *m)
 {
-        struct tool_table t;
+        struct gateway *g = of(m);
         json_t *list = json_array();
 
-        if (table_make(of(m), &t) < 0) {
-                json_decref(list);
-                return NULL;
-        }
-        for (size_t i = 0; i < t.count; i++) {
-                json_t *tool = json_copy(t.json[i]);
+        name_tools(g);
+        LIST_EACH (at, &g->upstreams) {
+                struct upstream *u = LIST_ENTRY(at, struct upstream, node);
 
-                (void)json_object_set_new(tool, "name", json_string(t.tools[i].name));
-                (void)json_array_append_new(list, tool);
+                if (list && u->state == UPSTREAM_READY)
+                        list_those_of(g, u, list);
         }
-        table_done(&t);
         return list;
 }
 
 static void call_tool(struct call *c, const char *name, json_t *args)
 {
-        struct tool_table t;
-        size_t at = 0;
+        struct gateway *g = of(c->mcp);
+        const struct tool_name *found = tool_names_find(&g->names, name);
 
-        if (table_make(of(c->mcp), &t) < 0) {
-                call_error(c, JSONRPC_INTERNAL_ERROR, "out of memory");
-                return;
+        if (!found) {
+                name_tools(g); /* a client may know its tools from before */
+                found = tool_names_find(&g->names, name);
         }
-        while (at < t.count && strcmp(t.tools[at].name, name) != 0)
-                at++;
-        if (at < t.count)
-                upstream_call(t.upstream_of[at], c, t.tools[at].tool, args);
-        else
-                call_error(c, JSONRPC_INVALID_PARAMS, "unknown tool: %.100s", name);
-        table_done(&t);
+        LIST_EACH (at, &g->upstreams) {
+                struct upstream *u = LIST_ENTRY(at, struct upstream, node);
+
+                if (found && strcmp(u->name, found->server) == 0) {
+                        upstream_call(u, c, found->own, args);
+                        return;
+                }
+        }
+        call_error(c, JSONRPC_INVALID_PARAMS, "unknown tool: %.100s", name);
 }
+
+static void tell_sessions(struct timer *t)
+{
+        struct gateway *g = CONTAINER_OF(t, struct gateway, tell);
+
+        LIST_EACH (at, &g->mcp->session_order) {
+                struct session *s = LIST_ENTRY(at, struct session, node);
+                struct stream *st = s->is_initialized ? stream_standalone(s) : NULL;
+
+                if (st)
+                        stream_notify(st, jsonrpc_notification("notifications/tools/list_changed", NULL));
+        }
+}
+
+static void add_capabilities(json_t *can)
+{
+        (void)json_object_set_new(json_object_get(can, "tools"), "listChanged", json_true());
+}
+
+/* ---- what the gateway says of itself ---- */
 
 void gateway_describe(const struct mcp *m, struct buf *out)
 {
@@ -119,7 +128,7 @@ void gateway_describe(const struct mcp *m, struct buf *out)
                 else if (u->state == UPSTREAM_STARTING)
                         (void)buf_addf(out, "%s: is starting\n", u->name);
                 else
-                        (void)buf_addf(out, "%s: %zu tools\n", u->name, json_array_size(u->tools));
+                        (void)buf_addf(out, "%s: %zu tools\n", u->name, json_object_size(u->tools));
         }
 }
 
@@ -137,6 +146,7 @@ const struct mcp_backend gateway_backend = {.name = "sandglass-gateway",
                                             .instructions = instructions,
                                             .list_tools = list_tools,
                                             .call_tool = call_tool,
+                                            .add_capabilities = add_capabilities,
                                             .on_child = program_reap};
 
 bool gateway_is_settled(const struct mcp *m)
@@ -147,10 +157,14 @@ bool gateway_is_settled(const struct mcp *m)
         return true;
 }
 
-static void on_change(void *arg)
-{
-        struct mcp *m = arg;
+/* ---- the servers ---- */
 
+static void on_change(struct upstream *u, bool tools_changed)
+{
+        struct mcp *m = u->arg;
+
+        if (tools_changed && !timer_is_armed(&of(m)->tell))
+                timer_set(m->loop, &of(m)->tell, TELL_MS);
         if (gateway_is_settled(m) && of(m)->opt.on_settled)
                 of(m)->opt.on_settled(of(m)->opt.arg);
 }
@@ -176,7 +190,10 @@ int gateway_start(struct mcp *m, const struct gateway_options *opt, struct err *
                 return err_sys(err, -ENOMEM, "start the gateway");
         g->opt = *opt;
         g->opt.config = NULL;
+        g->mcp = m;
+        g->tell.on = tell_sessions;
         list_init(&g->upstreams);
+        tool_names_init(&g->names);
         m->user = g;
         json_object_foreach ((json_t *)(uintptr_t)opt->config, name, config) {
                 struct upstream *u = make_upstream(m, name, config, opt);
@@ -198,8 +215,12 @@ void gateway_stop(struct mcp *m)
 {
         struct gateway *g = of(m);
 
-        while (g && !list_is_empty(&g->upstreams))
+        if (!g)
+                return;
+        while (!list_is_empty(&g->upstreams))
                 (void)upstream_free(LIST_ENTRY(g->upstreams.next, struct upstream, node));
+        timer_clear(&g->tell);
+        tool_names_done(&g->names);
         free(g);
         m->user = NULL;
 }

@@ -1,7 +1,7 @@
 /* gateway.h - several MCP servers behind one endpoint.
  *
- * The gateway is a backend of mcp.h: its tools are those of all servers that run.  A server that failed is named in the instructions of
- * the gateway and in its log; the others serve. */
+ * The gateway is a backend of mcp.h: its tools are those of all servers that run; sessions are told when these change.  Each tool keeps
+ * its name (tool_names.h).  A server that failed is named in the instructions of the gateway and in its log; the others serve. */
 #pragma once
 #include <jansson.h>
 #include <stdbool.h>

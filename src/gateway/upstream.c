@@ -5,12 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "gateway/tidy_tool.h"
 #include "mcp/protocol/call.h"
 #include "mcp/protocol/jsonrpc.h"
 #include "mcp/tools/program.h"
 #include "mcp/protocol/shorten.h"
+#include "mcp/protocol/stream.h"
 #include "mcp/protocol/tool.h"
 #include "version.h"
 
@@ -83,55 +86,20 @@ static void ask(struct upstream *u, const char *method, json_t *params, void (*o
 
 static void ask_tools(struct upstream *u, const char *cursor);
 
-static bool is_object_schema(const json_t *schema)
+/* All pages are there. */
+static void take_tools(struct upstream *u)
 {
-        const char *type = json_string_value(json_object_get(schema, "type"));
+        bool is_news = u->state != UPSTREAM_READY || !json_equal(u->tools, u->pending);
 
-        return type && strcmp(type, "object") == 0;
-}
-
-static json_t *tidy_annotations(const json_t *annotations)
-{
-        json_t *tidy = json_object(), *value;
-        const char *name;
-
-        json_object_foreach ((json_t *)(uintptr_t)annotations, name, value) {
-                if (strcmp(name, "title") == 0 ? json_is_string(value) : json_is_boolean(value))
-                        (void)json_object_set(tidy, name, value);
-        }
-        return tidy;
-}
-
-/* Clients refuse the whole list, with the tools of all servers, for one tool that is malformed: what is wrong is left out.
- * A new reference; NULL: not even a name is there. */
-static json_t *tidy_tool(const json_t *tool)
-{
-        static const struct {
-                const char *name;
-                json_type type;
-        } fields[] = {
-                {"name", JSON_STRING}, {"title", JSON_STRING}, {"description", JSON_STRING}, {"_meta", JSON_OBJECT}};
-        json_t *tidy = json_object(), *schema = json_object_get(tool, "inputSchema"),
-               *output = json_object_get(tool, "outputSchema");
-
-        for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
-                json_t *value = json_object_get(tool, fields[i].name);
-
-                if (value && json_typeof(value) == fields[i].type)
-                        (void)json_object_set(tidy, fields[i].name, value);
-        }
-        if (is_object_schema(schema))
-                (void)json_object_set(tidy, "inputSchema", schema);
-        else
-                (void)json_object_set_new(tidy, "inputSchema", json_pack("{s:s}", "type", "object"));
-        if (json_is_object(json_object_get(tool, "annotations")))
-                (void)json_object_set_new(tidy, "annotations", tidy_annotations(json_object_get(tool, "annotations")));
-        if (is_object_schema(output))
-                (void)json_object_set(tidy, "outputSchema", output);
-        if (json_object_get(tidy, "name"))
-                return tidy;
-        json_decref(tidy);
-        return NULL;
+        json_decref(u->tools);
+        u->tools = u->pending;
+        u->pending = NULL;
+        if (u->state != UPSTREAM_READY)
+                u->ready_ms = clock_mono_ms();
+        u->state = UPSTREAM_READY;
+        timer_clear(&u->timer);
+        if (is_news)
+                u->on_change(u, true);
 }
 
 static void on_tools(struct upstream *u, json_t *result)
@@ -145,27 +113,23 @@ static void on_tools(struct upstream *u, json_t *result)
                 return;
         }
         json_array_foreach (tools, i, one) {
-                json_t *tidy = json_array_size(u->pending) < TOOLS_MAX ? tidy_tool(one) : NULL;
+                json_t *tidy = json_object_size(u->pending) < TOOLS_MAX ? tidy_tool(one) : NULL;
+                const char *name = json_string_value(json_object_get(tidy, "name"));
 
-                if (tidy)
-                        (void)json_array_append_new(u->pending, tidy);
+                if (name && !json_object_get(u->pending, name))
+                        (void)json_object_set(u->pending, name, tidy);
+                json_decref(tidy);
         }
-        if (cursor && json_array_size(u->pending) < TOOLS_MAX && ++u->pages < PAGES_MAX) {
+        if (cursor && json_object_size(u->pending) < TOOLS_MAX && ++u->pages < PAGES_MAX)
                 ask_tools(u, cursor);
-                return;
-        }
-        json_decref(u->tools);
-        u->tools = u->pending;
-        u->pending = NULL;
-        u->state = UPSTREAM_READY;
-        timer_clear(&u->timer);
-        u->on_change(u->arg);
+        else
+                take_tools(u);
 }
 
 static void ask_tools(struct upstream *u, const char *cursor)
 {
         if (!u->pending) {
-                u->pending = json_array();
+                u->pending = json_object();
                 u->pages = 0;
         }
         ask(u, "tools/list", json_pack("{s:s*}", "cursor", cursor), on_tools);
@@ -187,8 +151,7 @@ static void on_initialized(struct upstream *u, json_t *result)
 
 static void answer_call(struct upstream_request *rq, json_t *message)
 {
-        json_t *result = json_object_get(message, "result"), *error = json_object_get(message, "error");
-        const char *words = json_string_value(json_object_get(error, "message"));
+        json_t *result = json_object_get(message, "result");
         struct call *c = rq->call;
 
         c->on_cancel = NULL;
@@ -196,8 +159,7 @@ static void answer_call(struct upstream_request *rq, json_t *message)
         if (json_is_object(result))
                 call_result(c, json_incref(result));
         else
-                call_error(c, (int)json_integer_value(json_object_get(error, "code")), "%s",
-                           words ? words : "the server answered with an error");
+                call_pass_error(c, json_object_get(message, "error"));
 }
 
 static void take_answer(struct upstream *u, const struct jsonrpc_message *msg, json_t *value)
@@ -218,6 +180,25 @@ static void take_answer(struct upstream *u, const struct jsonrpc_message *msg, j
         }
 }
 
+static json_t *member(const json_t *params, const char *name, json_type type)
+{
+        json_t *value = json_object_get(params, name);
+
+        return value && (json_typeof(value) == type || (type == JSON_REAL && json_is_integer(value))) ? value : NULL;
+}
+
+static void pass_progress(struct call *c, const json_t *params)
+{
+        json_t *progress = member(params, "progress", JSON_REAL), *told;
+
+        if (!progress || !c->progress_token || !c->stream || c->is_cancelled)
+                return;
+        told = json_pack("{s:O,s:O,s:O*,s:O*}", "progressToken", c->progress_token, "progress", progress, "total",
+                         member(params, "total", JSON_REAL), "message", member(params, "message", JSON_STRING));
+        if (told)
+                stream_notify(c->stream, jsonrpc_notification("notifications/progress", told));
+}
+
 /* Progress of a call: our own id is its token. */
 static void take_progress(struct upstream *u, const json_t *params)
 {
@@ -227,7 +208,7 @@ static void take_progress(struct upstream *u, const json_t *params)
                 struct upstream_request *rq = LIST_ENTRY(at, struct upstream_request, node);
 
                 if (rq->call && json_is_integer(token) && json_integer_value(token) == rq->id)
-                        call_progress(rq->call, 1, json_string_value(json_object_get(params, "message")));
+                        pass_progress(rq->call, params);
         }
 }
 
@@ -349,13 +330,14 @@ static void stop(struct upstream *u, const char *why)
 static void fail(struct upstream *u, const char *why)
 {
         char words[UPSTREAM_REASON_MAX];
+        bool was_ready = u->state == UPSTREAM_READY;
 
         (void)snprintf(words, sizeof(words), "%s%s%.400s", why, u->reason[0] ? ": " : "", u->reason);
         stop(u, "has failed");
         (void)snprintf(u->reason, sizeof(u->reason), "%s", words);
         u->state = UPSTREAM_FAILED;
         log_warn("gateway.server_failed", "server=%s why=\"%s\"", u->name, u->reason);
-        u->on_change(u->arg);
+        u->on_change(u, was_ready);
 }
 
 static void run_failing(struct task *t)
@@ -371,10 +353,12 @@ static void on_end(struct program *p, void *arg)
         char why[64];
 
         (void)snprintf(why, sizeof(why), "ended with exit code %d", program_exit_code(p));
+        if (u->state == UPSTREAM_READY && clock_mono_ms() - u->ready_ms >= UPSTREAM_WELL_MS)
+                u->starts = 0;
         if (u->state == UPSTREAM_READY && u->starts < UPSTREAM_STARTS) {
                 stop(u, why);
                 upstream_start(u);
-                u->on_change(u->arg);
+                u->on_change(u, true);
         } else {
                 fail(u, why);
         }
@@ -412,8 +396,8 @@ void upstream_start(struct upstream *u)
             on_initialized);
 }
 
-struct upstream *upstream_create(struct loop *loop, const char *name, struct launch *launch,
-                                 void (*on_change)(void *arg), void *arg)
+struct upstream *upstream_create(struct loop *loop, const char *name, struct launch *launch, upstream_changed on_change,
+                                 void *arg)
 {
         struct upstream *u = calloc(1, sizeof(*u));
 
@@ -429,7 +413,7 @@ struct upstream *upstream_create(struct loop *loop, const char *name, struct lau
         u->arg = arg;
         u->timer.on = on_timer;
         u->failing.run = run_failing;
-        u->tools = json_array();
+        u->tools = json_object();
         list_init(&u->requests);
         buf_init(&u->line, UPSTREAM_LINE_BYTES_MAX);
         return u;
@@ -478,10 +462,12 @@ void upstream_call(struct upstream *u, struct call *c, const char *tool, json_t 
         struct upstream_request *rq = u->state == UPSTREAM_READY ? request_add(u, c, NULL) : NULL;
         json_t *params;
 
-        if (!rq) {
+        if (!rq && u->state == UPSTREAM_STARTING)
+                tool_failed(c, "the server %s is starting: try again in a moment", u->name);
+        else if (!rq)
                 tool_failed(c, "the server %s is not running%s%s", u->name, u->reason[0] ? ": " : "", u->reason);
+        if (!rq)
                 return;
-        }
         c->user = rq;
         c->on_cancel = on_cancel;
         params = json_pack("{s:s,s:O,s:{s:I}}", "name", tool, "arguments", args, "_meta", "progressToken", rq->id);

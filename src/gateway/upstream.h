@@ -1,9 +1,10 @@
 /* upstream.h - one MCP server behind the gateway: a program that speaks JSON-RPC on stdin and stdout, a message in each line.
  *
- *      STARTING ──initialize, tools/list──> READY ──its process ends──> STARTING (at most UPSTREAM_STARTS times)
+ *      STARTING ──initialize, tools/list──> READY ──its process ends──> STARTING, or FAILED after UPSTREAM_STARTS starts in a row
  *         └──time is up, its process ends, garbage──> FAILED (with the reason)
  *
- * Calls that are under way when the process ends are answered with that. */
+ * A start counts no more once the server has run for UPSTREAM_WELL_MS.  Calls that are under way when the process ends are answered
+ * with that. */
 #pragma once
 #include <jansson.h>
 #include <stdbool.h>
@@ -18,8 +19,13 @@ struct program;
 
 #define UPSTREAM_START_MS 300000u /* installing from npm included */
 #define UPSTREAM_STARTS 3u
+#define UPSTREAM_WELL_MS 60000u
 #define UPSTREAM_LINE_BYTES_MAX (32u << 20)
 #define UPSTREAM_REASON_MAX 512
+
+struct upstream;
+/* Its state has changed, or the tools that can be called. */
+typedef void (*upstream_changed)(struct upstream *u, bool tools_changed);
 
 enum upstream_state { UPSTREAM_STARTING, UPSTREAM_READY, UPSTREAM_FAILED };
 
@@ -32,22 +38,23 @@ struct upstream {
         char reason[UPSTREAM_REASON_MAX]; /* why it failed; the last words of its stderr before that */
         struct program *program;          /* NULL: it does not run */
         struct buf line;                  /* of stdout, not complete yet */
-        json_t *tools;                    /* owned: the array of its tools */
-        json_t *pending;                  /* owned: tools of the pages so far */
+        json_t *tools;                    /* owned: {name: tool}; they stay when it does not run */
+        json_t *pending;                  /* owned: those of the pages so far */
         unsigned pages;                   /* of these */
         struct list requests;             /* struct upstream_request */
         json_int_t next_id;
-        unsigned starts;
-        struct timer timer;           /* while it starts */
-        struct task failing;          /* posted: it fails, because of ... */
-        const char *fault;            /* ... this; NULL: nothing is wrong */
-        void (*on_change)(void *arg); /* its state or its tools */
+        unsigned starts;     /* in a row */
+        uint64_t ready_ms;   /* since when it runs */
+        struct timer timer;  /* while it starts */
+        struct task failing; /* posted: it fails, because of ... */
+        const char *fault;   /* ... this; NULL: nothing is wrong */
+        upstream_changed on_change;
         void *arg;
 };
 
 /* Takes `launch`.  NULL: no memory.  upstream_start() begins. */
-struct upstream *upstream_create(struct loop *loop, const char *name, struct launch *launch,
-                                 void (*on_change)(void *arg), void *arg);
+struct upstream *upstream_create(struct loop *loop, const char *name, struct launch *launch, upstream_changed on_change,
+                                 void *arg);
 struct upstream *upstream_failed(struct loop *loop, const char *name, const char *reason); /* one that never starts */
 void upstream_start(struct upstream *u);
 struct upstream *upstream_free(struct upstream *u);

@@ -86,6 +86,21 @@ void call_error(struct call *c, int code, const char *fmt, ...)
         call_finish(c, jsonrpc_error(c->id, code, text));
 }
 
+void call_pass_error(struct call *c, const json_t *error)
+{
+        const char *words = json_string_value(json_object_get(error, "message"));
+        json_t *code = json_object_get(error, "code"), *data = json_object_get(error, "data"),
+               *message = jsonrpc_error(c->id, JSONRPC_INTERNAL_ERROR,
+                                        words ? words : "the server answered with an error"),
+               *passed = json_object_get(message, "error");
+
+        if (json_is_integer(code))
+                (void)json_object_set(passed, "code", code);
+        if (data)
+                (void)json_object_set(passed, "data", data);
+        call_finish(c, message);
+}
+
 void call_progress(struct call *c, double add, const char *message)
 {
         json_t *params;

@@ -35,6 +35,7 @@ struct call {
 struct call *call_begin(struct session *s, struct stream *st, json_t *id, json_t *params); /* NULL: no memory */
 void call_result(struct call *c, json_t *result); /* takes result; NULL: answered with an error about memory */
 void call_error(struct call *c, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void call_pass_error(struct call *c, const json_t *error); /* of another server: its code, message and data */
 /* Tell how far the call is; nothing happens where the client wants no progress.  `message` NULL: none. */
 void call_progress(struct call *c, double add, const char *message);
 void call_cancel(struct call *c);

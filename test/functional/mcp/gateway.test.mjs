@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url'
 
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import { ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js'
 
 import { temporaryDir } from '../lib/server.mjs'
 import { until } from '../lib/wait.mjs'
@@ -17,12 +18,14 @@ const program = path.join(path.dirname(fileURLToPath(import.meta.url)), '../../.
 
 /** A server that does what its MODE says; its tools are `echo` and one of its own. */
 const source = `
+import fs from 'node:fs'
 import { createInterface } from 'node:readline'
 const send = (m) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...m }) + '\\n')
 const mode = process.env.MODE
 process.stdout.write('words that are no message\\n\\n{"jsonrpc":"2.0","id":99,"result":{}}\\n')
 if (mode === 'endless') { const more = () => process.stdout.write('x'.repeat(1 << 20), more); more() } // no line ever ends
 if (mode === 'babbles') { const more = () => process.stdout.write('garbage\\n{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\\n[]\\n{"jsonrpc":"2.0","id":999999,"result":7}\\n'.repeat(1000), () => setImmediate(more)); more() }
+while (mode === 'late' && !fs.existsSync(process.env.GO)) await new Promise((done) => setTimeout(done, 20))
 if (mode === 'dies') { console.error('cannot go on'); process.exit(5) }
 createInterface({ input: process.stdin }).on('line', (line) => {
   const { id, method, params } = JSON.parse(line)
@@ -30,13 +33,15 @@ createInterface({ input: process.stdin }).on('line', (line) => {
   if (method === 'initialize') send({ id, result: { protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: mode, version: '1' } } })
   else if (method === 'tools/list' && mode === 'pages' && !params.cursor) send({ id, result: { tools: [{ name: 'first', inputSchema: { type: 'object' } }], nextCursor: 'x' } })
   else if (method === 'tools/list' && mode === 'forever') send({ id, result: { tools: [{ name: 'same', description: 7, inputSchema: { type: 'text' }, outputSchema: [], annotations: 'none' }, { title: 'nameless' }, 7], nextCursor: 'again' } })
-  else if (method === 'tools/list' && mode === 'swamps') send({ id, result: { tools: Array(5000).fill({ name: 'same', inputSchema: { type: 'object' } }) } })
+  else if (method === 'tools/list' && mode === 'swamps') send({ id, result: { tools: Array.from({ length: 5000 }, (_, i) => ({ name: 'one of many ' + i, inputSchema: { type: 'object' } })) } })
   else if (method === 'tools/call' && mode === 'twice') for (const text of ['first', 'second']) send({ id, result: { content: [{ type: 'text', text }] } })
   else if (method === 'tools/list') send({ id, result: { tools: ['echo', 'only in ' + mode, 'die', 'hang', 'refuse'].filter((name) => mode !== 'pages' || name === 'die').map((name) => ({ name, inputSchema: { type: 'object' } })) } })
   else if (method === 'tools/call' && params.name === 'die') process.exit(3)
-  else if (method === 'tools/call' && params.name === 'refuse') send({ id, error: { code: -32050, message: 'not today' } })
+  else if (method === 'tools/call' && params.name === 'refuse') send({ id, error: { code: -32050, message: 'not today', data: { until: [7] } } })
   else if (method === 'tools/call' && params.name !== 'hang') {
-    send({ method: 'notifications/progress', params: { progressToken: params._meta.progressToken, progress: 1, message: 'half way' } })
+    send({ method: 'notifications/progress', params: { progressToken: params._meta.progressToken, progress: 0.5, total: 2, message: 'a quarter' } })
+    send({ method: 'notifications/progress', params: { progressToken: params._meta.progressToken, progress: 'much', message: 'garbage' } })
+    send({ method: 'notifications/progress', params: { progressToken: params._meta.progressToken, progress: 2, total: null } })
     send({ id, result: { content: [{ type: 'text', text: mode + ' ' + JSON.stringify(params.arguments) + (process.env.installed ?? '') }] } })
   }
 })
@@ -55,7 +60,7 @@ async function start(config, { token = 'secret', wait = 30, args = [] } = {}) {
   child.stdout.on('data', (piece) => (out += piece))
   child.stderr.on('data', (piece) => (err += piece))
   const code = await new Promise((resolve) => child.once('close', resolve)) // also: nobody holds the pipes
-  daemon = spawnSync('pgrep', ['-f', `127.0.0.1:${port}`], { encoding: 'utf8' }).stdout.split('\n').filter(Boolean).map(Number)[0]
+  daemon = ofGateway()[0]
   return { code, out, err }
 }
 
@@ -63,7 +68,10 @@ async function stop() {
   process.kill(daemon, 'SIGTERM')
   await until('the gateway and its servers are gone', () => !fs.existsSync(`/proc/${daemon}`) && left() === 0)
 }
-const left = () => fs.readdirSync('/proc').filter((pid) => { try { return /^\d+$/.test(pid) && fs.readlinkSync(`/proc/${pid}/cwd`).startsWith(`${dir}/servers`) } catch { return false } }).length
+const ofGateway = () => spawnSync('pgrep', ['-f', `127.0.0.1:${port}`], { encoding: 'utf8' }).stdout.split('\n').filter(Boolean).map(Number)
+const ofServers = () => fs.readdirSync('/proc').filter((pid) => { try { return /^\d+$/.test(pid) && fs.readlinkSync(`/proc/${pid}/cwd`).startsWith(`${dir}/servers`) } catch { return false } })
+const left = () => ofServers().length
+const parent = (pid) => Number(fs.readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ')[1])
 
 async function connect(token = 'secret') {
   const client = new Client({ name: 'test', version: '1' })
@@ -114,9 +122,9 @@ test('one endpoint with all tools; names are unique; failing servers are named a
   assert.equal(new Set(names).size, names.length)
   assert.ok(names.every((name) => /^[A-Za-z0-9_-]{1,64}$/.test(name)))
   const seen = []
-  assert.equal(await text(client.callTool({ name: 'one_echo_2', arguments: { x: 'é' } }, undefined, { onprogress: ({ message }) => seen.push(message) })), 'b {"x":"é"}')
-  assert.deepEqual(seen, ['half way'])
-  await assert.rejects(client.callTool({ name: 'one_refuse', arguments: {} }), /-32050.*not today/)
+  assert.equal(await text(client.callTool({ name: 'one_echo_2', arguments: { x: 'é' } }, undefined, { onprogress: (step) => seen.push(step) })), 'b {"x":"é"}')
+  assert.deepEqual(seen, [{ progress: 0.5, total: 2, message: 'a quarter' }, { progress: 2 }])
+  await assert.rejects(client.callTool({ name: 'one_refuse', arguments: {} }), (e) => e.code === -32050 && /not today/.test(e.message) && e.data.until[0] === 7)
   await assert.rejects(client.callTool({ name: 'nope', arguments: {} }), /unknown tool/)
   await client.close()
   await stop()
@@ -130,9 +138,60 @@ test('a server that crashes is started again, and gives up after three starts; o
     assert.match(await text(client.callTool({ name: 'one_die', arguments: {} })), /github\/acme\/one (ended with exit code 3|has failed)/)
   }
   await until('it has failed', async () => !(await client.listTools()).tools.some(({ name }) => name === 'only_in_a'))
-  assert.deepEqual((await client.listTools()).tools.map(({ name }) => name), ['first', 'die'])
+  assert.deepEqual((await client.listTools()).tools.map(({ name }) => name), ['first', 'two_die'], 'a name stays')
+  assert.match(await text(client.callTool({ name: 'one_die', arguments: {} })), /the server github\/acme\/one is not running: ended with exit code 3/)
   await client.close()
   await stop()
+})
+
+test('names stay when another server comes, and sessions are told of each change', async () => {
+  const go = `${dir}/go`
+  const config = { 'github/acme/one': server('late', { envs: { MODE: 'late', GO: go } }), 'github/acme/two': server('a') }
+  assert.equal((await start(config, { wait: 1 })).code, 0)
+  const client = await connect()
+  let told = 0
+  client.setNotificationHandler(ToolListChangedNotificationSchema, () => void told++)
+  assert.equal(client.getServerCapabilities().tools.listChanged, true)
+  const names = async () => (await client.listTools()).tools.map(({ name }) => name)
+  const first = await until('one server runs', async () => ((found) => found.length && found)(await names()))
+  assert.deepEqual(first, ['echo', 'only_in_a', 'die', 'hang', 'refuse'])
+  told = 0
+  fs.writeFileSync(go, '')
+  await until('a message about the other server', () => told > 0)
+  assert.deepEqual(await names(), ['one_echo', 'only_in_late', 'one_die', 'one_hang', 'one_refuse', ...first])
+  assert.equal(await text(client.callTool({ name: 'echo', arguments: {} })), 'a {}')
+  assert.equal(await text(client.callTool({ name: 'one_echo', arguments: {} })), 'late {}')
+  fs.rmSync(go)
+  told = 0
+  assert.match(await text(client.callTool({ name: 'one_die', arguments: {} })), /one ended with exit code 3/)
+  await until('a message about the crash', () => told > 0)
+  assert.deepEqual(await names(), first)
+  assert.match(await text(client.callTool({ name: 'one_echo', arguments: {} })), /the server github\/acme\/one is starting/)
+  told = 0
+  fs.writeFileSync(go, '')
+  await until('a message that it is back', () => told > 0)
+  assert.equal(await text(client.callTool({ name: 'one_echo', arguments: {} })), 'late {}')
+  await client.close()
+  await stop()
+})
+
+test('the servers do not get the token of the gateway', async () => {
+  assert.equal((await start({ 'github/acme/one': server('a') }, { token: 'not-for-servers' })).code, 0)
+  const all = [daemon, ...ofServers()].map((pid) => fs.readFileSync(`/proc/${pid}/environ`, 'latin1'))
+  assert.ok(all.length >= 2 && all.some((environment) => environment.includes('MODE=a')))
+  for (const environment of all) assert.ok(!environment.includes('not-for-servers') && environment.includes('PATH='))
+  for (const environment of all.slice(1)) assert.ok(!environment.includes('GATEWAY_ACCESS_TOKEN'))
+  await stop()
+})
+
+test('a gateway that is killed while its servers start: said on stderr', async () => {
+  const starting = start({ 'github/acme/one': server('silent') })
+  const pids = await until('both processes', () => ((found) => found.length === 2 && ofServers().length && found)(ofGateway()))
+  process.kill(pids.find((pid) => pids.includes(parent(pid))), 'SIGKILL')
+  const { code, out, err } = await starting
+  assert.deepEqual([code, out], [1, ''])
+  assert.match(err, new RegExp(`^mcp-gateway: the gateway ended before its servers ran; its log is ${dir}/log\n$`))
+  await until('its servers are gone', () => left() === 0)
 })
 
 test('a call to a server that hangs can be cancelled', async () => {
@@ -163,7 +222,7 @@ test('servers that never end a line, babble, list tools for ever, or answer twic
   const { code, out } = await start({ ...Object.fromEntries(['endless', 'babbles', 'forever', 'swamps', 'twice'].map((name) => [`github/acme/${name}`, server(name)])), 'github/acme/two': server('pages') })
   assert.equal(code, 0, out)
   assert.match(out, /endless: failed: the server sent a message that is too long/)
-  assert.match(out, /forever: 200 tools/)
+  assert.match(out, /forever: 1 tools/)
   assert.match(out, /swamps: 2000 tools/)
   const client = await connect()
   const { tools } = await client.listTools()
@@ -171,7 +230,7 @@ test('servers that never end a line, babble, list tools for ever, or answer twic
   assert.equal(await text(client.callTool({ name: tools.find(({ name }) => /twice.*/.test(name)).name, arguments: {} })), 'first')
   assert.equal(await text(client.callTool({ name: tools.find(({ name }) => name === 'first').name, arguments: {} })), 'pages {}')
   assert.equal(await text(client.callTool({ name: tools.find(({ name }) => /^babbles_echo/.test(name)).name, arguments: {} })), 'babbles {}')
-  assert.deepEqual(tools.find(({ name }) => /^forever_same/.test(name)), { name: 'forever_same', inputSchema: { type: 'object' } }, 'what is malformed is left out')
+  assert.deepEqual(tools.find(({ name }) => name === 'same'), { name: 'same', inputSchema: { type: 'object' } }, 'what is malformed is left out')
   assert.ok(Number(fs.readFileSync(`/proc/${daemon}/status`, 'utf8').match(/VmRSS:\s+(\d+)/)[1]) < 64 * 1024)
   await client.close()
   await stop()

@@ -1,66 +1,112 @@
-/* Names of tools: each once, and such that every client takes them. */
+/* Names of tools: each once, such that every client takes them, and the same for good. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/auto.h"
-#include "base/map.h"
 #include "gateway/tool_names.h"
 #include "test/lib/tap.h"
 
+static struct tool_names names;
+
+static void add(const char *server, const char *own)
+{
+        CHECK_INT(tool_names_add(&names, server, own), ==, 0);
+}
+
+static const char *name_of(const char *server, const char *own)
+{
+        return tool_names_give(&names) == 0 ? tool_names_of(&names, server, own) : NULL;
+}
+
+static void begin(void)
+{
+        tool_names_done(&names);
+        tool_names_init(&names);
+}
+
 static void a_name_that_one_server_has_stays(void)
 {
-        struct named_tool tools[] = {{.server = "github/acme/one", .tool = "echo"},
-                                     {.server = "memory", .tool = "read"}};
-
-        CHECK_INT(tool_names_make(tools, 2), ==, 0);
-        CHECK_STR(tools[0].name, "echo");
-        CHECK_STR(tools[1].name, "read");
+        begin();
+        add("github/acme/one", "echo");
+        add("memory", "read");
+        CHECK_STR(name_of("github/acme/one", "echo"), "echo");
+        CHECK_STR(name_of("memory", "read"), "read");
+        CHECK(!name_of("memory", "echo"));
 }
 
 static void a_name_of_several_has_the_server_before_it(void)
 {
-        struct named_tool tools[] = {{.server = "github/acme/one", .tool = "echo"},
-                                     {.server = "github/other/one", .tool = "echo"},
-                                     {.server = "memory", .tool = "echo"},
-                                     {.server = "x", .tool = "one_echo_2"}};
+        begin();
+        add("github/acme/one", "echo");
+        add("github/other/one", "echo");
+        add("memory", "echo");
+        add("x", "one_echo_2");
+        CHECK_STR(name_of("github/acme/one", "echo"), "one_echo");
+        CHECK_STR(name_of("github/other/one", "echo"), "one_echo_2");
+        CHECK_STR(name_of("memory", "echo"), "memory_echo");
+        CHECK_STR(name_of("x", "one_echo_2"), "one_echo_2_2");
+        CHECK_STR(tool_names_find(&names, "one_echo_2")->server, "github/other/one");
+        CHECK_STR(tool_names_find(&names, "one_echo_2")->own, "echo");
+        CHECK(!tool_names_find(&names, "echo"));
+}
 
-        CHECK_INT(tool_names_make(tools, 4), ==, 0);
-        CHECK_STR(tools[0].name, "one_echo");
-        CHECK_STR(tools[1].name, "one_echo_2");
-        CHECK_STR(tools[2].name, "memory_echo");
-        CHECK_STR(tools[3].name, "one_echo_2_2");
+static void a_name_that_was_given_stays(void)
+{
+        begin();
+        add("one", "echo");
+        CHECK_STR(name_of("one", "echo"), "echo");
+        add("two", "echo");
+        add("one", "echo");
+        CHECK_STR(name_of("one", "echo"), "echo");
+        CHECK_STR(name_of("two", "echo"), "two_echo");
+        CHECK_STR(tool_names_find(&names, "echo")->server, "one");
 }
 
 static void names_have_allowed_characters_and_lengths(void)
 {
         char tool[400];
-        struct named_tool tools[] = {
-                {.server = "s", .tool = tool}, {.server = "s", .tool = ""}, {.server = "s", .tool = "a b/\xc3\xa9"}};
 
         memset(tool, 'x', sizeof(tool) - 1);
         tool[sizeof(tool) - 1] = '\0';
-        CHECK_INT(tool_names_make(tools, 3), ==, 0);
-        CHECK_INT(strlen(tools[0].name), ==, TOOL_NAME_MAX);
-        CHECK_STR(tools[1].name, "tool");
-        CHECK_STR(tools[2].name, "a_b___");
+        begin();
+        add("s", tool);
+        add("s", "");
+        add("s", "a b/\xc3\xa9");
+        CHECK_INT(strlen(name_of("s", tool)), ==, TOOL_NAME_MAX);
+        CHECK_STR(name_of("s", ""), "tool");
+        CHECK_STR(name_of("s", "a b/\xc3\xa9"), "a_b___");
 }
 
-/* A server may list whatever it likes: 60,000 tools of one name take no longer than 60,000 others. */
-static void a_hostile_list_takes_no_time(void)
+/* Servers may list whatever they like: 60,000 tools that want the same names take no longer than 60,000 others. */
+static void hostile_lists_take_no_time(void)
 {
-        enum { COUNT = 60000 };
-        AUTO_FREE struct named_tool *tools = calloc(COUNT, sizeof(*tools));
-        struct map names = {0};
+        begin();
+        for (unsigned i = 0; i < 60000; i++) {
+                char server[32], own[64];
 
-        CHECK(tools != NULL);
-        for (size_t i = 0; i < COUNT; i++)
-                tools[i] = (struct named_tool){.server = "s", .tool = "same"};
-        CHECK_INT(tool_names_make(tools, COUNT), ==, 0);
-        for (size_t i = 0; i < COUNT; i++) {
-                CHECK(map_get(&names, str_of(tools[i].name)) == NULL);
-                CHECK_INT(map_put(&names, str_of(tools[i].name), tools, NULL), ==, 0);
+                (void)snprintf(server, sizeof(server), "s%u", i / TOOL_NAMES_OF_SERVER_MAX);
+                memset(own, '_', sizeof(own));
+                for (unsigned bit = 0; bit < 16; bit++)
+                        own[bit] = i >> bit & 1 ? '.' : '/';
+                own[63] = '\0';
+                CHECK_INT(tool_names_add(&names, server, own), ==, 0);
         }
-        map_done(&names);
+        CHECK_INT(tool_names_give(&names), ==, 0);
+        CHECK_INT(names.of_name.used, ==, 60000);
+}
+
+static void a_server_has_so_many_names_and_no_more(void)
+{
+        char own[32];
+
+        begin();
+        for (unsigned i = 0; i < TOOL_NAMES_OF_SERVER_MAX; i++) {
+                (void)snprintf(own, sizeof(own), "t%u", i);
+                CHECK_INT(tool_names_add(&names, "s", own), ==, 0);
+        }
+        CHECK_INT(tool_names_add(&names, "s", "one more"), ==, -E2BIG);
+        CHECK_INT(tool_names_add(&names, "s", "t0"), ==, 0);
+        CHECK_INT(tool_names_add(&names, "other", "one more"), ==, 0);
 }
 
 int main(void)
@@ -68,6 +114,9 @@ int main(void)
         RUN(a_name_that_one_server_has_stays);
         RUN(a_name_of_several_has_the_server_before_it);
         RUN(names_have_allowed_characters_and_lengths);
-        RUN(a_hostile_list_takes_no_time);
+        RUN(a_name_that_was_given_stays);
+        RUN(hostile_lists_take_no_time);
+        RUN(a_server_has_so_many_names_and_no_more);
+        tool_names_done(&names);
         return tap_done();
 }

@@ -19,11 +19,13 @@
 
 #define TOOLS_MAX 2000u
 #define PAGES_MAX 200u
+#define MINUTE_MS 60000u
 
 struct upstream_request {
         struct list node;
         struct upstream *upstream;
         json_int_t id;
+        unsigned minutes;                                      /* since it was sent, for a call */
         struct call *call;                                     /* NULL: a request of our own */
         void (*on_answer)(struct upstream *u, json_t *result); /* of our own; result NULL: an error came */
 };
@@ -86,6 +88,26 @@ static void ask(struct upstream *u, const char *method, json_t *params, void (*o
 
 static void ask_tools(struct upstream *u, const char *cursor);
 
+/* The list changed while the server was asked for it. */
+static void list_again(struct upstream *u)
+{
+        bool is_due = u->is_stale;
+
+        u->is_stale = false;
+        if (is_due && u->state == UPSTREAM_READY)
+                ask_tools(u, NULL);
+}
+
+/* The server runs, and its list stays as it was. */
+static void keep_tools(struct upstream *u, const char *why)
+{
+        log_warn("gateway.list_kept", "server=%s why=\"%s\"", u->name, why);
+        json_decref(u->pending);
+        u->pending = NULL;
+        timer_clear(&u->timer);
+        list_again(u);
+}
+
 /* All pages are there. */
 static void take_tools(struct upstream *u)
 {
@@ -100,6 +122,7 @@ static void take_tools(struct upstream *u)
         timer_clear(&u->timer);
         if (is_news)
                 u->on_change(u, true);
+        list_again(u);
 }
 
 static void on_tools(struct upstream *u, json_t *result)
@@ -108,7 +131,11 @@ static void on_tools(struct upstream *u, json_t *result)
         const char *cursor = json_string_value(json_object_get(result, "nextCursor"));
         size_t i;
 
-        if (result && !json_is_array(tools)) {
+        if (u->state == UPSTREAM_READY && !json_is_array(tools)) {
+                keep_tools(u, "tools/list was refused");
+                return;
+        }
+        if (result && !json_is_array(tools)) { /* an error is fine here: a server may have no tools */
                 fail_soon(u, "the answer to tools/list has no tools");
                 return;
         }
@@ -131,6 +158,8 @@ static void ask_tools(struct upstream *u, const char *cursor)
         if (!u->pending) {
                 u->pending = json_object();
                 u->pages = 0;
+                if (u->state == UPSTREAM_READY)
+                        timer_set(u->loop, &u->timer, UPSTREAM_LIST_MS);
         }
         ask(u, "tools/list", json_pack("{s:s*}", "cursor", cursor), on_tools);
 }
@@ -239,9 +268,10 @@ static void take_line(struct upstream *u, struct str line)
                 take_request(u, &msg);
         } else if (strcmp(msg.method, "notifications/progress") == 0) {
                 take_progress(u, msg.params);
-        } else if (strcmp(msg.method, "notifications/tools/list_changed") == 0 && u->state == UPSTREAM_READY &&
-                   !u->pending) {
-                ask_tools(u, NULL);
+        } else if (strcmp(msg.method, "notifications/tools/list_changed") == 0) {
+                u->is_stale = true;
+                if (!u->pending)
+                        list_again(u);
         }
         json_decref(value);
 }
@@ -324,6 +354,8 @@ static void stop(struct upstream *u, const char *why)
         buf_done(&u->line);
         json_decref(u->pending);
         u->pending = NULL;
+        u->is_stale = false;
+        timer_clear(&u->minute);
         answer_all(u, why);
 }
 
@@ -364,9 +396,32 @@ static void on_end(struct program *p, void *arg)
         }
 }
 
+/* A server that runs did not say what its tools are: should it answer yet, nobody listens. */
+static void listing_overdue(struct upstream *u)
+{
+        LIST_EACH (at, &u->requests) {
+                struct upstream_request *rq = LIST_ENTRY(at, struct upstream_request, node);
+
+                if (!rq->call)
+                        request_free(rq);
+        }
+        u->is_stale = false; /* or it would be asked again, and again; the next change asks */
+        keep_tools(u, "tools/list was not answered in time");
+}
+
 static void on_timer(struct timer *t)
 {
-        fail(CONTAINER_OF(t, struct upstream, timer), "the server did not answer in time");
+        struct upstream *u = CONTAINER_OF(t, struct upstream, timer);
+
+        if (u->state == UPSTREAM_READY)
+                listing_overdue(u);
+        else
+                fail(u, "the server did not answer in time");
+}
+
+static void on_minute(struct timer *t)
+{
+        upstream_minute(CONTAINER_OF(t, struct upstream, minute));
 }
 
 void upstream_start(struct upstream *u)
@@ -412,6 +467,7 @@ struct upstream *upstream_create(struct loop *loop, const char *name, struct lau
         u->on_change = on_change;
         u->arg = arg;
         u->timer.on = on_timer;
+        u->minute.on = on_minute;
         u->failing.run = run_failing;
         u->tools = json_object();
         list_init(&u->requests);
@@ -447,14 +503,37 @@ struct upstream *upstream_free(struct upstream *u)
 
 /* ---- calls ---- */
 
-static void on_cancel(struct call *c)
+/* The server need not go on. */
+static struct call *request_drop(struct upstream_request *rq)
 {
-        struct upstream_request *rq = c->user;
+        struct call *c = rq->call;
 
         (void)send_message(rq->upstream,
                            jsonrpc_notification("notifications/cancelled", json_pack("{s:I}", "requestId", rq->id)));
         request_free(rq);
-        call_result(c, json_object());
+        c->on_cancel = NULL;
+        return c;
+}
+
+static void on_cancel(struct call *c)
+{
+        call_result(request_drop(c->user), json_object());
+}
+
+/* A call without a stream has nobody who waits for its answer: its client has left, and did not come back. */
+void upstream_minute(struct upstream *u)
+{
+        LIST_EACH (at, &u->requests) {
+                struct upstream_request *rq = LIST_ENTRY(at, struct upstream_request, node);
+
+                if (rq->call && !rq->call->stream)
+                        call_result(request_drop(rq), json_object());
+                else if (rq->call && ++rq->minutes >= UPSTREAM_CALL_MINUTES)
+                        tool_failed(request_drop(rq), "the server %s did not answer for %u minutes", u->name,
+                                    UPSTREAM_CALL_MINUTES);
+        }
+        if (!list_is_empty(&u->requests))
+                timer_set(u->loop, &u->minute, MINUTE_MS);
 }
 
 void upstream_call(struct upstream *u, struct call *c, const char *tool, json_t *args)
@@ -470,6 +549,8 @@ void upstream_call(struct upstream *u, struct call *c, const char *tool, json_t 
                 return;
         c->user = rq;
         c->on_cancel = on_cancel;
+        if (!timer_is_armed(&u->minute))
+                timer_set(u->loop, &u->minute, MINUTE_MS);
         params = json_pack("{s:s,s:O,s:{s:I}}", "name", tool, "arguments", args, "_meta", "progressToken", rq->id);
         if (send_message(u, json_pack("{s:s,s:I,s:s,s:o}", "jsonrpc", "2.0", "id", rq->id, "method", "tools/call",
                                       "params", params)) < 0) {

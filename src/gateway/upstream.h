@@ -18,6 +18,8 @@ struct call;
 struct program;
 
 #define UPSTREAM_START_MS 300000u /* installing from npm included */
+#define UPSTREAM_LIST_MS 30000u   /* for a list that has changed: later than that, the list stays */
+#define UPSTREAM_CALL_MINUTES 60u /* for a call */
 #define UPSTREAM_STARTS 3u
 #define UPSTREAM_WELL_MS 60000u
 #define UPSTREAM_LINE_BYTES_MAX (32u << 20)
@@ -45,7 +47,9 @@ struct upstream {
         json_int_t next_id;
         unsigned starts;     /* in a row */
         uint64_t ready_ms;   /* since when it runs */
-        struct timer timer;  /* while it starts */
+        struct timer timer;  /* while it starts, or is asked for its list */
+        struct timer minute; /* while there are calls: upstream_minute() */
+        bool is_stale;       /* the list changed while it was asked for */
         struct task failing; /* posted: it fails, because of ... */
         const char *fault;   /* ... this; NULL: nothing is wrong */
         upstream_changed on_change;
@@ -60,3 +64,5 @@ void upstream_start(struct upstream *u);
 struct upstream *upstream_free(struct upstream *u);
 /* Pass the call on; the answer finishes the call. */
 void upstream_call(struct upstream *u, struct call *c, const char *tool, json_t *args);
+/* Each minute while calls are under way: those that nobody waits for, or that took too long, end. */
+void upstream_minute(struct upstream *u);

@@ -7,14 +7,22 @@
 #include "base/err.h"
 #include "gateway/upstream.h"
 #include "io/loop.h"
+#include "mcp/protocol/call.h"
+#include "mcp/protocol/mcp.h"
+#include "mcp/protocol/session.h"
+#include "mcp/protocol/stream.h"
 #include "mcp/tools/program.h"
 #include "test/lib/tap.h"
+
+#define TEXT_MAX 1024
 
 /* Read a request, and answer it: bash has its id in $id. */
 #define REQUEST "read -r l; id=${l#*'\"id\":'}; id=${id%%,*};"
 #define ANSWER(what) "echo '{\"jsonrpc\":\"2.0\",\"id\":'$id',\"result\":" what "}';"
 #define INITIALIZE REQUEST ANSWER("{\"protocolVersion\":\"2025-06-18\"}") "read -r l;"
 #define TOOLS REQUEST ANSWER("{\"tools\":[{\"name\":\"echo\"}]}")
+
+#define CHANGED "echo '{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}';"
 
 static struct loop *loop;
 
@@ -39,6 +47,20 @@ static struct upstream *begin(const char *script)
 
         upstream_start(u);
         return u;
+}
+
+static void stop_loop(struct timer *t)
+{
+        (void)t;
+        loop_stop(loop);
+}
+
+static void run_once(void)
+{
+        struct timer soon = {.on = stop_loop};
+
+        timer_set(loop, &soon, 1);
+        (void)loop_run(loop);
 }
 
 static void check_failure(const char *script, const char *why)
@@ -66,6 +88,93 @@ static void a_server_whose_list_has_no_tools_fails(void)
 static void a_message_that_is_too_long_fails(void)
 {
         check_failure("head -c 40000000 /dev/zero; read -r l", "the server sent a message that is too long");
+}
+
+static void a_refused_list_leaves_the_old_one(void)
+{
+        struct upstream *u = begin(INITIALIZE TOOLS CHANGED REQUEST
+                                   "echo '{\"jsonrpc\":\"2.0\",\"id\":'$id',\"error\":{\"code\":1}}'; exit 0");
+
+        CHECK_INT(loop_run(loop), ==, 0);
+        CHECK_INT(json_object_size(u->tools), ==, 1);
+        u->starts = UPSTREAM_STARTS; /* its end is the end */
+        CHECK_INT(loop_run(loop), ==, 0);
+        CHECK_INT(u->state, ==, UPSTREAM_FAILED);
+        CHECK(json_object_get(u->tools, "echo"));
+        u = upstream_free(u);
+}
+
+static void a_change_meanwhile_is_asked_for(void)
+{
+        struct upstream *u = begin(INITIALIZE TOOLS CHANGED REQUEST CHANGED ANSWER("{\"tools\":[{\"name\":\"two\"}]}")
+                                           REQUEST ANSWER("{\"tools\":[{\"name\":\"three\"}]}") "read -r l");
+
+        CHECK_INT(loop_run(loop), ==, 0);
+        CHECK(json_object_get(u->tools, "echo"));
+        CHECK_INT(loop_run(loop), ==, 0);
+        CHECK(json_object_get(u->tools, "two"));
+        CHECK_INT(loop_run(loop), ==, 0);
+        CHECK(json_object_get(u->tools, "three"));
+        u = upstream_free(u);
+}
+
+static void a_list_that_does_not_come_is_forgotten(void)
+{
+        struct upstream *u = begin(INITIALIZE TOOLS CHANGED "read -r l; read -r l;" CHANGED REQUEST ANSWER(
+                "{\"tools\":[{\"name\":\"two\"}]}") "read -r l");
+
+        CHECK_INT(loop_run(loop), ==, 0);
+        while (!u->pending)
+                run_once();
+        u->timer.on(&u->timer);
+        CHECK(!u->pending);
+        CHECK(list_is_empty(&u->requests));
+        CHECK(json_object_get(u->tools, "echo"));
+        CHECK_INT(program_write(u->program, STR("{\"method\":\"go on\"}\n")), ==, 0);
+        CHECK_INT(loop_run(loop), ==, 0);
+        CHECK(json_object_get(u->tools, "two"));
+        u = upstream_free(u);
+}
+
+static void keep_line(struct str message, bool may_drop, void *arg)
+{
+        (void)may_drop;
+        (void)snprintf(arg, TEXT_MAX, "%.*s", STR_ARG(message));
+}
+
+static void calls_end_that_nobody_waits_for_or_that_take_too_long(void)
+{
+        static const struct mcp_backend backend = {.name = "test"};
+        struct mcp m = {.loop = loop, .backend = &backend};
+        char line[TEXT_MAX] = "";
+        struct upstream *u = begin(INITIALIZE TOOLS "while read -r l; do :; done");
+        json_t *args = json_object(), *id = json_integer(7);
+        struct session *s;
+        struct stream *st;
+
+        list_init(&m.session_order);
+        CHECK_INT(loop_run(loop), ==, 0);
+        s = session_create(&m, "2025-06-18");
+        st = stream_open_lines(s, keep_line, line);
+        upstream_call(u, call_begin(s, st, id, NULL), "echo", args);
+        upstream_call(u, call_begin(s, st, id, NULL), "echo", args);
+        CHECK_INT(s->call_count, ==, 2);
+        upstream_minute(u);
+        CHECK_INT(s->call_count, ==, 2);
+        LIST_ENTRY(s->calls.next, struct call, node)->stream = NULL; /* as if its client had left */
+        upstream_minute(u);
+        CHECK_INT(s->call_count, ==, 1);
+        for (unsigned i = 2; i < UPSTREAM_CALL_MINUTES; i++) {
+                CHECK_STR(line, "");
+                upstream_minute(u);
+        }
+        CHECK_INT(s->call_count, ==, 0);
+        CHECK(strstr(line, "the server fake did not answer for 60 minutes"));
+        session_end(s);
+        map_done(&m.sessions);
+        u = upstream_free(u);
+        json_decref(args);
+        json_decref(id);
 }
 
 static void crash(struct upstream *u)
@@ -108,6 +217,10 @@ int main(void)
         RUN(a_server_that_refuses_initialize_fails);
         RUN(a_server_whose_list_has_no_tools_fails);
         RUN(a_message_that_is_too_long_fails);
+        RUN(a_refused_list_leaves_the_old_one);
+        RUN(a_change_meanwhile_is_asked_for);
+        RUN(a_list_that_does_not_come_is_forgotten);
+        RUN(calls_end_that_nobody_waits_for_or_that_take_too_long);
         RUN(starts_count_in_a_row_only);
         RUN(one_that_ends_with_its_fault_fails_once);
         loop = loop_free(loop);

@@ -186,19 +186,62 @@ static int use_credentials(void)
         return fault_was_hit() ? -ENOMEM : 0;
 }
 
-static int credentials_are_used(void)
+#define OLD_KEY "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n"
+#define NEW_KEY "ffeeddccbbaa99887766554433221100ffeeddccbbaa99887766554433221100\n"
+
+static void use_keys(const char *text)
 {
         char path[160];
+
+        control_stop();
+        close_fd(&rig.conf.fds.secret_key);
+        write_file("secret-key", text);
+        (void)snprintf(path, sizeof(path), "%s/secret-key", rig.dir);
+        rig.conf.fds.secret_key = open(path, O_RDONLY | O_CLOEXEC);
+}
+
+static int credentials_are_used(void)
+{
         int r;
 
         fault_pause();
         r = rig_start() ? 0 : BROKEN("cannot start");
-        control_stop();
-        write_file("secret-key", "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n");
-        (void)snprintf(path, sizeof(path), "%s/secret-key", rig.dir);
-        rig.conf.fds.secret_key = open(path, O_RDONLY | O_CLOEXEC);
+        use_keys(OLD_KEY);
         if (r == 0)
                 r = control_start() && run_until(engine_is_up, NULL) ? use_credentials() : BROKEN("cannot start");
+        close_fd(&rig.conf.fds.secret_key);
+        rig_stop();
+        fault_resume();
+        return r;
+}
+
+/* They are encrypted with the new key or with the older one, and can be read in any case. */
+static int credentials_get_another_key(void)
+{
+        json_t *given = NULL;
+        struct err err = {0};
+        int r;
+
+        fault_pause();
+        r = rig_start() ? 0 : BROKEN("cannot start");
+        use_keys(OLD_KEY);
+        if (r == 0 && (!control_start() || !run_until(engine_is_up, NULL) ||
+                       ask("PUT", "/sandglass/credentials/openai", "{\"value\":\"sk-1\"}") != 204 ||
+                       ask("PUT", "/sandglass/credentials/gemini", "{\"value\":\"sk-2\"}") != 204))
+                r = BROKEN("cannot set credentials");
+        use_keys(NEW_KEY OLD_KEY);
+        fault_resume();
+        if (r == 0) {
+                r = control_init(&rig.control, &rig.conf, rig.loop, rig_now, rig_boot, &err);
+                rig.is_up = true;
+        }
+        fault_pause();
+        if (r < 0 && err.kind == ERR_NONE)
+                r = BROKEN("no reason given");
+        if (r == 0 && credentials_unfold(&rig.control.credentials, keys_find(&rig.control.keys, str_of(rig.key)),
+                                         &given, &err) < 0)
+                r = BROKEN("cannot be read");
+        credential_free(given);
         close_fd(&rig.conf.fds.secret_key);
         rig_stop();
         fault_resume();
@@ -257,6 +300,7 @@ int main(void)
         EACH(everything_is_served);
         EACH(everything_is_copied);
         EACH(credentials_are_used);
+        EACH(credentials_get_another_key);
         EACH(control_starts_over_a_store);
         return fault_done();
 }

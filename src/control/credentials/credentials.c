@@ -194,6 +194,7 @@ static int rekey_row(const struct store_credential *row, void *arg)
         if (!next)
                 return -ENOMEM;
         next->row = *row;
+        next->sealed = NULL; /* released with the others, also when there is nothing yet */
         memcpy(next->owner, row->owner, strlen(row->owner) + 1);
         memcpy(next->name, row->name, strlen(row->name) + 1);
         k->count++;

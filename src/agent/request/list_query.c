@@ -21,21 +21,27 @@ static int take_limit(const char *text, struct buf *out, struct err *err)
         return buf_addf(out, "limit=%u", limit);
 }
 
-static int take_status(const char *text, struct buf *out, struct err *err)
+/* Those that have stopped are told one by one, and are in no list: asking for them alone finds nothing. */
+static int take_status(const char *text, struct buf *out, bool *ret_finds_nothing, struct err *err)
 {
         struct str rest = str_of(text), one;
-        bool more = true;
-        int r = text ? buf_addc(out, "&state=") : 0;
+        bool more = true, is_first = true;
+        int r = 0;
 
         while (r == 0 && text && more) {
                 more = str_cut(&rest, ',', &one);
-                if (!str_is(one, "running") && !str_is(one, "paused"))
+                if (!str_is(one, "running") && !str_is(one, "paused") && !str_is(one, "stopped"))
                         return err_set(err, ERR_INVALID,
-                                       "parameter 'status' must be running, paused or both (running,paused)");
-                r = buf_add(out, one.p, one.n);
-                if (r == 0 && more)
-                        r = buf_addc(out, ",");
+                                       "parameter 'status' must be running, paused, stopped or several of them "
+                                       "(running,paused)");
+                if (str_is(one, "stopped"))
+                        continue;
+                r = buf_addc(out, is_first ? "&state=" : ",");
+                if (r == 0)
+                        r = buf_add(out, one.p, one.n);
+                is_first = false;
         }
+        *ret_finds_nothing = text && is_first;
         return r;
 }
 
@@ -77,7 +83,7 @@ static int take_metadata(struct str query, struct buf *out, struct err *err)
         return r < 0 || !pairs.len ? r : url_encode((struct str){(const char *)buf_at(&pairs), pairs.len}, out);
 }
 
-int list_query_decode(struct str query, struct buf *out, struct err *err)
+int list_query_decode(struct str query, struct buf *out, bool *ret_finds_nothing, struct err *err)
 {
         AUTO_FREE char *limit = NULL, *status = NULL, *cursor = NULL;
         int r;
@@ -87,7 +93,7 @@ int list_query_decode(struct str query, struct buf *out, struct err *err)
                 return err_set(err, ERR_INVALID, "a parameter is not valid in a URL");
         r = take_limit(limit, out, err);
         if (r == 0)
-                r = take_status(status, out, err);
+                r = take_status(status, out, ret_finds_nothing, err);
         if (r == 0)
                 r = take_cursor(cursor, out);
         if (r == 0)

@@ -135,9 +135,10 @@ static void ports_must_hold(struct str text)
 static void query_must_hold(struct str query)
 {
         AUTO_BUF struct buf out = BUF_INIT(64u << 10);
+        bool finds_nothing = false;
         struct err err = {0};
 
-        if (list_query_decode(query, &out, &err) < 0) {
+        if (list_query_decode(query, &out, &finds_nothing, &err) < 0) {
                 error_must_name_something(&err);
                 return;
         }

@@ -160,19 +160,27 @@ static void lists_have_a_query(void)
 {
         AUTO_BUF struct buf out = BUF_INIT(4096);
         struct err err = {0};
+        bool nothing = true;
 
-        CHECK_INT(list_query_decode(STR(""), &out, &err), ==, 0);
+        CHECK_INT(list_query_decode(STR(""), &out, &nothing, &err), ==, 0);
         CHECK_STR(buf_cstr(&out), "limit=100");
         buf_reset(&out);
         CHECK_INT(list_query_decode(STR("status=paused,running&limit=5&cursor=a%3Db&metadata.k=v+1&metadata.x=%26"),
-                                    &out, &err),
+                                    &out, &nothing, &err),
                   ==, 0);
+        CHECK(!nothing);
         CHECK_STR(buf_cstr(&out), "limit=5&state=paused,running&nextToken=a%3Db&metadata=k%3Dv%25201%26x%3D%2526");
         buf_reset(&out);
-        CHECK(list_query_decode(STR("limit=0"), &out, &err) < 0 && NAMES(err, "limit"));
-        CHECK(list_query_decode(STR("limit=101"), &out, &err) < 0 && NAMES(err, "limit"));
-        CHECK(list_query_decode(STR("status=gone"), &out, &err) < 0 && NAMES(err, "status"));
-        CHECK(list_query_decode(STR("metadata.k=%zz"), &out, &err) < 0 && err.kind == ERR_INVALID);
+        CHECK(list_query_decode(STR("limit=0"), &out, &nothing, &err) < 0 && NAMES(err, "limit"));
+        CHECK(list_query_decode(STR("limit=101"), &out, &nothing, &err) < 0 && NAMES(err, "limit"));
+        CHECK(list_query_decode(STR("status=gone"), &out, &nothing, &err) < 0 && NAMES(err, "status"));
+        buf_reset(&out);
+        CHECK_INT(list_query_decode(STR("status=stopped,paused"), &out, &nothing, &err), ==, 0);
+        CHECK(!nothing);
+        CHECK_STR(buf_cstr(&out), "limit=100&state=paused");
+        CHECK_INT(list_query_decode(STR("status=stopped"), &out, &nothing, &err), ==, 0);
+        CHECK(nothing);
+        CHECK(list_query_decode(STR("metadata.k=%zz"), &out, &nothing, &err) < 0 && err.kind == ERR_INVALID);
 }
 
 static void accept_is_read(void)

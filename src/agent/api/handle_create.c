@@ -15,11 +15,18 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "model/conf.h"
+#include "model/credential/credential.h"
 #include "model/json_field.h"
 
 #define SECRET_MODE 0600
 #define ENV_FILE "etc/profile.d/sandglass-credentials.sh" /* commands run in a login shell */
-#define ENV_MAX (256u << 10)
+/* All that a team and a user can have set, each byte a quote: as variables, of which github's are two; and as files. */
+#define VARIABLES_MAX (CREDENTIALS_GIVEN_MAX * CREDENTIAL_FILES_MAX)
+#define ENV_MAX                                                                                                        \
+        (4 * (CREDENTIALS_GIVEN_BYTES_MAX + CREDENTIAL_TOKEN_MAX) + VARIABLES_MAX * (2 * CREDENTIAL_NAME_MAX + 32))
+_Static_assert(SANDBOX_FILES_MAX > ENV_MAX + (1u << 20), "room for the variables, and for tokens of services");
+_Static_assert(SANDBOX_FILES_MAX > CREDENTIALS_GIVEN_BYTES_MAX + VARIABLES_MAX * (CREDENTIAL_PATH_PARTS_MAX + 2) * 512,
+               "room for the files, with an entry for each directory on the way");
 
 struct creation {
         json_t *request; /* owned: for the API */

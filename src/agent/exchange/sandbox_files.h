@@ -11,7 +11,7 @@ struct exchange;
 struct ask_answer;
 struct err;
 
-#define SANDBOX_FILES_MAX (4u << 20)
+#define SANDBOX_FILES_MAX (16u << 20)
 
 struct sandbox_files {
         struct buf tar;

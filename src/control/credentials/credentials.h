@@ -18,10 +18,7 @@ struct err;
 struct keys;
 struct store;
 
-#define CREDENTIALS_MAX 32u                /* of a team itself, and likewise of each user */
-#define CREDENTIALS_BYTES_MAX (512u << 10) /* of all of these */
-#define CREDENTIALS_OF_TEAM_MAX 2000u      /* and all of its users */
-#define CREDENTIALS_ANSWER_MAX (8u << 20)  /* as JSON with escapes */
+#define CREDENTIALS_OF_TEAM_MAX 2000u /* of a team and all of its users */
 
 enum credential_scope { CREDENTIAL_TEAM, CREDENTIAL_USER };
 

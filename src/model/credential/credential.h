@@ -17,7 +17,14 @@ struct err;
 #define CREDENTIAL_TOKEN_MAX 8192u
 #define CREDENTIAL_FILES_MAX 16u /* of a credential of one's own kind; likewise variables */
 #define CREDENTIAL_PATH_MAX 200u
+#define CREDENTIAL_PATH_PARTS_MAX 16u
 #define CREDENTIAL_MODE 0600
+
+#define CREDENTIALS_MAX 32u                /* of a team itself, and likewise of each user */
+#define CREDENTIALS_BYTES_MAX (512u << 10) /* of all of these */
+/* What a sandbox gets at most: its team's and its user's. */
+#define CREDENTIALS_GIVEN_MAX (2 * CREDENTIALS_MAX)
+#define CREDENTIALS_GIVEN_BYTES_MAX (2 * CREDENTIALS_BYTES_MAX)
 
 /* Letters, digits, "-", "_" and ".", beginning with a letter or "_". */
 bool credential_name_is_valid(struct str name);

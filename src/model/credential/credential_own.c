@@ -22,6 +22,7 @@ static bool is_variable(struct str name, bool may_have_small_letters)
 /* "dir/file": relative, without "." and "..", nothing that a terminal or another program might misread. */
 static bool is_path(struct str path)
 {
+        unsigned parts = 0;
         struct str part;
         bool more;
 
@@ -32,7 +33,8 @@ static bool is_path(struct str path)
                         return false;
         do {
                 more = str_cut(&path, '/', &part);
-                if (part.n == 0 || str_is(part, ".") || str_is(part, "..") || str_is(part, "~"))
+                if (part.n == 0 || str_is(part, ".") || str_is(part, "..") || str_is(part, "~") ||
+                    ++parts > CREDENTIAL_PATH_PARTS_MAX)
                         return false;
         } while (more);
         return true;
@@ -71,9 +73,9 @@ static int add_files(const json_t *files, json_t *parts, struct err *err)
         json_object_foreach ((json_t *)files, path, content) {
                 if (!is_path(str_of(path)))
                         return err_set(err, ERR_INVALID,
-                                       "files: a name must be a path below the home directory, without '..' and of at "
-                                       "most %u bytes",
-                                       CREDENTIAL_PATH_MAX);
+                                       "files: a name must be a path below the home directory, without '..', of at "
+                                       "most %u bytes and %u parts",
+                                       CREDENTIAL_PATH_MAX, CREDENTIAL_PATH_PARTS_MAX);
                 if (r == 0)
                         r = parts_add_file(parts, path, text_of(content), err);
         }

@@ -70,6 +70,22 @@ test('a sandbox has them when create returns: files 0600 of its user, variables 
   await end(id)
 })
 
+test('all that can be set reaches a sandbox: many variables, large ones, and quotes', async () => {
+  const text = (i) => (i % 2 ? "'" : 'é"$(x) ').repeat(60_000).slice(0, i % 2 ? 60_000 : 40_000)
+  const named = (i) => `large${i}?scope=${i < 5 ? 'team' : 'user'}`
+  for (let i = 0; i < 10; i++) {
+    const files = Object.fromEntries(Array.from({ length: 16 }, (_, j) => [`.large/${'d/'.repeat(14)}${i}-${j}`, 'x']))
+    const r = await agent('PUT', `/credentials/${named(i)}`, { body: { value: { env: { [`LARGE_${i}`]: text(i) }, files } } })
+    assert.equal(r.status, 204, r.body)
+  }
+  const id = await create()
+  const sums = await run(id, 'for i in 0 1 2 3 4 5 6 7 8 9; do eval "printf %s \\"\\$LARGE_$i\\"" | sha256sum; done')
+  assert.equal(sums, Array.from({ length: 10 }, (_, i) => `${crypto.createHash('sha256').update(text(i)).digest('hex')}  -`).join('\n'))
+  assert.equal(await run(id, 'find ~/.large -type f | wc -l; env | wc -c').then((said) => said.split('\n').map(Number)).then(([files, bytes]) => files === 160 && bytes > 450_000), true)
+  await end(id)
+  for (let i = 0; i < 10; i++) assert.equal((await agent('DELETE', `/credentials/${named(i)}`)).status, 204)
+})
+
 test('the agent API sets, shows and removes them, for who has the token', async () => {
   const path = '/credentials/npm?scope=user', value = secret('npm')
   all.push(value)

@@ -135,6 +135,7 @@ static void what_does_not_fit_is_refused_without_repeating_it(void)
                 {"mine", "{\"files\":{\"a/../SECRET\":\"x\"}}"},
                 {"mine", "{\"files\":{\"a/./SECRET\":\"x\"}}"},
                 {"mine", "{\"files\":{\"a//SECRET\":\"x\"}}"},
+                {"mine", "{\"files\":{\"1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/SECRET\":\"x\"}}"},
                 {"mine", "{\"files\":{\"SECRET/\":\"x\"}}"},
                 {"mine", "{\"files\":{\"~/SECRET\":\"x\"}}"},
                 {"mine", "{\"files\":{\"a\\nSECRET\":\"x\"}}"},

@@ -60,7 +60,7 @@ static const struct endpoint table[] = {
 
         GET("/credentials", agent_get_credentials),
         GET("/credentials/{name}", agent_get_credentials),
-        {"PUT", "/credentials/{name}", agent_put_credential, BODY_REQUIRED, CREATE_MAX, ACCESS_KEY},
+        {"PUT", "/credentials/{name}", agent_put_credential, BODY_SECRET, CREATE_MAX, ACCESS_KEY},
         DELETE("/credentials/{name}", agent_delete_credential),
 
         {"GET", "/openapi.json", agent_show_openapi, BODY_NONE, 0, ACCESS_OPEN},
@@ -200,12 +200,20 @@ static uint64_t request_body_bytes(const struct exchange *x)
         }
 }
 
+static void request_take_body(struct exchange *x)
+{
+        x->is_secret = x->endpoint->body == BODY_SECRET;
+        if (x->is_secret)
+                http_keep_secret(x->rq);
+        http_read_body(x->rq, x->endpoint->body_max, request_body_read);
+}
+
 static void token_answered(struct exchange *x, const struct ask_answer *a)
 {
         if (a->status == 401 || a->status >= 500)
                 ask_pass_error(x, a);
         else if (exchange_reserve_body(x, request_body_bytes(x)))
-                http_read_body(x->rq, x->endpoint->body_max, request_body_read);
+                request_take_body(x);
 }
 
 /* Memory is reserved only for those whose token is valid: others could use up what there is for all. */
@@ -214,7 +222,7 @@ static void request_read_body(struct exchange *x)
         uint64_t bytes = request_body_bytes(x);
 
         if (bytes <= UNKNOWN_MAX || bytes > x->endpoint->body_max)
-                http_read_body(x->rq, x->endpoint->body_max, request_body_read);
+                request_take_body(x);
         else
                 ask(x, &(struct ask_options){.to = ASK_API,
                                              .method = "GET",

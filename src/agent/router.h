@@ -8,6 +8,7 @@ enum endpoint_body {
         BODY_NONE,     /* a body is ignored */
         BODY_OPTIONAL, /* JSON object, or nothing */
         BODY_REQUIRED,
+        BODY_SECRET,   /* required; blanked before it is released */
         BODY_STREAMED, /* the handler takes it in pieces */
 };
 

@@ -11,10 +11,17 @@ void buf_init(struct buf *b, size_t max)
         *b = BUF_INIT(max);
 }
 
+static void buf_release(struct buf *b)
+{
+        if (b->is_secret && b->mem)
+                explicit_bzero(b->mem, b->cap);
+        free(b->mem);
+}
+
 void buf_done(struct buf *b)
 {
-        free(b->mem);
-        *b = BUF_INIT(b->max);
+        buf_release(b);
+        *b = (struct buf){.max = b->max, .is_secret = b->is_secret};
 }
 
 void buf_reset(struct buf *b)
@@ -41,7 +48,7 @@ static int buf_grow(struct buf *b, size_t n) /* room for n more bytes in memory,
                 return -ENOMEM;
         if (b->len)
                 memcpy(mem, b->mem + b->start, b->len);
-        free(b->mem);
+        buf_release(b);
         b->mem = mem;
         b->cap = cap;
         b->start = 0;

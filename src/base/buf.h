@@ -1,6 +1,7 @@
 /* buf.h - bytes that grow at the end and are consumed at the front, never beyond a given maximum. */
 #pragma once
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,10 +12,12 @@ struct buf {
         size_t start; /* first unread byte */
         size_t len;   /* unread bytes */
         size_t cap;
-        size_t max; /* len never exceeds it */
+        size_t max;     /* len never exceeds it */
+        bool is_secret; /* memory is blanked before it is released */
 };
 
 #define BUF_INIT(limit) ((struct buf){.max = (limit)})
+#define BUF_SECRET(limit) ((struct buf){.max = (limit), .is_secret = true})
 #define AUTO_BUF AUTO(buf_done)
 
 void buf_init(struct buf *b, size_t max);

@@ -155,13 +155,23 @@ void http_read_body(struct http_request *rq, size_t max, void (*on_body)(struct 
 
         ex->on_body = on_body;
         buf_done(&ex->collected);
-        buf_init(&ex->collected, max);
+        ex->collected.max = max;
         if (rq->conn->state == CONN_EXCHANGE && ex->body.framing == HTTP1_BODY_LENGTH && ex->body.left > max &&
             ex->reply == REPLY_NONE) {
                 reply_refuse(rq->conn, 413, "request body is too large");
                 return;
         }
         body_begin(rq, TAKE_COLLECT);
+}
+
+void http_keep_secret(struct http_request *rq)
+{
+        struct http_exchange *ex = exchange_of(rq);
+
+        ex->head_mem.is_secret = true; /* the body may have come with the head */
+        ex->collected.is_secret = true;
+        rq->conn->in.is_secret = true;
+        rq->conn->out.is_secret = true;
 }
 
 void http_stream_body(struct http_request *rq, size_t (*on_data)(struct http_request *rq, struct str piece),

@@ -91,6 +91,7 @@ struct http_call_options {
         /* Begin on a kept connection also where the call cannot be sent again: it then fails in the rare case that the server
          * closes the connection at this very moment.  It is seen that the connection is open. */
         bool reuses_connection;
+        bool is_secret; /* body and answer: what the call keeps of them is blanked before it is released */
 
         /* The answer's head is complete; http_call_head() has it until the call is freed.  NULL: not told. */
         void (*on_head)(struct http_call *call, void *arg);

@@ -252,9 +252,9 @@ int http_call_start(struct http_client *c, const struct http_call_options *opt, 
                 .task = {.run = call_task},
                 .connecting = {.fd = -1},
                 .next_address = c->addresses,
-                .out = BUF_INIT(CLIENT_REQUEST_BYTES_MAX),
+                .out = {.max = CLIENT_REQUEST_BYTES_MAX, .is_secret = opt->is_secret},
                 .to_head = strcmp(opt->method, "HEAD") == 0,
-                .in = BUF_INIT(HTTP1_HEAD_MAX),
+                .in = {.max = HTTP1_HEAD_MAX, .is_secret = opt->is_secret},
         };
         c->call_count++;
         r = call_write_request(call, opt);

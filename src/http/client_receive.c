@@ -11,7 +11,7 @@
 static int split_head(struct http_call *call, size_t head_len)
 {
         call->head_bytes = call->in;
-        call->in = BUF_INIT(CLIENT_PIECE_BYTES);
+        call->in = (struct buf){.max = CLIENT_PIECE_BYTES, .is_secret = call->opt.is_secret};
         return buf_add(&call->in, buf_at(&call->head_bytes) + head_len, call->head_bytes.len - head_len);
 }
 

@@ -112,7 +112,6 @@ static void conn_linger(struct http_conn *c)
 
         c->ex = exchange_free(c->ex);
         buf_done(&c->in);
-        buf_init(&c->in, HTTP_PIECE_BYTES);
         if (is_clean || shutdown(c->io.fd, SHUT_WR) < 0) {
                 conn_cut(c);
                 return;

@@ -69,6 +69,8 @@ size_t http_server_conn_count(const struct http_server *s);
 /* Collect the body up to max bytes, then call on_body.
  * Over max the client gets 413 and on_close follows.  `body` is valid until the answer is complete. */
 void http_read_body(struct http_request *rq, size_t max, void (*on_body)(struct http_request *rq, struct str body));
+/* Before that: the body and the answer are secrets.  What this connection keeps of them is blanked before it is released. */
+void http_keep_secret(struct http_request *rq);
 /* Take the body in pieces.  on_data returns how many bytes it took of at least one; fewer than given pauses reading
  * until http_resume_body().  on_end: all of it arrived. */
 void http_stream_body(struct http_request *rq, size_t (*on_data)(struct http_request *rq, struct str piece),

@@ -339,9 +339,11 @@ static void creation_read_credentials(struct exchange *x)
                 creation_choose_template(x); /* a server without credentials */
                 return;
         }
-        ask(x,
-            &(struct ask_options){
-                    .to = ASK_CREDENTIALS, .method = "GET", .target = "/credentials", .on_answer = credentials_read});
+        ask(x, &(struct ask_options){.to = ASK_CREDENTIALS,
+                                     .method = "GET",
+                                     .target = "/credentials",
+                                     .is_secret = true,
+                                     .on_answer = credentials_read});
 }
 
 void agent_create_sandbox(struct exchange *x)
@@ -355,7 +357,7 @@ void agent_create_sandbox(struct exchange *x)
         }
         sandbox_files_init(&c->credentials);
         sandbox_files_init(&c->tokens);
-        buf_init(&c->env, ENV_MAX);
+        c->env = BUF_SECRET(ENV_MAX);
         x->job = c;
         x->job_free = creation_free;
         if (sandbox_request_decode(x->body, x->agent->conf->timeout_max_s, &c->request, &c->is_named, &err) < 0)

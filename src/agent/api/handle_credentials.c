@@ -68,6 +68,7 @@ static void credentials_pass(struct exchange *x, const char *method)
                                              .method = method,
                                              .target = buf_cstr(&target),
                                              .body = x->body,
+                                             .is_secret = true,
                                              .on_answer = credentials_answered});
 }
 

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "envd_client/envd_process.h"
 #include "http/client.h"
+#include "model/credential/credential.h"
 #include "model/ids.h"
 #include "wire/json/json_values.h"
 
@@ -157,6 +158,8 @@ static void ask_on_end(struct http_call *call, const struct err *why, void *arg)
                 a->on_answer(a->x, &answer);
         else
                 a->on_orphan(a->agent, a->key, &answer);
+        if (a->answer.is_secret)
+                credential_blank(answer.body);
         json_decref(answer.body);
         ask_free(a);
 }
@@ -192,6 +195,7 @@ static int ask_start(struct ask *a, const struct ask_options *o, struct err *err
         struct agent *agent = a->x->agent;
         AUTO_FREE char *text = o->body ? json_dumps(o->body, JSON_COMPACT) : NULL, *auth = NULL;
         struct ask_headers h = {0};
+        int r;
 
         if (o->body && !text)
                 return err_set(err, ERR_LIMIT, "out of memory");
@@ -208,16 +212,20 @@ static int ask_start(struct ask *a, const struct ask_options *o, struct err *err
         if (o->header)
                 h.list[h.count++] = *o->header;
         h.list[h.count++] = (struct http_header){"Accept", "application/json"};
-        return http_call_start(ask_client(agent, o->to),
-                               &(struct http_call_options){.method = o->method,
-                                                           .target = o->target,
-                                                           .headers = h.list,
-                                                           .content_type = text ? "application/json" : o->bytes_type,
-                                                           .body = text ? str_of(text) : o->bytes,
-                                                           .on_data = ask_on_data,
-                                                           .on_end = ask_on_end,
-                                                           .arg = a},
-                               &a->call, err);
+        r = http_call_start(ask_client(agent, o->to),
+                            &(struct http_call_options){.method = o->method,
+                                                        .target = o->target,
+                                                        .headers = h.list,
+                                                        .content_type = text ? "application/json" : o->bytes_type,
+                                                        .body = text ? str_of(text) : o->bytes,
+                                                        .is_secret = o->is_secret,
+                                                        .on_data = ask_on_data,
+                                                        .on_end = ask_on_end,
+                                                        .arg = a},
+                            &a->call, err);
+        if (text && o->is_secret)
+                explicit_bzero(text, strlen(text));
+        return r;
 }
 
 void ask(struct exchange *x, const struct ask_options *o)
@@ -236,7 +244,8 @@ void ask(struct exchange *x, const struct ask_options *o)
                           .on_failure = o->on_failure,
                           .wants_bytes = o->wants_bytes,
                           .is_foreign = o->to == ASK_DAEMON || o->to == ASK_PORT};
-        buf_init(&a->answer, o->max ? o->max : a->is_foreign && !o->wants_bytes ? SANDBOX_JSON_MAX : ANSWER_MAX);
+        a->answer.is_secret = o->is_secret;
+        a->answer.max = o->max ? o->max : a->is_foreign && !o->wants_bytes ? SANDBOX_JSON_MAX : ANSWER_MAX;
         memcpy(a->key, x->key, sizeof(a->key));
         list_push_back(&x->asks, &a->node);
         if (ask_start(a, o, &err) < 0)

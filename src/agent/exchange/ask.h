@@ -37,6 +37,7 @@ struct ask_options {
         json_t *body;                     /* borrowed; NULL: none */
         bool wants_bytes;                 /* on_answer looks at `text` only: an answer of 200 is not parsed */
         size_t max;                       /* bytes of an answer; 0: what is usual.  Beyond: ERR_TOO_LARGE */
+        bool is_secret;                   /* what is sent and answered is blanked before it is released */
         struct str bytes;                 /* instead of it; copied */
         const char *bytes_type;           /* their type; NULL: there are none */
         const struct http_header *header; /* one more; NULL: none */

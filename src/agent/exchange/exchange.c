@@ -9,6 +9,7 @@
 #include "agent/exchange/ask.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "model/credential/credential.h"
 #include "model/request/agent_error.h"
 #include "wire/url.h"
 
@@ -27,6 +28,8 @@ static void exchange_closed(struct http_request *rq, bool is_complete)
                 x->job_free(x);
         list_remove(&x->node);
         exchange_give_back(x);
+        if (x->is_secret)
+                credential_blank(x->body);
         json_decref(x->body);
         json_decref(x->sandbox.shown);
         free(x);

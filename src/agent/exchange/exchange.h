@@ -48,6 +48,7 @@ struct exchange {
         void (*next)(struct exchange *x);    /* sandbox_find.h: once the sandbox is known */
         void (*missing)(struct exchange *x); /* or that there is none; NULL: 404 */
         struct list asks;                    /* struct ask, under way */
+        bool is_secret;                      /* the body */
         bool is_complete;                    /* it is over, and the client has all of the answer */
         void *job;                           /* of a handler that takes several steps */
         void (*job_free)(struct exchange *x);

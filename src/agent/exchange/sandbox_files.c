@@ -15,7 +15,7 @@
 void sandbox_files_init(struct sandbox_files *f)
 {
         *f = (struct sandbox_files){0};
-        buf_init(&f->tar, SANDBOX_FILES_MAX);
+        f->tar = BUF_SECRET(SANDBOX_FILES_MAX);
 }
 
 void sandbox_files_done(struct sandbox_files *f)
@@ -90,6 +90,7 @@ void sandbox_files_write(struct exchange *x, struct sandbox_files *f, const char
                                      .target = target,
                                      .bytes = {(const char *)buf_at(&f->tar), f->tar.len},
                                      .bytes_type = "application/x-tar",
+                                     .is_secret = true,
                                      .on_answer = on_answer,
                                      .on_failure = on_failure});
 }

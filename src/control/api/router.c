@@ -283,6 +283,8 @@ static void request_dispatch(struct api_exchange *x)
         } else if (x->endpoint->body == BODY_NONE || x->endpoint->body == BODY_STREAMED) {
                 api_exchange_handle(x);
         } else {
+                if (x->endpoint->body == BODY_SECRET)
+                        http_keep_secret(x->rq);
                 http_read_body(x->rq, x->endpoint->body_max, request_body_read);
         }
 }

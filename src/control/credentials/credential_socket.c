@@ -32,6 +32,7 @@ static void answer_credentials(struct http_request *rq, const struct credential_
                 http_reply_error(rq, 503, "out of memory");
                 return;
         }
+        http_keep_secret(rq);
         http_reply(rq, 200, "application/json", NULL, text, strlen(text));
         explicit_bzero(text, strlen(text));
         free(text);

@@ -65,11 +65,11 @@ async function commandTime(server, prepare, command, n) {
 }
 
 /** Create, then until the body is done. */
-async function createTime(server, templateID, n, body = async () => {}, before = async () => {}) {
+async function createTime(server, templateID, n, body = async () => {}, before = async () => {}, create = createRaw) {
   return repeated(n, async () => {
     await before()
     const t = performance.now()
-    const sandbox = await createRaw(server, { templateID })
+    const sandbox = await create(server, { templateID })
     await body(sandbox)
     const took = (performance.now() - t) * 1000
     await killRaw(server, sandbox.sandboxID)
@@ -97,21 +97,27 @@ async function measureLayers(server, quick) {
   return { base: await createTime(server, 'base', n), layers30: await createTime(server, 'bench-layers', n) }
 }
 
+/** A create as the agent API has it, which writes credentials and the tokens of services; what it answers, as createRaw() does. */
+async function createByAgent(server, { templateID }) {
+  const { sandbox_id, mcp_token, code_url } = await must(api(server, 'POST', '/api/v1/agent/sandboxes', { body: { template_id: templateID }, key: null, headers: { Authorization: `Bearer ${server.key}` } }), 201)
+  return { sandboxID: sandbox_id, mcpToken: mcp_token, codeUrl: code_url }
+}
+
 /** From a create until `ask` has its answers, in microseconds: by restore, and where sandboxes are restored ahead. */
-async function measureAhead(server, templateID, n, ask) {
+async function measureAhead(server, templateID, n, ask, create = createRaw) {
   const first = await createRaw(server, { templateID }) // from here on some are restored ahead
   const image = await api(server, 'POST', `/sandboxes/${first.sandboxID}/snapshots`, { body: {} }) // of which none is
-  const restored = await createTime(server, image.json.snapshotID, n, ask)
+  const restored = await createTime(server, image.json.snapshotID, n, ask, undefined, create)
   await killRaw(server, first.sandboxID)
   await api(server, 'DELETE', `/templates/${encodeURIComponent(image.json.snapshotID)}`)
   const isAhead = async () => (await api(server, 'GET', '/sandglass/ahead')).json.standbys.ready >= 2
-  const handedOver = await createTime(server, templateID, n, ask, () => until('standbys', isAhead, 30_000))
+  const handedOver = await createTime(server, templateID, n, ask, () => until('standbys', isAhead, 30_000), create)
   return { handedOver, restored }
 }
 
 /** A port of the sandbox answers with this status. */
-async function mustAnswer(server, sandbox, port, path, wanted) {
-  const { status } = await api(server, 'GET', path, { key: null, headers: { 'E2b-Sandbox-Id': sandbox.sandboxID, 'E2b-Sandbox-Port': String(port) } })
+async function mustAnswer(server, sandbox, port, path, wanted, headers = {}) {
+  const { status } = await api(server, 'GET', path, { key: null, headers: { 'E2b-Sandbox-Id': sandbox.sandboxID, 'E2b-Sandbox-Port': String(port), ...headers } })
   if (status !== wanted) throw new Error(`port ${port} answers ${status}`)
 }
 
@@ -121,6 +127,20 @@ async function measureStarted(server, quick) {
   return measureAhead(server, 'bench-started', quick ? 10 : 40, (sandbox) => mustAnswer(server, sandbox, 3000, '/', 200))
 }
 
+/** As an agent's backend uses it: with a credential, and both services let in who has their tokens (the tools then miss a session: 400). */
+async function measureAgentCreate(server, n) {
+  const credential = (method, body) => api(server, method, '/sandglass/credentials/openai', { body })
+  const token = ({ codeUrl }) => new URL(codeUrl).search
+  const both = (sandbox) =>
+    Promise.all([mustAnswer(server, sandbox, 9000, `/${token(sandbox)}`, 303), mustAnswer(server, sandbox, 6060, '/mcp', 400, { Authorization: `Bearer ${sandbox.mcpToken}` })])
+  await must(credential('PUT', { value: 'sk-bench' }), 204)
+  try {
+    return await measureAhead(server, 'agents-backend-sandbox', n, both, createByAgent)
+  } finally {
+    await must(credential('DELETE'), 204)
+  }
+}
+
 /** The ready-made template agents-backend-sandbox, on a server whose layers are kept: VS Code refuses, since there is no token yet. */
 export async function measureWorkplace({ quick, result, rows }) {
   const server = await keptServer('workplace')
@@ -128,10 +148,13 @@ export async function measureWorkplace({ quick, result, rows }) {
     await firstUse(server, 'agents-backend-sandbox')
     const both = (sandbox) => Promise.all([mustAnswer(server, sandbox, 9000, '/', 401), mustAnswer(server, sandbox, 6060, '/health', 200)])
     const { handedOver, restored } = await measureAhead(server, 'agents-backend-sandbox', quick ? 10 : 40, both)
-    result.figures.workplace = { handedOver, restored }
+    const byAgent = await measureAgentCreate(server, quick ? 10 : 40)
+    result.figures.workplace = { handedOver, restored, byAgent }
     rows.push(
       row('create with VS Code and tools → both answer', restored, 'us', { atMost: 300_000 }),
       row('create with VS Code and tools, restored ahead → both answer', handedOver, 'us', { atMost: 30_000, floor: restored, floorName: 'by restore' }),
+      row('agent API: create with tokens and a credential → both answer', byAgent.restored, 'us', { atMost: 300_000, floor: restored, floorName: 'without them' }),
+      row('agent API: the same, restored ahead', byAgent.handedOver, 'us', { atMost: 30_000, floor: handedOver, floorName: 'without them' }),
     )
   } finally {
     await server.cleanUp()

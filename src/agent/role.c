@@ -16,6 +16,7 @@
 #include "http/server.h"
 #include "model/request/agent_error.h"
 #include "model/conf.h"
+#include "model/json_blank.h"
 
 #define IDLE_MS 60000u
 #define HEAD_TIMEOUT_MS 60000u
@@ -136,6 +137,7 @@ int agent_main(const struct conf *conf)
         list_init(&a.orphans);
         (void)signal(SIGPIPE, SIG_IGN);
         (void)mallopt(M_ARENA_MAX, 1);
+        json_blank_freed(); /* credentials pass through here */
         r = agent_start(&a, &err);
         if (r == 0) {
                 log_info("agent.ready", "idle_ms=%u", IDLE_MS);

@@ -11,6 +11,7 @@
 #include "control/control.h"
 #include "http/server.h"
 #include "model/conf.h"
+#include "model/json_blank.h"
 
 #define STOP_MS_MAX 20000 /* for requests that are being answered; then they are cut */
 
@@ -73,6 +74,7 @@ int control_main(const struct conf *conf)
 
         (void)signal(SIGPIPE, SIG_IGN);
         (void)mallopt(M_ARENA_MAX, 1);
+        json_blank_freed(); /* credentials pass through here */
         r = control_start(&role, conf, &err);
         if (r == 0) {
                 log_info("control.ready", "domain=%s", conf->domain);

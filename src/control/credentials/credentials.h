@@ -2,9 +2,8 @@
  *
  * The store has them encrypted (io/secret_box.h); the keys for that are in <data>/secret-key, which only root can read, and reach
  * control as a file descriptor.  Each is bound to its team, user and name.  Between requests no value is kept in plain text: buffers
- * of requests and answers, texts and JSON that had one are blanked before they are released (BODY_SECRET, http_keep_secret()).  What
- * jansson's parser and the first read of a connection had for a moment is released as it is, and so is what the edge passed on.
- * Nothing that is logged or said in an error has any of a value.
+ * of requests and answers, texts and JSON that had one are blanked before they are released (http_keep_secret(), json_blank.h).  The
+ * edge passes requests on in buffers that are not.  Nothing that is logged or said in an error has any of a value.
  *
  * Users: the holder of a key that the operator made is the user of that key alone, and their credentials go when the key is
  * revoked.  A user of the machine (user_door.h) is the same whatever key they have.  So is the operator. */

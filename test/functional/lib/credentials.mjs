@@ -73,6 +73,26 @@ export function filesWith(server, texts, without = []) {
   return found
 }
 
+const pieceBytes = 1 << 20
+
+/** Is the text in the memory of this process? */
+export function memoryHas(pid, text) {
+  const memory = fs.openSync(`/proc/${pid}/mem`, 'r')
+  try {
+    for (const [, from, to] of fs.readFileSync(`/proc/${pid}/maps`, 'utf8').matchAll(/^([0-9a-f]+)-([0-9a-f]+) rw/gm)) {
+      const end = parseInt(to, 16)
+      for (let at = parseInt(from, 16); at < end; at += pieceBytes) {
+        const bytes = Buffer.alloc(Math.min(pieceBytes + text.length, end - at))
+        fs.readSync(memory, bytes, 0, bytes.length, at)
+        if (bytes.includes(text)) return true
+      }
+    }
+    return false
+  } finally {
+    fs.closeSync(memory)
+  }
+}
+
 /** What other processes can see of the processes of the server: their command lines and environments. */
 export function seenOfProcesses(pids) {
   return pids.map((pid) => ['cmdline', 'environ'].map((what) => {

@@ -5,7 +5,7 @@ import crypto from 'node:crypto'
 import fs from 'node:fs'
 import { after, afterEach, before, test } from 'node:test'
 
-import { credentials, filesWith } from '../lib/credentials.mjs'
+import { credentials, filesWith, memoryHas } from '../lib/credentials.mjs'
 import { Disk } from '../lib/disk.mjs'
 import { api } from '../lib/raw.mjs'
 import { sandglass, Server } from '../lib/server.mjs'
@@ -187,6 +187,22 @@ test('with a credential that cannot be decrypted create fails before there is a 
   server = await server.again(debug)
   Object.assign(process.env, clientEnvironment(server, 'http'))
   await end(await create())
+})
+
+test('between requests the roles that see them have none in memory', async () => {
+  const value = secret('npm'), long = secret('long').repeat(1000)
+  all.push(value, long)
+  assert.equal((await agent('PUT', '/credentials/npm', { body: { value } })).status, 204)
+  assert.equal((await agent('PUT', '/credentials/long', { body: { value: { env: { LONG: long } } } })).status, 204)
+  assert.equal((await api(server, 'PUT', '/sandglass/credentials/npm', { body: { value: `//registry.example/:_authToken=${value}\n` } })).status, 204)
+  const id = await create()
+  assert.equal(await run(id, 'echo ${#LONG}; tail -c 33 ~/.npmrc'), `${long.length}\n${value.slice(-32)}`)
+  await end(id)
+  const { control, agent: roles } = server.roles()
+  const found = () => [...control, ...roles].flatMap((pid) => [...Object.values(values), value, long.slice(0, 60)].filter((v) => memoryHas(pid, v)))
+  await until(() => `no value in memory: ${found().map((v) => v.slice(0, 6))}`, () => found().length === 0, 10_000)
+  assert.ok(memoryHas(process.pid, value), 'where there is one, it is found')
+  for (const name of ['npm', 'long']) assert.equal((await agent('DELETE', `/credentials/${name}`)).status, 204)
 })
 
 test('no log has any of them, whatever happened', () => {

@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include "cli/mcp/platform.h"
 #include "cli/mcp/platform_tools.h"
-#include "mcp/protocol/edits.h"
+#include "mcp/content/edits.h"
 #include "mcp/protocol/shorten.h"
 #include "wire/base64.h"
 

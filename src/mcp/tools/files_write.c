@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 #include "mcp/protocol/call.h"
-#include "mcp/protocol/edits.h"
+#include "mcp/content/edits.h"
 #include "mcp/protocol/mcp.h"
 #include "mcp/tools/once.h"
 #include "mcp/tools/patch.h"

@@ -3,7 +3,7 @@
 
 #include "base/err.h"
 #include "mcp/tools/patch.h"
-#include "mcp/protocol/edits.h"
+#include "mcp/content/edits.h"
 #include "mcp/protocol/schema.h"
 #include "mcp/protocol/shorten.h"
 #include "test/lib/tap.h"

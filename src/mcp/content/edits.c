@@ -1,4 +1,4 @@
-#include "mcp/protocol/edits.h"
+#include "mcp/content/edits.h"
 
 #include <string.h>
 

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "http/server.h"
 #include "mcp/protocol/call.h"
+#include "mcp/protocol/head.h"
 #include "mcp/protocol/jsonrpc.h"
 #include "mcp/protocol/mcp.h"
 #include "mcp/protocol/message.h"
@@ -152,28 +153,6 @@ static void initialize(struct mcp *m, struct http_request *rq, const struct json
 
 /* ---- requests without a session ---- */
 
-static bool is_stateless(const struct http_request *rq, const json_t *value)
-{
-        const char *version = message_envelope(json_object_get(value, "params"), META_VERSION);
-
-        return str_is(http1_value(rq->head, "mcp-protocol-version"), PROTOCOL_STATELESS) ||
-               (version && strcmp(version, PROTOCOL_STATELESS) == 0);
-}
-
-/* The head says the same as the body: whoever stands in between may have looked at the head only.  NULL: it does. */
-static const char *mismatch(const struct http_request *rq, const struct jsonrpc_message *msg)
-{
-        const char *version = message_envelope(msg->params, META_VERSION);
-        struct str method = http1_value(rq->head, "mcp-method");
-
-        if (!str_is(http1_value(rq->head, "mcp-protocol-version"), PROTOCOL_STATELESS))
-                return "MCP-Protocol-Version must be " PROTOCOL_STATELESS ", as in the message";
-        if (version && strcmp(version, PROTOCOL_STATELESS) != 0)
-                return "the message is of another revision than MCP-Protocol-Version says";
-        return method.n && msg->method && !str_is(method, msg->method) ? "Mcp-Method is not the method of the message"
-                                                                       : NULL;
-}
-
 static struct session *stateless_session(struct mcp *m)
 {
         if (!m->stateless && (m->stateless = session_create(m, PROTOCOL_STATELESS)))
@@ -191,7 +170,7 @@ static void take_stateless(struct mcp *m, struct http_request *rq, json_t *value
 
         if (jsonrpc_decode(value, &msg, &err) < 0) {
                 http_reply_json(rq, 400, plain_headers, jsonrpc_error(msg.id, JSONRPC_INVALID_REQUEST, err.msg));
-        } else if ((wrong = mismatch(rq, &msg))) {
+        } else if ((wrong = head_mismatch(rq->head, &msg))) {
                 http_reply_json(rq, 400, plain_headers, jsonrpc_error(msg.id, JSONRPC_HEADER_MISMATCH, wrong));
         } else if (msg.kind == JSONRPC_REQUEST && !message_envelope(msg.params, META_VERSION)) {
                 http_reply_json(rq, 400, plain_headers,
@@ -231,6 +210,7 @@ static void on_post_body(struct http_request *rq, struct str body)
         struct mcp *m = rq->user;
         struct jsonrpc_message msg;
         struct err err = {0};
+        const char *refused;
         struct session *s;
         struct stream *st;
         json_t *value = jsonrpc_parse(body, &err);
@@ -238,14 +218,13 @@ static void on_post_body(struct http_request *rq, struct str body)
         rq->user = NULL;
         if (!value) {
                 reply_status(rq, 400, JSONRPC_PARSE_ERROR, err.msg);
-        } else if (is_stateless(rq, value)) {
+        } else if (head_is_stateless(rq->head, value)) {
                 take_stateless(m, rq, value);
         } else if (message_is_initialize(value, &msg)) {
                 initialize(m, rq, &msg);
         } else if ((s = find_session(m, rq))) {
-                if (json_is_array(value) && (!protocol_has_batches(s->version) || json_array_size(value) == 0)) {
-                        reply_status(rq, 400, JSONRPC_INVALID_REQUEST,
-                                     json_array_size(value) ? "this revision has no batches" : "the batch is empty");
+                if ((refused = message_batch_refusal(value, s->version))) {
+                        reply_status(rq, 400, JSONRPC_INVALID_REQUEST, refused);
                 } else if (!(st = stream_open(s, rq, json_is_array(value)))) {
                         reply_status(rq, 503, JSONRPC_INTERNAL_ERROR, "too many requests are open in this session");
                 } else {
@@ -380,6 +359,7 @@ static void on_old_body(struct http_request *rq, struct str body)
         struct session *s = NULL;
         struct stream *st;
         struct err err = {0};
+        const char *refused;
         json_t *value;
 
         rq->user = NULL;
@@ -395,9 +375,14 @@ static void on_old_body(struct http_request *rq, struct str body)
                 reply_status(rq, 400, JSONRPC_PARSE_ERROR, err.msg);
                 return;
         }
-        take_old_message(s, st, value);
+        refused = message_batch_refusal(value, s->version);
+        if (refused) {
+                reply_status(rq, 400, JSONRPC_INVALID_REQUEST, refused);
+        } else {
+                take_old_message(s, st, value);
+                http_reply(rq, 202, "text/plain", plain_headers, "Accepted", 8);
+        }
         json_decref(value);
-        http_reply(rq, 202, "text/plain", plain_headers, "Accepted", 8);
 }
 
 static void post_messages(struct mcp *m, struct http_request *rq)
@@ -421,6 +406,21 @@ static const struct {
         {"/mcp", "DELETE", false, delete_mcp}, {"/messages", "POST", false, post_messages},
         {"/sse", "GET", false, get_sse},       {"/health", "GET", true, get_health},
 };
+
+static void reply_not_allowed(struct http_request *rq)
+{
+        char allowed[64] = "OPTIONS";
+        struct http_header headers[] = {CORS, {"Allow", allowed}, {NULL, NULL}};
+
+        for (size_t i = 0; i < ARRAY_LEN(routes); i++) {
+                size_t n = strlen(allowed);
+
+                if (str_is(rq->url.path, routes[i].path))
+                        (void)snprintf(allowed + n, sizeof(allowed) - n, ", %s", routes[i].method);
+        }
+        http_reply_json(rq, 405, headers,
+                        jsonrpc_error(NULL, JSONRPC_INVALID_REQUEST, "this method is not for this path"));
+}
 
 static void reply_preflight(struct http_request *rq)
 {
@@ -468,6 +468,8 @@ void endpoint_on_request(struct http_request *rq, void *arg)
                 }
                 return;
         }
-        reply_status(rq, has_path ? 405 : 404, JSONRPC_INVALID_REQUEST,
-                     has_path ? "this method is not for this path" : "no such path");
+        if (has_path)
+                reply_not_allowed(rq);
+        else
+                reply_status(rq, 404, JSONRPC_INVALID_REQUEST, "no such path");
 }

@@ -9,6 +9,7 @@
 #include "mcp/protocol/method.h"
 #include "mcp/protocol/session.h"
 #include "mcp/protocol/stream.h"
+#include "mcp/protocol/versions.h"
 
 static void begin_call(struct session *s, struct stream *st, const struct jsonrpc_message *msg)
 {
@@ -45,6 +46,21 @@ static void take_one(struct session *s, struct stream *st, json_t *value)
         case JSONRPC_NOTIFICATION: method_notified(s, msg.method, msg.params); break;
         case JSONRPC_RESPONSE: /* this server asks clients nothing */ break;
         }
+}
+
+_Static_assert(MCP_BATCH_MAX == 256, "as the refusal says");
+
+const char *message_batch_refusal(const json_t *value, const char *version)
+{
+        size_t count = json_array_size(value);
+
+        if (!json_is_array(value))
+                return NULL;
+        if (count == 0)
+                return "the batch is empty";
+        if (!protocol_has_batches(version))
+                return "this revision has no batches";
+        return count > MCP_BATCH_MAX ? "the batch has too many messages: at most 256" : NULL;
 }
 
 void message_take(struct session *s, struct stream *st, json_t *value)

@@ -222,7 +222,7 @@ static void take_stateless(struct stdio *s, json_t *value, const char *version)
 
 static void take_message(struct stdio *s, json_t *value)
 {
-        const char *version = message_envelope(json_object_get(value, "params"), META_VERSION);
+        const char *version = message_envelope(json_object_get(value, "params"), META_VERSION), *refused;
         struct jsonrpc_message msg;
 
         if (is_cancel(value)) {
@@ -232,10 +232,8 @@ static void take_message(struct stdio *s, json_t *value)
                 take_stateless(s, value, version);
         } else if (!s->is_initialized && message_is_initialize(value, &msg)) {
                 initialize(s, &msg);
-        } else if (json_is_array(value) && (!protocol_has_batches(s->with->version) || json_array_size(value) == 0)) {
-                send_now(s,
-                         jsonrpc_error(NULL, JSONRPC_INVALID_REQUEST,
-                                       json_array_size(value) ? "this revision has no batches" : "the batch is empty"));
+        } else if ((refused = message_batch_refusal(value, s->with->version))) {
+                send_now(s, jsonrpc_error(NULL, JSONRPC_INVALID_REQUEST, refused));
         } else if (!is_too_early(s, value)) {
                 message_take(s->with, s->answers[0], value);
         }

@@ -27,6 +27,11 @@ bool protocol_has_batches(const char *version)
                strcmp(version, "2024-10-07") == 0;
 }
 
+bool protocol_has_first_id(const char *version)
+{
+        return strcmp(version, "2025-11-25") >= 0; /* revisions are dates */
+}
+
 json_t *protocol_refusal(json_t *id, const char *asked)
 {
         json_t *message = jsonrpc_error(id, JSONRPC_UNKNOWN_VERSION, "this revision of the protocol is not known");

@@ -15,6 +15,8 @@ const char *protocol_find(struct str version);
 /* The answer to a client that asks for this revision: the same, or the newest. */
 const char *protocol_choose(struct str asked);
 bool protocol_has_batches(const char *version);
+/* A stream of events begins with an id and no message. */
+bool protocol_has_first_id(const char *version);
 /* What a request of an unknown revision is answered with: an error that names those that are known. */
 json_t *protocol_refusal(json_t *id, const char *asked);
 json_t *protocol_list(void); /* all of them, the newest first; NULL: no memory */

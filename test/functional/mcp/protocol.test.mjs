@@ -100,7 +100,8 @@ test('messages that are none are refused, and the session goes on', clean(async 
 test('heads: 404, 405, 406, 413, 415', clean(async () => {
   const session = await server.session()
   assert.equal((await fetch(server.url.replace('/mcp', '/nope'), { headers: server.headers() })).status, 404)
-  assert.equal((await fetch(server.url, { method: 'PUT', headers: server.headers() })).status, 405)
+  const put = await fetch(server.url, { method: 'PUT', headers: server.headers() })
+  assert.deepEqual([put.status, put.headers.get('allow')], [405, 'OPTIONS, POST, GET, DELETE'])
   assert.deepEqual(await error(await session(request(1, 'ping'), { Accept: 'application/json' })), [406, -32600])
   assert.deepEqual(await error(await session(request(1, 'ping'), { 'Content-Type': 'text/plain' })), [415, -32600])
   assert.equal((await session(request(1, 'ping'), { Accept: '*/*' })).status, 200)
@@ -113,6 +114,21 @@ test('batches, where the revision has them', clean(async () => {
   const session = await server.session('2025-03-26')
   const answers = await (await session([request(1, 'ping'), { jsonrpc: '2.0', method: 'notifications/initialized' }, request(2, 'no/such'), 7])).json()
   assert.deepEqual(answers.map((one) => [one.id, one.error?.code]), [[1, undefined], [2, -32601], [null, -32600]])
+  await session.end()
+}))
+
+test('a batch has at most 256 messages', clean(async () => {
+  const session = await server.session('2025-03-26')
+  assert.equal((await (await session(Array(256).fill(1))).json()).length, 256)
+  const refused = await session(`[${'1,'.repeat(190_000)}1]`)
+  assert.equal(refused.status, 400)
+  assert.deepEqual(await refused.json(), { jsonrpc: '2.0', id: null, error: { code: -32600, message: 'the batch has too many messages: at most 256' } })
+  const leaves = new AbortController()
+  const stream = events(await fetch(server.url.replace('/mcp', '/sse'), { headers: server.headers(), signal: leaves.signal }))
+  const url = server.url.replace('/mcp', (await stream.next()).value.data)
+  for (const [batch, status] of [[[], 400], [Array(257).fill(1), 400], [[request(1, 'ping')], 202]]) assert.equal((await fetch(url, { method: 'POST', headers: server.headers(), body: JSON.stringify(batch) })).status, status)
+  assert.deepEqual((await stream.next()).value.data, { jsonrpc: '2.0', id: 1, result: {} })
+  leaves.abort()
   await session.end()
 }))
 
@@ -189,14 +205,23 @@ test('the transport of 2024-11-05: answers come on the stream, and the session e
 
 test('without sessions: the head must say what the message says', clean(async () => {
   const meta = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientInfo': { name: 'x', version: '1' }, 'io.modelcontextprotocol/clientCapabilities': {} }
-  const head = { 'MCP-Protocol-Version': '2026-07-28' }
-  const found = await (await server.post(request(1, 'server/discover', { _meta: meta }), head)).json()
+  const version = { 'MCP-Protocol-Version': '2026-07-28' }
+  const head = (method, name) => ({ ...version, 'Mcp-Method': method, ...(name === undefined ? {} : { 'Mcp-Name': name }) })
+  const found = await (await server.post(request(1, 'server/discover', { _meta: meta }), head('server/discover'))).json()
   assert.deepEqual(found.result.supportedVersions.slice(0, 2), ['2026-07-28', '2025-11-25'])
   assert.equal(found.result.resultType, 'complete')
   assert.deepEqual(await error(await server.post(request(1, 'server/discover', { _meta: meta }))), [400, -32020])
-  assert.deepEqual(await error(await server.post(request(1, 'tools/list', { _meta: meta }), { ...head, 'Mcp-Method': 'tools/call' })), [400, -32020])
-  assert.deepEqual(await error(await server.post(request(1, 'tools/list'), head)), [400, -32602])
-  assert.deepEqual(await error(await server.post(request(1, 'ping', { _meta: meta }), head)), [200, -32601])
+  assert.deepEqual(await error(await server.post(request(1, 'tools/list', { _meta: meta }), head('tools/call'))), [400, -32020])
+  assert.deepEqual(await error(await server.post(request(1, 'tools/list', { _meta: meta }), version)), [400, -32020], 'Mcp-Method is missing')
+  assert.deepEqual(await error(await server.post(request(1, 'tools/list'), head('tools/list'))), [400, -32602])
+  assert.deepEqual(await error(await server.post(request(1, 'ping', { _meta: meta }), head('ping'))), [200, -32601])
+  assert.equal((await server.post({ jsonrpc: '2.0', method: 'notifications/unheard' }, version)).status, 202)
+  const uri = `file://${server.file('\u00e9')}`
+  fs.writeFileSync(server.file('\u00e9'), 'text')
+  const read = (name) => server.post(request(1, 'resources/read', { uri, _meta: meta }), head('resources/read', name))
+  for (const wrong of [undefined, 'file:///other', '=?base64?AAAA?=', '=?base64?not base64?=', '=?']) assert.deepEqual(await error(await read(wrong)), [400, -32020], `Mcp-Name: ${wrong}`)
+  assert.equal((await (await read(`=?base64?${Buffer.from(uri).toString('base64')}?=`)).json()).result.contents[0].text, 'text')
+  fs.unlinkSync(server.file('\u00e9'))
 }))
 
 test('a session may have any number of answers by events, one after the other', clean(async () => {
@@ -213,7 +238,7 @@ test('a session may have any number of answers by events, one after the other', 
 
 test('clients without a session may ask two hundred things at once', clean(async () => {
   const _meta = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28' }
-  const ask = async (id, name, args) => (await server.post(call(id, name, args, { _meta }), { 'MCP-Protocol-Version': '2026-07-28' })).text()
+  const ask = async (id, name, args) => (await server.post(call(id, name, args, { _meta }), { 'MCP-Protocol-Version': '2026-07-28', 'Mcp-Method': 'tools/call', 'Mcp-Name': name })).text()
   const { id } = JSON.parse(await ask(1, 'start_command', { command: 'read line; echo "got $line"' })).result.structuredContent
   const waiting = Array.from({ length: 200 }, () => ask(2, 'read_command', { id, wait_s: 60 }))
   await ask(3, 'write_command', { id, input: 'a line\n' })

@@ -12,27 +12,40 @@
 #include "version.h"
 
 static const char usage[] =
-        "usage: sandglass-mcp [--listen ADDR:PORT] [--workspace DIR] (--token-file FILE | --no-token)\n"
+        "usage: sandglass-mcp [--listen ADDR:PORT] [--workspace DIR] (--token-file FILE | --no-token) [OPTION...]\n"
         "The MCP tool server of a sandbox: /mcp speaks streamable HTTP, /sse the older transport.\n"
         "--listen ADDR:PORT   where to listen (default 0.0.0.0:6060; port 0: the kernel chooses, and the address is "
         "printed)\n"
         "--workspace DIR      where commands begin (default /workspace)\n"
         "--token-file FILE    clients send the text of this file as bearer token; without the file nobody may ask\n"
-        "--no-token           ask for no token\n";
+        "--no-token           ask for no token\n"
+        "Clients that leave without a word (times in seconds):\n"
+        "--rest-after S       end the shell of a session that has had no call and no connection for so long (default "
+        "600)\n"
+        "--end-after S        end the session after so long (default 3600), unless background commands run in it\n"
+        "--keep-answers S     how long an answer waits for a client whose connection broke (default 60)\n";
+
+#define SECONDS_MAX 1000000u
 
 struct options {
-        const char *listen, *workspace, *token_file;
+        const char *listen, *workspace, *token_file, *rest_after, *end_after, *keep_answers;
         bool has_no_token;
 };
 
 static int options_parse(int argc, char **argv, struct options *ret)
 {
-        for (int i = 1; i < argc; i++) {
-                const char **value = strcmp(argv[i], "--listen") == 0       ? &ret->listen
-                                     : strcmp(argv[i], "--workspace") == 0  ? &ret->workspace
-                                     : strcmp(argv[i], "--token-file") == 0 ? &ret->token_file
-                                                                            : NULL;
+        const struct {
+                const char *name, **value;
+        } all[] = {{"--listen", &ret->listen},         {"--workspace", &ret->workspace},
+                   {"--token-file", &ret->token_file}, {"--rest-after", &ret->rest_after},
+                   {"--end-after", &ret->end_after},   {"--keep-answers", &ret->keep_answers}};
 
+        for (int i = 1; i < argc; i++) {
+                const char **value = NULL;
+
+                for (size_t k = 0; k < ARRAY_LEN(all); k++)
+                        if (strcmp(argv[i], all[k].name) == 0)
+                                value = all[k].value;
                 if (value && i + 1 < argc)
                         *value = argv[++i];
                 else if (strcmp(argv[i], "--no-token") == 0)
@@ -41,6 +54,26 @@ static int options_parse(int argc, char **argv, struct options *ret)
                         return -EINVAL;
         }
         return (ret->token_file != NULL) != ret->has_no_token ? 0 : -EINVAL;
+}
+
+/* Text NULL: not given, and *ret_ms stays 0. */
+static int take_seconds(const char *text, uint32_t *ret_ms)
+{
+        uint32_t s = 0;
+        int r = text ? parse_u32(str_of(text), 1, SECONDS_MAX, &s) : 0;
+
+        *ret_ms = s * 1000;
+        return r;
+}
+
+static int mcp_options_of(const struct options *opt, struct mcp_options *ret)
+{
+        *ret = (struct mcp_options){.workspace = opt->workspace, .token_file = opt->token_file};
+        return take_seconds(opt->rest_after, &ret->rest_after_ms) < 0 ||
+                               take_seconds(opt->end_after, &ret->end_after_ms) < 0 ||
+                               take_seconds(opt->keep_answers, &ret->kept_ms) < 0
+                       ? -EINVAL
+                       : 0;
 }
 
 static int open_port(const char *address, int *ret_fd, struct err *err)
@@ -73,13 +106,12 @@ int main(int argc, char **argv)
                 (void)fputs(usage, stdout);
                 return 0;
         }
-        if (options_parse(argc, argv, &opt) < 0) {
+        if (options_parse(argc, argv, &opt) < 0 || mcp_options_of(&opt, &m.opt) < 0) {
                 (void)fputs(usage, stderr);
                 return 2;
         }
         log_setup("mcp", LOG_INFO);
         m.backend = &sandbox_backend;
-        m.opt = (struct mcp_options){.workspace = opt.workspace, .token_file = opt.token_file};
         r = open_port(opt.listen, &fd, &err);
         if (r == 0)
                 r = mcp_serve_start(&m, fd, &err);

@@ -41,6 +41,7 @@ static void call_finish(struct call *c, json_t *message)
         }
         list_remove(&c->node);
         c->session->call_count--;
+        session_touch(c->session);
         json_decref(c->id);
         json_decref(c->params);
         json_decref(c->progress_token);

@@ -36,6 +36,9 @@ int mcp_serve_start(struct mcp *m, int listen_fd, struct err *err)
         int r;
 
         list_init(&m->session_order);
+        m->opt.rest_after_ms = m->opt.rest_after_ms ? m->opt.rest_after_ms : MCP_REST_AFTER_MS;
+        m->opt.end_after_ms = m->opt.end_after_ms ? m->opt.end_after_ms : MCP_END_AFTER_MS;
+        m->opt.kept_ms = m->opt.kept_ms ? m->opt.kept_ms : MCP_KEPT_MS;
         (void)mallopt(M_MMAP_THRESHOLD, 256 << 10); /* fixed, so that the memory of one big request is given back */
         (void)mallopt(M_TRIM_THRESHOLD, 128 << 10);
         if (m->backend->on_child)

@@ -1,5 +1,6 @@
 #include "mcp/protocol/session.h"
 
+#include "base/clock.h"
 #include "mcp/protocol/call.h"
 #include "mcp/protocol/mcp.h"
 #include "mcp/protocol/stream.h"
@@ -26,6 +27,54 @@ static bool make_room(struct mcp *m)
         return false;
 }
 
+/* A call under way, or a connection.  Answers that are kept for a client that may come back are none. */
+static bool is_in_use(const struct session *s)
+{
+        if (s->is_stateless || !list_is_empty(&s->calls))
+                return true;
+        LIST_EACH (at, &s->streams) {
+                const struct stream *st = LIST_ENTRY(at, struct stream, node);
+
+                if (st->rq || st->on_line)
+                        return true;
+        }
+        return false;
+}
+
+/* Look again when the next of the two limits is due; a session in use begins to count when it is touched. */
+static void watch_idle(struct session *s, uint64_t idle_ms)
+{
+        const struct mcp_options *opt = &s->mcp->opt;
+        uint64_t due = s->rests || idle_ms >= opt->rest_after_ms ? opt->end_after_ms : opt->rest_after_ms;
+
+        timer_set(s->mcp->loop, &s->idle, due > idle_ms ? due - idle_ms : opt->end_after_ms);
+}
+
+static void on_idle(struct timer *t)
+{
+        struct session *s = CONTAINER_OF(t, struct session, idle);
+        const struct mcp_backend *backend = s->mcp->backend;
+        uint64_t idle_ms = is_in_use(s) ? 0 : clock_mono_ms() - s->used_ms;
+
+        if (idle_ms >= s->mcp->opt.rest_after_ms && !s->rests) {
+                s->rests = true;
+                if (backend->session_rests)
+                        backend->session_rests(s);
+        }
+        if (idle_ms >= s->mcp->opt.end_after_ms && !(backend->session_is_busy && backend->session_is_busy(s)))
+                session_end(s);
+        else
+                watch_idle(s, idle_ms);
+}
+
+void session_touch(struct session *s)
+{
+        s->used_ms = clock_mono_ms();
+        s->rests = false;
+        if (!s->is_stateless)
+                watch_idle(s, 0);
+}
+
 struct session *session_create(struct mcp *m, const char *version)
 {
         struct session *s = make_room(m) ? calloc(1, sizeof(*s)) : NULL;
@@ -36,6 +85,7 @@ struct session *session_create(struct mcp *m, const char *version)
         s->version = version;
         list_init(&s->streams);
         list_init(&s->calls);
+        s->idle.on = on_idle;
         random_id(s->id, SESSION_ID_CHARS);
         if (map_put(&m->sessions, str_of(s->id), s, NULL) < 0) {
                 free(s);
@@ -43,6 +93,7 @@ struct session *session_create(struct mcp *m, const char *version)
         }
         list_push_back(&m->session_order, &s->node);
         m->session_count++;
+        session_touch(s);
         return s;
 }
 
@@ -53,6 +104,7 @@ struct session *session_find(struct mcp *m, struct str id)
         if (s) {
                 list_remove(&s->node);
                 list_push_back(&m->session_order, &s->node);
+                session_touch(s);
         }
         return s;
 }
@@ -74,6 +126,7 @@ void session_end(struct session *s)
                 m->backend->session_ended(s);
         if (m->stateless == s)
                 m->stateless = NULL;
+        timer_clear(&s->idle);
         (void)map_remove(&m->sessions, str_of(s->id));
         list_remove(&s->node);
         m->session_count--;

@@ -2,7 +2,11 @@
  *
  * A session is found by its id, which is random and as good as a password.  It owns its calls, its streams and what the backend keeps
  * for it; session_end() ends all of them.  When there are MCP_SESSIONS_MAX sessions, the one without a stream or a call that was used
- * longest ago makes room for the next. */
+ * longest ago makes room for the next.
+ *
+ * Clients leave without a word: most of them close their connections and send no DELETE.  A session that has no call and no connection
+ * rests after rest_after_ms (the backend ends what can be made again), and ends after end_after_ms unless the backend is busy for it
+ * (mcp_options).  Sessions whose life is not the client's to end (is_stateless, lines of stdin) do neither. */
 #pragma once
 #include <jansson.h>
 #include <stdbool.h>
@@ -10,6 +14,7 @@
 
 #include "base/list.h"
 #include "base/str.h"
+#include "io/loop.h"
 
 struct mcp;
 
@@ -31,9 +36,13 @@ struct session {
         struct list calls;           /* struct call */
         void *user;                  /* the backend's; NULL: nothing yet */
         uint32_t next_stream, call_count;
+        uint64_t used_ms;  /* when a call or a connection last began or ended */
+        bool rests;        /* the backend was told so, and nothing was used since */
+        struct timer idle; /* the next look at the two limits */
 };
 
 /* NULL: out of memory, or every one of MCP_SESSIONS_MAX sessions is in use. */
 struct session *session_create(struct mcp *m, const char *version);
 struct session *session_find(struct mcp *m, struct str id); /* also notes that the session was used */
+void session_touch(struct session *s);                      /* a call or a connection ended: idle from now on */
 void session_end(struct session *s);

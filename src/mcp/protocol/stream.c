@@ -10,6 +10,7 @@
 #include "mcp/protocol/endpoint.h"
 #include "mcp/protocol/mcp.h"
 #include "mcp/protocol/session.h"
+#include "mcp/protocol/versions.h"
 
 struct stream_event {
         struct list node;
@@ -67,7 +68,7 @@ static void stream_forget(struct stream *st)
 
 static void stream_forget_later(struct stream *st)
 {
-        timer_set(st->session->mcp->loop, &st->timer, STREAM_KEPT_MS);
+        timer_set(st->session->mcp->loop, &st->timer, st->session->mcp->opt.kept_ms);
 }
 
 static void write_event(struct stream *st, const struct stream_event *e)
@@ -121,12 +122,23 @@ static void begin_events(struct stream *st)
         timer_set(st->session->mcp->loop, &st->timer, STREAM_KEEPALIVE_MS);
 }
 
+/* An id to come back with, before there is any message.  Clients of older revisions take the empty data for a message. */
+static void send_first_id(struct stream *st)
+{
+        char text[64];
+        int n = snprintf(text, sizeof(text), "id: %" PRIu32 "-0\ndata: \n\n", st->id);
+
+        if (st->rq && protocol_has_first_id(st->session->version) && !st->session->is_stateless)
+                (void)http_write(st->rq, text, (size_t)n);
+}
+
 static void become_events(struct stream *st)
 {
         json_t *answer;
         size_t i;
 
         begin_events(st);
+        send_first_id(st);
         json_array_foreach (st->answers, i, answer) {
                 send_message(st, answer);
         }
@@ -145,7 +157,7 @@ static void stream_on_timer(struct timer *t)
                         (void)http_write(st->rq, ": \n\n", 4);
                 timer_set(st->session->mcp->loop, &st->timer, STREAM_KEEPALIVE_MS);
                 break;
-        case STREAM_DETACHED:
+        case STREAM_DETACHED: break; /* its timer is not armed */
         case STREAM_ENDED: stream_forget(st); break;
         }
 }
@@ -171,6 +183,7 @@ static void stream_on_close(struct http_request *rq, bool is_complete)
         if (!st)
                 return;
         st->rq = NULL;
+        session_touch(st->session);
         if (st->session->is_stateless)
                 cancel_calls(st);
         if (st->is_standalone || st->session->is_stateless || (st->state == STREAM_UNDECIDED && st->waiting == 0)) {
@@ -181,8 +194,9 @@ static void stream_on_close(struct http_request *rq, bool is_complete)
         } else {
                 if (st->state == STREAM_UNDECIDED)
                         become_events(st);
-                st->state = STREAM_DETACHED; /* calls go on; a client that saw an event may come back */
-                stream_forget_later(st);
+                st->state =
+                        STREAM_DETACHED; /* calls go on, as long as they take: a client may come back for the answers */
+                timer_clear(&st->timer);
         }
 }
 
@@ -270,6 +284,8 @@ struct stream *stream_open_standalone(struct session *s, struct http_request *rq
         answer_by(st, rq);
         st->is_standalone = true;
         begin_events(st);
+        if (s->mcp->backend->session_listens)
+                s->mcp->backend->session_listens(s);
         return st;
 }
 

@@ -8,7 +8,8 @@
  * A POST with requests begins undecided: quick answers are one JSON document, others become server-sent events.  A GET is a stream of
  * events from the start, for what belongs to no request; it ends with its client.  Events have ids "<stream>-<number>".  A client that
  * lost a stream comes back with the id of its last event, and gets what it missed: the newest STREAM_KEPT_BYTES of events are kept
- * until the stream has ended, and STREAM_KEPT_MS longer, unless the session needs the room for newer streams.
+ * until the stream has ended, and kept_ms (mcp_options) longer, unless the session needs the room for newer streams.  Since 2025-11-25 a
+ * stream begins with the id "<stream>-0" alone, so that a client can come back before the first message.
  *
  * A stream of lines is in EVENTS as long as its session, hands over each message at once and keeps none. */
 #pragma once
@@ -20,6 +21,7 @@
 #include "base/list.h"
 #include "base/str.h"
 #include "io/loop.h"
+#include "mcp/protocol/mcp.h"
 
 struct http_request;
 struct session;
@@ -27,11 +29,11 @@ struct session;
 #define STREAM_DECIDE_MS 250u
 #define STREAM_KEEPALIVE_MS 15000u
 #define STREAM_KEPT_BYTES (1u << 20)
-#define STREAM_KEPT_MS 60000u
 #define STREAM_QUEUED_BYTES_MAX (8u << 20) /* towards a client that does not read: more, and its connection is cut */
 #define STREAMS_STATELESS_MAX 1024u
-#define STREAMS_MAX 64u               /* of one session, with calls under way or a client */
-#define STREAMS_KEPT_MAX 16u          /* of one session, beside those: ended, for a client that comes back */
+#define STREAMS_MAX                                                                                                    \
+        (MCP_CALLS_MAX + 64u) /* of one session, with calls under way or a client; some for what cancels calls */
+#define STREAMS_KEPT_MAX 16u  /* of one session, beside those: ended, for a client that comes back */
 #define STREAMS_KEPT_BYTES (8u << 20) /* ... with so many bytes of events, or only the newest of them */
 
 enum stream_state { STREAM_UNDECIDED, STREAM_EVENTS, STREAM_DETACHED, STREAM_ENDED };
@@ -52,7 +54,7 @@ struct stream {
         /* A stream of lines: takes one message.  may_drop: it matters little, and is left out where much waits. */
         void (*on_line)(struct str message, bool may_drop, void *arg);
         void *line_arg;
-        struct timer timer; /* undecided: become events; events: keepalive; ended or detached: forget */
+        struct timer timer; /* undecided: become events; events: keepalive; ended: forget */
         struct task gone;
 };
 

@@ -184,6 +184,14 @@ void background_end_all(struct workbench *w)
                 background_free(LIST_ENTRY(w->commands.next, struct background, node));
 }
 
+bool background_runs(const struct workbench *w)
+{
+        LIST_EACH (at, &w->commands)
+                if (LIST_ENTRY(at, struct background, node)->program)
+                        return true;
+        return false;
+}
+
 static bool make_room(struct workbench *w)
 {
         unsigned count = 0;

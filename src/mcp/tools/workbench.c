@@ -21,7 +21,17 @@ bool workbench_is_busy(const struct session *s)
 {
         const struct workbench *w = s->user;
 
-        return w && !list_is_empty(&w->commands);
+        return w && background_runs(w);
+}
+
+void workbench_rest(struct session *s)
+{
+        struct workbench *w = s->user;
+
+        if (!w || !w->shell)
+                return;
+        w->shell = shell_free(w->shell);
+        w->has_rested = true;
 }
 
 void workbench_end(struct session *s)

@@ -15,10 +15,12 @@ struct workbench {
         struct list commands;            /* struct background (background.h) */
         struct list shell_queue;         /* struct run (run_command.c): the first one has the shell */
         struct shell *shell;             /* owned; NULL: none was needed yet */
+        bool has_rested;                 /* the shell was ended with what it kept, and nobody was told yet */
         struct session_watches *watches; /* owned; NULL: no subscription (resources.h) */
         uint32_t next_command;
 };
 
 struct workbench *workbench_of(struct session *s); /* NULL: no memory */
-bool workbench_is_busy(const struct session *s);   /* a background command is kept */
+bool workbench_is_busy(const struct session *s);   /* a background command runs */
+void workbench_rest(struct session *s);            /* ends the shell, which is idle; fine without a workbench */
 void workbench_end(struct session *s);             /* ends what runs; fine without a workbench */

@@ -11,16 +11,16 @@ import { until } from './wait.mjs'
 const program = path.join(path.dirname(fileURLToPath(import.meta.url)), '../../../build/sandglass-mcp')
 
 export class ToolServer {
-  /** With a token, unless `token` is null. */
-  static async start({ token = 'secret-token' } = {}) {
+  /** With a token, unless `token` is null; `more` are further options of the program. */
+  static async start({ token = 'secret-token', more = [], PATH = process.env.PATH } = {}) {
     const dir = temporaryDir()
     const workspace = path.join(dir, 'workspace')
     fs.mkdirSync(workspace)
     const tokenFile = path.join(dir, 'token')
     if (token !== null) fs.writeFileSync(tokenFile, `${token}\n`)
     const access = token === null ? ['--no-token'] : ['--token-file', tokenFile]
-    const environment = { PATH: process.env.PATH, HOME: dir }
-    const child = spawn(program, ['--listen', '127.0.0.1:0', '--workspace', workspace, ...access], { stdio: ['ignore', 'pipe', 'inherit'], env: environment })
+    const environment = { PATH, HOME: dir }
+    const child = spawn(program, ['--listen', '127.0.0.1:0', '--workspace', workspace, ...access, ...more], { stdio: ['ignore', 'pipe', 'inherit'], env: environment })
     const port = await new Promise((resolve, reject) => {
       createInterface({ input: child.stdout }).once('line', (line) => resolve(Number(line.match(/port (\d+)/)[1])))
       child.once('exit', (code) => reject(new Error(`the tool server ended with ${code}`)))

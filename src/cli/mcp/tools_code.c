@@ -1,26 +1,21 @@
 /* tools_code.c - the tool run_code, for sandboxes that have a code interpreter. */
 #include <string.h>
 
-#include "base/buf.h"
 #include "cli/mcp/platform.h"
 #include "cli/mcp/platform_tools.h"
-#include "mcp/protocol/shorten.h"
+#include "mcp/content/code_output.h"
 
 #define TIMEOUT_S 120
-#define TEXT_BYTES 30000u
-#define PICTURES_MAX 8u
 #define GRACE_MS 30000u
 
-struct cell {
+struct run {
         struct work *work;
-        struct shortened text;
-        json_t *pictures;
-        bool has_failed;
+        struct code_output output;
 };
 
-static int add(struct cell *c, struct sg_text text)
+static struct str str_from(struct sg_text text)
 {
-        return text.p ? shortened_add(&c->text, (struct str){text.p, text.n}) : 0;
+        return (struct str){text.p, text.p ? text.n : 0};
 }
 
 /* A field of a result is JSON: a text in quotes, or a value. */
@@ -29,111 +24,74 @@ static json_t *field(struct sg_text text)
         return text.p ? json_loadb(text.p, text.n, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL) : NULL;
 }
 
-static int add_result(struct cell *c, const struct sg_code_event *e)
+static int add_result(struct code_output *c, const struct sg_code_event *e)
 {
-        static const enum sg_code_field texts[] = {SG_CODE_TEXT, SG_CODE_MARKDOWN, SG_CODE_LATEX, SG_CODE_JSON},
-                                        pictures[] = {SG_CODE_PNG, SG_CODE_JPEG};
-        bool has_text = false;
-        int r = 0;
+        static const enum sg_code_field names[] = {SG_CODE_TEXT, SG_CODE_MARKDOWN, SG_CODE_LATEX,
+                                                   SG_CODE_JSON, SG_CODE_PNG,      SG_CODE_JPEG};
+        json_t *values[ARRAY_LEN(names)];
+        int r;
 
-        for (size_t i = 0; i < ARRAY_LEN(texts) && !has_text; i++) {
-                json_t *value = field(e->fields[texts[i]]);
-
-                has_text = value != NULL;
-                if (json_is_string(value))
-                        r = shortened_add(&c->text, (struct str){json_string_value(value), json_string_length(value)});
-                else if (value)
-                        r = add(c, e->fields[texts[i]]);
-                if (value && r == 0)
-                        r = shortened_add(&c->text, STR("\n"));
-                json_decref(value);
-        }
-        for (size_t i = 0; i < ARRAY_LEN(pictures); i++) {
-                json_t *data = field(e->fields[pictures[i]]);
-
-                if (json_is_string(data) && json_array_size(c->pictures) < PICTURES_MAX)
-                        (void)json_array_append_new(c->pictures,
-                                                    json_pack("{s:s,s:O,s:s}", "type", "image", "data", data,
-                                                              "mimeType", sg_code_field_mime(pictures[i])));
-                json_decref(data);
-        }
+        for (size_t i = 0; i < ARRAY_LEN(names); i++)
+                values[i] = field(e->fields[names[i]]);
+        r = code_output_add_result(
+                c, &(struct code_result){values[0], values[1], values[2], values[3], values[4], values[5]});
+        for (size_t i = 0; i < ARRAY_LEN(names); i++)
+                json_decref(values[i]);
         return r;
-}
-
-static int add_error(struct cell *c, const struct sg_code_event *e)
-{
-        int r = add(c, e->name);
-
-        c->has_failed = true;
-        if (r == 0)
-                r = shortened_add(&c->text, STR(": "));
-        if (r == 0)
-                r = add(c, e->value);
-        if (r == 0)
-                r = shortened_add(&c->text, STR("\n"));
-        return r < 0 ? r : add(c, e->traceback);
 }
 
 static int on_event(const struct sg_code_event *e, void *arg)
 {
-        struct cell *c = arg;
+        struct run *run = arg;
 
         switch (e->type) {
         case SG_CODE_STDOUT:
-        case SG_CODE_STDERR: work_progress(c->work, (struct str){e->text.p, e->text.n}); return add(c, e->text);
-        case SG_CODE_RESULT: return add_result(c, e);
-        case SG_CODE_ERROR: return add_error(c, e);
+        case SG_CODE_STDERR:
+                work_progress(run->work, str_from(e->text));
+                return code_output_add(&run->output, str_from(e->text));
+        case SG_CODE_RESULT: return add_result(&run->output, e);
+        case SG_CODE_ERROR:
+                return code_output_add_error(&run->output, str_from(e->name), str_from(e->value),
+                                             str_from(e->traceback));
         default: return 0;
         }
 }
 
-static void answer(struct work *w, struct cell *c, bool is_timed_out)
+static void answer(struct run *run, unsigned stopped_after_s)
 {
-        AUTO_BUF struct buf text = BUF_INIT(8 * TEXT_BYTES);
-        json_t *content = json_array(), *one;
-        size_t i;
+        json_t *result = code_output_result(&run->output, work_seconds(run->work), stopped_after_s);
 
-        (void)shortened_text(&c->text, &text);
-        if (text.len && buf_at(&text)[text.len - 1] != '\n')
-                (void)buf_addc(&text, "\n");
-        if (is_timed_out)
-                (void)buf_addf(&text, "[stopped after %lld s, the time limit]\n",
-                               (long long)arg_number(w->args, "timeout_s", TIMEOUT_S));
-        (void)buf_addf(&text, "[%s, %.3f s]", c->has_failed || is_timed_out ? "failed" : "done", work_seconds(w));
-        (void)json_array_append_new(content, tool_text_content((struct str){(const char *)buf_at(&text), text.len}));
-        json_array_foreach (c->pictures, i, one) {
-                (void)json_array_append(content, one);
+        if (!result) {
+                work_failed(run->work, "out of memory");
+                return;
         }
-        json_decref(w->result);
-        w->result = tool_result(content, NULL, c->has_failed || is_timed_out);
+        json_decref(run->work->result);
+        run->work->result = result;
 }
 
 static void run_code(struct work *w)
 {
         const char *code = arg_text(w->args, "code", "");
-        uint32_t timeout_ms = (uint32_t)arg_number(w->args, "timeout_s", TIMEOUT_S) * 1000;
+        uint32_t timeout_s = (uint32_t)arg_number(w->args, "timeout_s", TIMEOUT_S);
         struct sg_sandbox *box = work_open(w);
-        struct cell cell = {.work = w, .pictures = json_array()};
+        struct run run = {.work = w};
         const struct sg_code_options opt = {
-                .language = arg_text(w->args, "language", NULL), .on_event = on_event, .arg = &cell};
+                .language = arg_text(w->args, "language", NULL), .on_event = on_event, .arg = &run};
         struct sg_error err;
 
-        if (!box) {
-                json_decref(cell.pictures);
+        if (!box)
                 return;
-        }
-        shortened_init(&cell.text, TEXT_BYTES);
-        w->wait.timeout_ms = timeout_ms;
+        code_output_init(&run.output);
+        w->wait.timeout_ms = timeout_s * 1000;
         if (sg_run_code(box, code, strlen(code), &opt, &w->wait, NULL, &err) == 0) {
-                answer(w, &cell, false);
+                answer(&run, 0);
         } else if (err.kind == SG_TIMEOUT) {
-                answer(w, &cell, true);
+                answer(&run, timeout_s);
         } else {
                 w->wait.timeout_ms = GRACE_MS;
                 work_error(w, &err);
         }
-        shortened_done(&cell.text);
-        json_decref(cell.pictures);
+        code_output_done(&run.output);
         sg_sandbox_free(box);
 }
 

@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/err.h"
+#include "mcp/content/code_output.h"
 #include "mcp/protocol/call.h"
 #include "mcp/protocol/mcp.h"
 #include "mcp/tools/once.h"
@@ -12,9 +14,8 @@
 
 #define INTERPRETER_PORT 49999
 #define INTERPRETER_URL "http://127.0.0.1:49999/execute"
-#define OUTPUT_BYTES (16u << 20)
-#define TEXT_BYTES 30000u
-#define PICTURES_MAX 8u
+#define TIMEOUT_S 120u
+#define LINE_BYTES_MAX (32u << 20) /* one event; a picture is one */
 
 static bool has_interpreter(const struct mcp *m)
 {
@@ -22,86 +23,120 @@ static bool has_interpreter(const struct mcp *m)
         return port_listens(INTERPRETER_PORT);
 }
 
-static void add_text(struct buf *text, const json_t *from, const char *key)
-{
-        const char *value = json_string_value(json_object_get(from, key));
-        size_t n = value ? strlen(value) : 0;
+struct run {
+        struct code_output output;
+        struct buf line; /* of the stream, as far as it has come */
+        uint64_t begun_us;
+        unsigned timeout_s;
+        bool is_long;  /* the line under way is dropped */
+        bool has_line; /* one of the stream has come */
+};
 
-        (void)buf_add(text, value, n < buf_room(text) ? n : buf_room(text));
+static struct str text_in(const json_t *from, const char *key)
+{
+        const json_t *value = json_object_get(from, key);
+
+        return (struct str){json_string_value(value), json_string_length(value)};
 }
 
-static void add_result(struct buf *text, json_t *content, const json_t *line)
+static int take_event(struct run *r, const json_t *e)
 {
-        static const struct {
-                const char *key, *type;
-        } pictures[] = {{"png", "image/png"}, {"jpeg", "image/jpeg"}};
+        struct str type = text_in(e, "type");
 
-        if (json_object_get(line, "text")) {
-                add_text(text, line, "text");
-                (void)buf_addc(text, "\n");
-        }
-        for (size_t i = 0; i < ARRAY_LEN(pictures); i++) {
-                json_t *data = json_object_get(line, pictures[i].key);
-
-                if (json_is_string(data) && json_array_size(content) < PICTURES_MAX)
-                        (void)json_array_append_new(content, json_pack("{s:s,s:O,s:s}", "type", "image", "data", data,
-                                                                       "mimeType", pictures[i].type));
-        }
+        if (str_is(type, "stdout") || str_is(type, "stderr"))
+                return code_output_add(&r->output, text_in(e, "text"));
+        if (str_is(type, "error"))
+                return code_output_add_error(&r->output, text_in(e, "name"), text_in(e, "value"),
+                                             text_in(e, "traceback"));
+        if (!str_is(type, "result"))
+                return 0;
+        return code_output_add_result(&r->output, &(struct code_result){.text = json_object_get(e, "text"),
+                                                                        .markdown = json_object_get(e, "markdown"),
+                                                                        .latex = json_object_get(e, "latex"),
+                                                                        .json = json_object_get(e, "json"),
+                                                                        .png = json_object_get(e, "png"),
+                                                                        .jpeg = json_object_get(e, "jpeg")});
 }
 
-/* One line of the stream; true: the code failed. */
-static bool add_line(struct buf *text, json_t *content, const json_t *line)
+/* An event, or an error of the service: plain text. */
+static void take_line(struct run *r)
 {
-        const char *type = json_string_value(json_object_get(line, "type"));
+        struct str line = {(const char *)buf_at(&r->line), r->line.len};
+        json_t *event = line.n ? json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL) : NULL;
 
-        if (!type)
-                return false;
-        if (strcmp(type, "stdout") == 0 || strcmp(type, "stderr") == 0) {
-                add_text(text, line, "text");
-        } else if (strcmp(type, "result") == 0) {
-                add_result(text, content, line);
-        } else if (strcmp(type, "error") == 0) {
-                add_text(text, line, "name");
-                (void)buf_addc(text, ": ");
-                add_text(text, line, "value");
-                (void)buf_addc(text, "\n");
-                add_text(text, line, "traceback");
-                return true;
+        if (r->is_long) {
+                (void)code_output_add_failure(&r->output, "an event of more than 32 MiB was left out");
+        } else if (event) {
+                (void)take_event(r, event);
+        } else if (line.n && !r->has_line) {
+                (void)code_output_add(&r->output, line);
+                r->output.has_failed = true;
         }
-        return false;
+        r->has_line = r->has_line || event;
+        r->is_long = false;
+        json_decref(event);
+        if (r->line.cap > (64u << 10))
+                buf_done(&r->line);
+        else
+                buf_reset(&r->line);
+}
+
+static bool take_piece(void *arg, struct str piece)
+{
+        struct run *r = arg;
+
+        while (piece.n) {
+                const char *end = memchr(piece.p, '\n', piece.n);
+                size_t n = end ? (size_t)(end - piece.p) : piece.n;
+
+                if (!r->is_long && buf_add(&r->line, piece.p, n) < 0) {
+                        r->is_long = true;
+                        buf_done(&r->line);
+                }
+                if (end)
+                        take_line(r);
+                n += end != NULL;
+                piece = (struct str){piece.p + n, piece.n - n};
+        }
+        return true;
+}
+
+static void run_free(void *arg)
+{
+        struct run *r = arg;
+
+        code_output_done(&r->output);
+        buf_done(&r->line);
+        free(r);
 }
 
 static void on_done(struct call *c, const struct once_output *o)
 {
-        AUTO_BUF struct buf text = BUF_INIT(TEXT_BYTES);
-        json_t *content = json_array();
-        struct str rest = o->out, one;
-        bool has_failed = false;
+        struct run *r = o->arg;
 
-        if (o->exit_code != 0 && !o->is_timed_out && o->out.n == 0) {
-                json_decref(content);
+        if (r->line.len || r->is_long)
+                take_line(r);
+        if (o->exit_code != 0 && !o->is_timed_out && r->output.text.total == 0) {
                 tool_failed(c, "the code interpreter does not answer: %.*s", STR_ARG(o->err));
                 return;
         }
-        while (rest.n) {
-                json_t *line;
+        if (o->exit_code != 0 && !o->is_timed_out)
+                (void)code_output_add_failure(&r->output, "the code interpreter has ended the connection");
+        call_result(c, code_output_result(&r->output, (double)(clock_mono_us() - r->begun_us) / 1e6,
+                                          o->is_timed_out ? r->timeout_s : 0));
+}
 
-                (void)str_cut(&rest, '\n', &one);
-                line = json_loadb(one.p, one.n, 0, NULL);
-                if (line)
-                        has_failed = add_line(&text, content, line) || has_failed;
-                else if (one.n && json_array_size(content) == 0 &&
-                         text.len == 0) /* an error of the service is plain text */
-                        has_failed = buf_add(&text, one.p, one.n < TEXT_BYTES ? one.n : TEXT_BYTES) == 0;
-                json_decref(line);
+static struct run *run_create(unsigned timeout_s)
+{
+        struct run *r = calloc(1, sizeof(*r));
+
+        if (r) {
+                code_output_init(&r->output);
+                buf_init(&r->line, LINE_BYTES_MAX);
+                r->begun_us = clock_mono_us();
+                r->timeout_s = timeout_s;
         }
-        if (o->is_timed_out)
-                (void)buf_addc(&text, "\n[stopped: the time limit]");
-        if (text.len == 0)
-                (void)buf_addc(&text, "[no output]");
-        (void)json_array_insert_new(
-                content, 0, json_pack("{s:s,s:s%}", "type", "text", "text", (const char *)buf_at(&text), text.len));
-        call_result(c, json_pack("{s:o,s:b}", "content", content, "isError", has_failed || o->is_timed_out));
+        return r;
 }
 
 static void run_code(struct call *c, json_t *args)
@@ -112,14 +147,18 @@ static void run_code(struct call *c, json_t *args)
         json_t *body = json_pack("{s:O,s:s*}", "code", json_object_get(args, "code"), "language",
                                  arg_text(args, "language", NULL));
         AUTO_FREE char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+        uint32_t timeout_s = (uint32_t)arg_number(args, "timeout_s", TIMEOUT_S);
+        struct run *run = text ? run_create(timeout_s) : NULL;
         struct once_options opt = {.argv = argv,
                                    .input = str_of(text),
-                                   .output_max = OUTPUT_BYTES,
-                                   .timeout_s = (uint32_t)arg_number(args, "timeout_s", 120),
+                                   .timeout_s = timeout_s,
+                                   .take = take_piece,
+                                   .arg = run,
+                                   .release = run_free,
                                    .on_done = on_done};
 
         json_decref(body);
-        if (text)
+        if (run)
                 once_run(c, &opt);
         else
                 tool_failed(c, "out of memory");

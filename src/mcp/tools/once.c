@@ -17,6 +17,9 @@ struct once {
         struct buf out, err;
         bool is_cut, is_timed_out;
         struct timer timer;
+        bool (*take)(void *arg, struct str piece);
+        void *arg;
+        void (*release)(void *arg);
         void (*on_done)(struct call *c, const struct once_output *o);
 };
 
@@ -26,6 +29,8 @@ static void once_free(struct once *o)
         timer_clear(&o->timer);
         buf_done(&o->out);
         buf_done(&o->err);
+        if (o->release)
+                o->release(o->arg);
         free(o);
 }
 
@@ -33,9 +38,13 @@ static void on_output(struct program *p, enum program_output which, struct str p
 {
         struct once *o = arg;
         struct buf *b = which == PROGRAM_STDOUT ? &o->out : &o->err;
+        bool is_taken = o->take && which == PROGRAM_STDOUT;
         size_t n = piece.n < buf_room(b) ? piece.n : buf_room(b);
 
-        (void)buf_add(b, piece.p, n);
+        if (is_taken)
+                n = !o->is_cut && o->take(o->arg, piece) ? piece.n : 0;
+        else
+                (void)buf_add(b, piece.p, n);
         if (n < piece.n && which == PROGRAM_STDOUT) {
                 o->is_cut = true;
                 program_signal(p, SIGKILL);
@@ -51,6 +60,7 @@ static void on_end(struct program *p, void *arg)
 {
         struct once *o = arg;
         struct once_output output = {.exit_code = program_exit_code(p),
+                                     .arg = o->arg,
                                      .is_cut = o->is_cut,
                                      .is_timed_out = o->is_timed_out,
                                      .out = content(&o->out),
@@ -88,6 +98,8 @@ void once_run(struct call *c, const struct once_options *opt)
         struct err err = {0};
 
         if (!o) {
+                if (opt->release)
+                        opt->release(opt->arg);
                 tool_failed(c, "out of memory");
                 return;
         }
@@ -95,6 +107,9 @@ void once_run(struct call *c, const struct once_options *opt)
         buf_init(&o->err, ERR_BYTES_MAX);
         o->call = c;
         o->on_done = opt->on_done;
+        o->take = opt->take;
+        o->arg = opt->arg;
+        o->release = opt->release;
         o->timer.on = on_timer;
         if (program_start(&po, &o->program, &err) < 0) {
                 once_free(o);

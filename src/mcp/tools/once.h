@@ -11,6 +11,7 @@
 struct call;
 
 struct once_output {
+        void *arg; /* of the options */
         int exit_code;
         bool is_cut;       /* there was more output than asked for: the program was ended */
         bool is_timed_out; /* the same, for its time */
@@ -24,6 +25,11 @@ struct once_options {
         struct str input;
         size_t output_max;
         uint32_t timeout_s;
+        /* Takes stdout as it comes, instead of `out`; false: that is enough, the program is ended.  NULL: out collects. */
+        bool (*take)(void *arg, struct str piece);
+        void *arg; /* of take and release */
+        void (*release)(
+                void *arg); /* once, after on_done or when the call is cancelled or cannot begin; NULL: nothing */
         void (*on_done)(struct call *c, const struct once_output *o); /* finishes the call */
 };
 

@@ -63,6 +63,22 @@ test('run_code: output, the value, pictures, errors, a run that never ends', asy
   assert.match(endless.text, /the time limit/)
 })
 
+test('run_code: long output loses its middle, whatever its characters, and keeps its end, its error and its duration', async () => {
+  const long = await tool('run_code', { code: `for i in range(50): send('stdout', text='\u00e9' * 5001)\nsend('stdout', text='a\\0b\\n')\nsend('result', text='42', is_main_result=True)` })
+  assert.match(long.text, /^\u00e9+\n\n\[\.\.\. \d+ bytes left out here \.\.\.\]\n\n\u00e9+a\ufffdb\n42\n\[done, \d+\.\d{3} s\]$/)
+  const failed = await tool('run_code', { code: `send('stdout', text='x' * 100000 + '\\n')\nraise ValueError('at the end')` })
+  assert.equal(failed.isError, true)
+  assert.match(failed.text, /ValueError: at the end\n.*Traceback.*\[failed, \d+\.\d{3} s\]$/s)
+  const many = await tool('run_code', { code: `for i in range(10): send('result', png='${png.toString('base64')}')` })
+  assert.equal(many.content.length, 9)
+  assert.match(many.text, /2 more pictures were left out/)
+  const other = await tool('run_code', { code: `send('result', markdown='**m**')\nsend('result', json={'a': [1]})` })
+  assert.match(other.text, /^\*\*m\*\*\n{"a":\[1\]}\n/)
+  const broken = await tool('run_code', { code: `send('stdout', text='before'); cut()` })
+  assert.equal(broken.isError, true)
+  assert.match(broken.text, /^before\[?.*ended the connection/s)
+})
+
 test('the desktop: a picture of it, clicks, keys, and words where it is dark', async () => {
   const screen = await tool('screenshot')
   assert.deepEqual([screen.content[0].mimeType, screen.content[0].data], ['image/png', png.toString('base64')])

@@ -1,4 +1,4 @@
-/* files_write.c - the tools write_file, edit_file, apply_patch, move and delete. */
+/* files_write.c - the tools write_file, edit_file, move and delete. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,12 +9,10 @@
 #include "mcp/content/edits.h"
 #include "mcp/protocol/mcp.h"
 #include "mcp/tools/once.h"
-#include "mcp/tools/patch.h"
 #include "mcp/tools/path.h"
 #include "mcp/tools/sandbox_tools.h"
 
 #define PROGRAM_TIMEOUT_S 600
-#define PATCHED_BYTES_MAX (64u << 20)
 
 static struct str text_of(const struct buf *b)
 {
@@ -59,90 +57,6 @@ static void edit_file(struct call *c, json_t *args)
         else
                 tool_textf(c, json_pack("{s:I}", "replacements", (json_int_t)changes), "Edited %s: %zu %s.", path,
                            changes, changes == 1 ? "replacement" : "replacements");
-}
-
-/* ---- apply_patch ---- */
-
-struct patched {                           /* a file of the patch, before anything is written */
-        char from[PATH_MAX], to[PATH_MAX]; /* empty: none */
-        struct buf content;
-};
-
-static int patched_make(struct call *c, const struct patch_file *f, struct patched *ret, struct err *err)
-{
-        AUTO_BUF struct buf old = BUF_INIT(FILE_BYTES_MAX);
-        AUTO_FREE char *from = str_dup(f->from), *to = str_dup(f->to);
-        int r = 0;
-
-        buf_init(&ret->content, FILE_BYTES_MAX);
-        ret->from[0] = ret->to[0] = '\0';
-        if (!from || !to)
-                return err_sys(err, -ENOMEM, "the patch");
-        if (from[0])
-                r = path_of(c->mcp, from, ret->from, err);
-        if (r == 0 && to[0])
-                r = path_of(c->mcp, to, ret->to, err);
-        if (r == 0 && from[0])
-                r = file_read(ret->from, &old, err);
-        else if (r == 0 && access(ret->to, F_OK) == 0)
-                r = err_set(err, ERR_CONFLICT, "%s exists already", ret->to);
-        if (r == 0)
-                r = patch_apply(f, text_of(&old), &ret->content, err);
-        return r < 0 ? err_wrap(err, "%s", to[0] ? to : from) : 0;
-}
-
-static int patched_write(struct patched *p, struct err *err)
-{
-        bool is_new;
-        int r = 0;
-
-        if (p->to[0])
-                r = file_replace(p->to, text_of(&p->content), &is_new, err);
-        if (r == 0 && p->from[0] && strcmp(p->from, p->to) != 0 && unlink(p->from) < 0)
-                r = err_sys(err, -errno, "delete %s", p->from);
-        return r;
-}
-
-static int patch_files(struct call *c, const struct patch *patch, struct buf *done, struct err *err)
-{
-        struct patched *files = calloc(patch->count, sizeof(*files));
-        size_t made = 0;
-        int r = files ? 0 : err_sys(err, -ENOMEM, "the patch");
-
-        while (r == 0 && made < patch->count) /* all of them first: a patch that does not fit changes nothing */
-                r = patched_make(c, &patch->files[made], &files[made], err), made++;
-        if (r < 0 && files)
-                (void)err_wrap(err, "nothing was changed");
-        for (size_t i = 0; r == 0 && i < made; i++) {
-                r = patched_write(&files[i], err);
-                if (r == 0)
-                        (void)buf_addf(done, "%s %s\n",
-                                       !files[i].to[0]    ? "deleted"
-                                       : files[i].from[0] ? "changed"
-                                                          : "created",
-                                       files[i].to[0] ? files[i].to : files[i].from);
-        }
-        for (size_t i = 0; i < made; i++)
-                buf_done(&files[i].content);
-        free(files);
-        return r;
-}
-
-static void apply_patch(struct call *c, json_t *args)
-{
-        const json_t *text = json_object_get(args, "patch");
-        AUTO_FREE struct patch *patch = malloc(sizeof(*patch));
-        AUTO_BUF struct buf done = BUF_INIT(PATCHED_BYTES_MAX);
-        struct err err = {0};
-        int r = patch ? patch_parse((struct str){json_string_value(text), json_string_length(text)}, patch, &err)
-                      : err_sys(&err, -ENOMEM, "the patch");
-
-        if (r == 0)
-                r = patch_files(c, patch, &done, &err);
-        if (r < 0)
-                tool_failed(c, "%s%s%.*s", err.msg, done.len ? "\nBefore that:\n" : "", STR_ARG(text_of(&done)));
-        else
-                tool_text(c, text_of(&done), NULL);
 }
 
 /* ---- move, delete ---- */
@@ -235,17 +149,6 @@ const struct tool tool_edit_file = {
         .output = "{\"type\":\"object\",\"properties\":{\"replacements\":{\"type\":\"integer\"}},\"required\":["
                   "\"replacements\"]}",
         .run = edit_file,
-};
-const struct tool tool_apply_patch = {
-        .name = "apply_patch",
-        .title = "Apply a patch",
-        .description = "Apply a unified diff (diff -u, git diff) to files of the workspace: change, create, delete and "
-                       "rename. If one hunk does not fit, nothing is changed.",
-        .hints = TOOL_DESTROYS,
-        .schema = "{\"type\":\"object\",\"properties\":{\"patch\":{\"type\":\"string\",\"minLength\":1,\"description\":"
-                  "\"The text of the patch.\"}},"
-                  "\"required\":[\"patch\"],\"additionalProperties\":false}",
-        .run = apply_patch,
 };
 const struct tool tool_move = {
         .name = "move",

@@ -187,11 +187,38 @@ test('apply_patch: change, create, delete, rename; all or nothing', withClient(a
   fs.writeFileSync(server.file('p2'), 'gone\n')
   fs.writeFileSync(server.file('p3'), 'moved\n')
   const patch = '--- a/p1\n+++ b/p1\n@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n--- a/p2\n+++ /dev/null\n@@ -1 +0,0 @@\n-gone\n--- /dev/null\n+++ b/new/p4\n@@ -0,0 +1 @@\n+hello\n--- a/p3\n+++ b/p5\n@@ -1 +1 @@\n-moved\n+here\n'
-  assert.match((await tool('apply_patch', { patch })).text, /changed .*p1\ndeleted .*p2\ncreated .*p4\nchanged .*p5/)
+  assert.match((await tool('apply_patch', { patch })).text, /changed .*p1\ncreated .*p4\nrenamed .*p3 to .*p5\ndeleted .*p2/)
   assert.deepEqual([fs.readFileSync(server.file('p1'), 'utf8'), fs.existsSync(server.file('p2')), fs.readFileSync(server.file('new/p4'), 'utf8'), fs.existsSync(server.file('p3')), fs.readFileSync(server.file('p5'), 'utf8')], ['a\nB\nc\n', false, 'hello\n', false, 'here\n'])
   fails(await tool('apply_patch', { patch: '--- a/p1\n+++ b/p1\n@@ -1 +1 @@\n-a\n+A\n--- a/p5\n+++ b/p5\n@@ -1 +1 @@\n-zzz\n+y\n' }), /nothing was changed.*p5.*hunk 1 does not fit/)
   assert.equal(fs.readFileSync(server.file('p1'), 'utf8'), 'a\nB\nc\n')
   fails(await tool('apply_patch', { patch: 'no patch' }), /no file/)
+}))
+
+test('apply_patch: what git diff says of whole files, and several sections for one file', withClient(async (tool) => {
+  const dir = server.file('g')
+  const run = async (command) => assert.equal((await tool('run_command', { command: `cd ${dir} && ${command}` })).facts.exit_code, 0, command)
+  const git = 'git -c user.name=t -c user.email=t@t -c diff.renames=copies'
+  fs.mkdirSync(dir)
+  fs.writeFileSync(server.file('g/whole'), Array.from({ length: 30 }, (_, i) => `line ${i}\n`).join(''), { mode: 0o755 })
+  for (const [name, text] of [['gone', ''], ['plain', 'p\n'], ['twice', '1\n2\n3\n'], ['caf\u00e9 x', 'old\n']]) fs.writeFileSync(server.file(`g/${name}`), text)
+  await run(`git init -q . && git add -A && ${git} commit -qm one && git mv whole moved && rm gone && : >empty && chmod +x plain && printf 'new\n' >'caf\u00e9 x' && git add -A && ${git} diff --cached -M >../g.patch && git reset -q --hard`)
+  const patch = fs.readFileSync(server.file('g.patch'), 'utf8').replaceAll(/ ([ab])\//g, ' $1/g/').replaceAll('"a/', '"a/g/').replaceAll('"b/', '"b/g/').replaceAll(/^rename (from|to) /gm, 'rename $1 g/')
+  const answer = await tool('apply_patch', { patch })
+  assert.equal(answer.isError, false, answer.text)
+  assert.deepEqual(fs.readdirSync(dir).sort(), ['.git', 'caf\u00e9 x', 'empty', 'moved', 'plain', 'twice'])
+  assert.deepEqual(['moved', 'plain', 'empty'].map((name) => fs.statSync(server.file(`g/${name}`)).mode & 0o111), [0o111, 0o111, 0])
+  assert.equal(fs.readFileSync(server.file('g/caf\u00e9 x'), 'utf8'), 'new\n')
+  const hunk = (from, to) => `--- a/g/twice\n+++ b/g/twice\n@@ -${from} +${from} @@\n-${from}\n+${to}\n`
+  await tool('apply_patch', { patch: `${hunk(1, 'one')}${hunk(3, 'three').replaceAll('/g/', '/g/./')}--- a/g/twice\n+++ b/g/renamed\n@@ -2 +2 @@\n-2\n+two\n` })
+  assert.deepEqual([fs.readFileSync(server.file('g/renamed'), 'utf8'), fs.existsSync(server.file('g/twice'))], ['one\ntwo\nthree\n', false])
+  const before = fs.readFileSync(server.file('g/plain'), 'utf8')
+  const change = '--- a/g/plain\n+++ b/g/plain\n@@ -1 +1 @@\n-p\n+P\n'
+  fails(await tool('apply_patch', { patch: `${change}diff --git a/g/pic b/g/pic\nindex 1..2 100644\nBinary files a/g/pic and b/g/pic differ\n` }), /binary file/)
+  fails(await tool('apply_patch', { patch: `${change}diff --git a/g/plain b/g/moved\nrename from g/plain\nrename to g/moved\n` }), /nothing was changed.*exists already/)
+  fails(await tool('apply_patch', { patch: `${change}--- a/g/moved\n+++ /dev/null\n@@ -1 +0,0 @@\n-line 0\n` }), /nothing was changed.*more than the patch says/)
+  fails(await tool('apply_patch', { patch: `${change}diff --git a/g/empty b/g/empty\ndeleted file mode 100644\n--- a/g/empty\n+++ b/g/empty\n@@ -0,0 +1 @@\n+x\n--- a/g/nope\n+++ b/g/nope\n@@ -1 +1 @@\n-a\n+b\n` }), /nothing was changed.*nope does not exist/)
+  assert.equal(fs.readFileSync(server.file('g/plain'), 'utf8'), before)
+  fs.rmSync(dir, { recursive: true })
 }))
 
 test('list_directory, glob, grep', withClient(async (tool) => {

@@ -1,7 +1,7 @@
 /* The input is a patch, a zero byte and a file.  A patch that fits leaves a text; whatever is wrong is told. */
 #include "fuzz.h"
 #include "base/err.h"
-#include "mcp/tools/patch.h"
+#include "mcp/tools/patch/patch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

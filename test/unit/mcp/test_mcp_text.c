@@ -2,7 +2,7 @@
 #include <errno.h>
 
 #include "base/err.h"
-#include "mcp/tools/patch.h"
+#include "mcp/tools/patch/patch.h"
 #include "mcp/content/edits.h"
 #include "mcp/protocol/schema.h"
 #include "mcp/protocol/shorten.h"
@@ -226,6 +226,56 @@ static void names_of_a_patch(void)
         CHECK(str_is(p.files[1].from, "gone") && p.files[1].to.n == 0);
 }
 
+static void gits_own_lines_are_sections_too(void)
+{
+        static struct patch p;
+
+        CHECK_INT(patch_parse(
+                          STR("diff --git a/one name b/one name\nold mode 100644\nnew mode 100755\n"
+                              "diff --git a/old b/dir/new\nsimilarity index 100%\nrename from old\nrename to dir/new\n"
+                              "diff --git a/empty b/empty\nnew file mode 100644\nindex 0000000..e69de29\n"
+                              "diff --git a/none b/none\ndeleted file mode 100644\nindex e69de29..0000000\n"
+                              "diff --git a/x b/y\ncopy from x\ncopy to y\n"
+                              "diff --git \"a/caf\\303\\251 \\\"\" \"b/caf\\303\\251 \\\"\"\nindex 1..2 100644\n"
+                              "--- \"a/caf\\303\\251 \\\"\"\n+++ \"b/caf\\303\\251 \\\"\"\n@@ -1 +1 @@\n-a\n+b\n"),
+                          &p, &err),
+                  ==, 0);
+        CHECK_INT(p.count, ==, 6);
+        CHECK(str_is(p.files[0].from, "one name") && str_is(p.files[0].to, "one name"));
+        CHECK_INT(p.files[0].mode, ==, PATCH_MODE_PROGRAM);
+        CHECK(str_is(p.files[1].from, "old") && str_is(p.files[1].to, "dir/new") && !p.files[1].is_copy);
+        CHECK(p.files[2].from.n == 0 && str_is(p.files[2].to, "empty"));
+        CHECK(str_is(p.files[3].from, "none") && p.files[3].to.n == 0);
+        CHECK(str_is(p.files[4].from, "x") && str_is(p.files[4].to, "y") && p.files[4].is_copy);
+        CHECK(str_is(p.files[5].from, "caf\xc3\xa9 \"") && str_is(p.files[5].to, "caf\xc3\xa9 \""));
+}
+
+static void what_cannot_be_applied_is_named(void)
+{
+        static const struct {
+                const char *text, *named;
+        } bad[] = {
+                {"diff --git a/x b/x\nindex 1..2 100644\nGIT binary patch\nliteral 1\n", "binary"},
+                {"diff --git a/x b/x\nindex 1..2 100644\nBinary files a/x and b/x differ\n", "binary"},
+                {"diff --git a/l b/l\nnew file mode 120000\n", "symbolic link"},
+                {"diff --git a/l b/l\nindex 1..2 120000\n--- a/l\n+++ b/l\n@@ -1 +1 @@\n-a\n+b\n", "symbolic link"},
+                {"diff --git a/s b/s\nindex 1..2 160000\n", "submodule"},
+                {"diff --git a/x b/x\nindex 1..2 100644\n", "no hunk for x"},
+                {"--- a/x\n+++ b/x\n", "no hunk for x"},
+                {"diff --git a/x b/y\n", "without a name"},
+                {"--- \"a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", "malformed"},
+                {"--- \"a/\\000\"\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", "malformed"},
+                {"diff --git a/x b/x\n@@ -1 +1 @@\n-a\n+b\n", "before the lines"},
+        };
+        static struct patch p;
+
+        for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+                CHECK_INT(patch_parse(str_of(bad[i].text), &p, &err), <, 0);
+                if (!strstr(err.msg, bad[i].named))
+                        CHECK_STR(err.msg, bad[i].named);
+        }
+}
+
 int main(void)
 {
         RUN(arguments_that_fit_are_taken);
@@ -241,5 +291,7 @@ int main(void)
         RUN(a_patch_that_could_be_anywhere_is_given_up);
         RUN(edits_are_all_or_none_and_their_work_is_limited);
         RUN(names_of_a_patch);
+        RUN(gits_own_lines_are_sections_too);
+        RUN(what_cannot_be_applied_is_named);
         return tap_done();
 }

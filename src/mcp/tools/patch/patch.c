@@ -1,12 +1,13 @@
-#include "mcp/tools/patch.h"
+#include "mcp/tools/patch/patch.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/err.h"
+#include "mcp/tools/patch/hunk.h"
 
 /* The next line, with its line end; an empty string at the end. */
-static struct str next_line(struct str *rest)
+struct str hunk_next_line(struct str *rest)
 {
         const char *end = rest->n ? memchr(rest->p, '\n', rest->n) : NULL;
         size_t n = end ? (size_t)(end - rest->p) + 1 : rest->n;
@@ -16,25 +17,13 @@ static struct str next_line(struct str *rest)
         return line;
 }
 
-static struct str without_end(struct str line)
+struct str hunk_without_end(struct str line)
 {
         if (line.n && line.p[line.n - 1] == '\n')
                 line.n--;
         if (line.n && line.p[line.n - 1] == '\r')
                 line.n--;
         return line;
-}
-
-/* "a/src/x.c\t2026-01-01" -> "src/x.c"; /dev/null -> "". */
-static struct str name_of(struct str line, const char *prefix)
-{
-        struct str name;
-
-        line = (struct str){line.p + 4, line.n - 4};
-        (void)str_cut(&line, '\t', &name);
-        if (str_is(name, "/dev/null"))
-                return (struct str){"", 0};
-        return str_starts(name, prefix) ? (struct str){name.p + 2, name.n - 2} : name;
 }
 
 /* "@@ -10,2 +12,3 @@": a number with an optional length. */
@@ -52,16 +41,11 @@ static int take_range(struct str *s, char sign, uint32_t *ret_line, uint32_t *re
         return parse_u32(first, 0, INT32_MAX, ret_line) < 0 ? -EINVAL : parse_u32(word, 0, INT32_MAX, ret_count);
 }
 
-struct hunk {
-        uint32_t line, old_count, new_count;
-        struct str body;
-};
-
 static int hunk_begin(struct str line, struct hunk *ret)
 {
         uint32_t new_line;
 
-        line = without_end(line);
+        line = hunk_without_end(line);
         if (!str_starts(line, "@@ "))
                 return -EINVAL;
         line = (struct str){line.p + 3, line.n - 3};
@@ -72,9 +56,9 @@ static int hunk_begin(struct str line, struct hunk *ret)
 }
 
 /* The body of a hunk is as long as its head says. */
-static int hunk_take(struct str *rest, struct hunk *ret)
+int hunk_take(struct str *rest, struct hunk *ret)
 {
-        struct str line = next_line(rest);
+        struct str line = hunk_next_line(rest);
         uint32_t old = 0, new = 0;
         int r = hunk_begin(line, ret);
 
@@ -90,45 +74,10 @@ static int hunk_take(struct str *rest, struct hunk *ret)
                         return -EINVAL;
                 old += kind == ' ' || kind == '-';
                 new += kind == ' ' || kind == '+';
-                line = next_line(rest);
+                line = hunk_next_line(rest);
                 ret->body.n += line.n;
         }
         return old == ret->old_count && new == ret->new_count ? 0 : -EINVAL;
-}
-
-int patch_parse(struct str text, struct patch *ret, struct err *err)
-{
-        struct patch_file *f = NULL;
-        struct str rest = text;
-        struct hunk h;
-
-        ret->count = 0;
-        while (rest.n) {
-                struct str before = rest, line = next_line(&rest);
-
-                if (str_starts(line, "--- ") && str_starts(rest, "+++ ")) {
-                        if (ret->count == PATCH_FILES_MAX)
-                                return err_set(err, ERR_INVALID, "the patch has more than %u files", PATCH_FILES_MAX);
-                        f = &ret->files[ret->count++];
-                        *f = (struct patch_file){.from = name_of(without_end(line), "a/")};
-                        f->to = name_of(without_end(next_line(&rest)), "b/");
-                        f->hunks = (struct str){rest.p, 0};
-                        if (f->from.n == 0 && f->to.n == 0)
-                                return err_set(err, ERR_INVALID, "the patch has a file without a name");
-                } else if (str_starts(line, "@@ ")) {
-                        struct str all = before;
-
-                        if (!f)
-                                return err_set(err, ERR_INVALID, "the patch has a hunk before the lines --- and +++");
-                        if (hunk_take(&all, &h) < 0)
-                                return err_set(err, ERR_INVALID,
-                                               "the hunk \"%.*s\" is malformed, or shorter than its head says",
-                                               STR_ARG(without_end(line)));
-                        rest = all;
-                        f->hunks.n = (size_t)(rest.p - f->hunks.p);
-                }
-        }
-        return ret->count ? 0 : err_set(err, ERR_INVALID, "the patch has no file: it needs lines with --- and +++");
 }
 
 /* ---- applying ---- */
@@ -162,7 +111,7 @@ static ssize_t hunk_fits(const struct hunk *h, struct str text, size_t *work)
         struct str rest = h->body, all = text;
 
         while (rest.n) {
-                struct str line = next_line(&rest), want;
+                struct str line = hunk_next_line(&rest), want;
 
                 (*work)++;
                 if (is_no_newline(line) || !has_kind(line, " -"))
@@ -197,7 +146,7 @@ static ssize_t hunk_find(const struct hunk *h, struct str text, size_t line, siz
                         break; /* what follows is farther away */
                 struct str rest = {text.p + at, text.n - at};
 
-                at += next_line(&rest).n;
+                at += hunk_next_line(&rest).n;
                 number++;
         }
         *ret_line = best_line;
@@ -210,7 +159,7 @@ static int add_new_lines(const struct hunk *h, struct buf *out)
         int r = 0;
 
         while (rest.n && r == 0) {
-                struct str line = next_line(&rest), text;
+                struct str line = hunk_next_line(&rest), text;
 
                 if (is_no_newline(line) || !has_kind(line, " +"))
                         continue;
@@ -232,7 +181,7 @@ int patch_apply(const struct patch_file *f, struct str old, struct buf *out, str
                 size_t found_line;
                 ssize_t at, taken;
 
-                if (!str_starts(next_line(&line), "@@ ")) { /* text between hunks */
+                if (!str_starts(hunk_next_line(&line), "@@ ")) { /* text between hunks */
                         hunks = line;
                         number--;
                         continue;

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
@@ -186,6 +187,25 @@ struct program *program_free(struct program *p)
 }
 
 /* ---- starting ---- */
+
+bool program_is_installed(const char *name)
+{
+        const char *rest = "/bin:/usr/bin"; /* without PATH, as posix_spawnp() has it */
+
+        for (size_t i = 0; environ[i]; i++)
+                if (strncmp(environ[i], "PATH=", 5) == 0)
+                        rest = environ[i] + 5;
+        while (*rest) {
+                size_t n = strcspn(rest, ":");
+                char path[PATH_MAX];
+
+                if (n && snprintf(path, sizeof(path), "%.*s/%s", (int)n, rest, name) < PATH_MAX &&
+                    access(path, X_OK) == 0)
+                        return true;
+                rest += n + (rest[n] == ':');
+        }
+        return false;
+}
 
 struct pipes {
         int in[2], out[2], err[2]; /* ours, the program's */

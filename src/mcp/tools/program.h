@@ -57,5 +57,7 @@ void program_close_stdin(struct program *p);
 void program_signal(struct program *p, int sig); /* to all of its processes */
 /* Its exit code as a shell has it: 128 + the signal that ended it. */
 int program_exit_code(const struct program *p);
+/* A program of this name is in PATH. */
+bool program_is_installed(const char *name);
 /* Reap every child that has exited. */
 void program_reap(void);

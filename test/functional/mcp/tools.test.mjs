@@ -236,6 +236,51 @@ test('list_directory, glob, grep', withClient(async (tool) => {
   fails(await tool('glob', { pattern: '*', path: 'nope' }), /does not exist/)
 }))
 
+test('glob and grep leave out what .gitignore names, unless they are asked for it', withClient(async (tool) => {
+  for (const name of ['i/.gitignore', 'i/src/kept.js', 'i/src/lost.log', 'i/out/made.js', 'i/src/deep/kept.ts', 'i/.git/x.js']) {
+    fs.mkdirSync(path.dirname(server.file(name)), { recursive: true })
+    fs.writeFileSync(server.file(name), name === 'i/.gitignore' ? '*.log\nout/\n' : 'needle\n')
+  }
+  const glob = async (pattern, more = {}) => (await tool('glob', { pattern, path: 'i', ...more })).text
+  const grep = async (more) => (await tool('grep', { pattern: 'needle', path: 'i', ...more })).text
+  assert.equal(await glob('**/*.js'), './src/kept.js\n')
+  assert.equal(await glob('*.js', { include_ignored: true }), './out/made.js\n./src/kept.js\n')
+  assert.equal(await glob('*.log'), 'Nothing found.')
+  assert.equal(await glob('src/**', { include_ignored: false }), './src/deep/kept.ts\n./src/kept.js\n')
+  assert.equal(await glob('src/*.{js,log}', { include_ignored: true }), './src/kept.js\n./src/lost.log\n')
+  fails(await tool('glob', { pattern: '*.{js', path: 'i' }), /brace/)
+  assert.equal(await grep({ glob: '*.js' }), './src/kept.js:1:needle\n')
+  assert.equal(await grep({ glob: '*.log' }), 'Nothing found.')
+  assert.equal(await grep({ glob: 'src/**' }), './src/deep/kept.ts:1:needle\n./src/kept.js:1:needle\n')
+  assert.equal(await grep({ glob: '!*.ts', files_only: true }), './src/kept.js\n')
+  assert.equal(await grep({ glob: '*.{js,log}', include_ignored: true, files_only: true }), './out/made.js\n./src/kept.js\n./src/lost.log\n')
+  assert.equal((await tool('grep', { pattern: 'needle', path: 'i/src/lost.log' })).text, '1:needle\n')
+  fs.writeFileSync(server.file('i/src/kept.js'), 'a\nneedle\nb\nc\nd\nneedle\n')
+  assert.equal(await grep({ glob: 'src/*.js', context: 1 }), './src/kept.js-1-a\n./src/kept.js:2:needle\n./src/kept.js-3-b\n--\n./src/kept.js-5-d\n./src/kept.js:6:needle\n')
+  fs.rmSync(server.file('i'), { recursive: true })
+}))
+
+test('glob and grep say how much they leave out', withClient(async (tool) => {
+  fs.writeFileSync(server.file('lines'), 'a line with a needle\n'.repeat(10_000))
+  const { text } = await tool('grep', { pattern: 'needle', path: 'lines' })
+  const told = text.split('\n').filter((line) => line.includes('needle')).length
+  assert.ok(text.length < 32_000 && told > 500)
+  assert.match(text, new RegExp(`\\[${10_000 - told} more lines left out: search for less\\]\\n$`))
+  fs.unlinkSync(server.file('lines'))
+}))
+
+test('without ripgrep there is no glob and no grep', async () => {
+  const bin = path.join(server.dir, 'bin')
+  fs.mkdirSync(bin)
+  fs.symlinkSync('/bin/bash', path.join(bin, 'bash'))
+  const bare = await ToolServer.start({ PATH: bin })
+  const session = await bare.session()
+  const { result } = await (await session({ jsonrpc: '2.0', id: 1, method: 'tools/list' })).json()
+  assert.deepEqual(result.tools.filter(({ name }) => ['glob', 'grep', 'list_directory'].includes(name)).map(({ name }) => name), ['list_directory'])
+  assert.match(JSON.stringify(await (await session({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'glob', arguments: { pattern: '*' } } })).json()), /unknown tool/)
+  assert.equal(await bare.stop(), 0)
+})
+
 test('a directory of 100,000 entries', withClient(async (tool) => {
   fs.mkdirSync(server.file('many'))
   await tool('run_command', { command: `cd ${server.file('many')} && seq 100000 | xargs touch` })

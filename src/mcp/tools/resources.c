@@ -1,6 +1,5 @@
 #include "mcp/tools/resources.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -23,7 +22,6 @@
 #include "wire/base64.h"
 #include "wire/url.h"
 
-#define LISTED_MAX 1000u
 #define SCHEME "file://"
 
 struct subscription {
@@ -44,7 +42,7 @@ struct session_watches {
 
 /* ---- names ---- */
 
-static int add_uri(struct buf *out, const char *path)
+int resource_add_uri(struct buf *out, const char *path)
 {
         int r = buf_addc(out, SCHEME);
 
@@ -82,30 +80,7 @@ static const char *asked(struct call *c, char path[PATH_MAX])
         return NULL;
 }
 
-/* ---- list and read ---- */
-
-static void resources_list(struct call *c)
-{
-        const char *dir = c->mcp->opt.workspace;
-        json_t *list = json_array();
-        DIR *d = opendir(dir);
-        struct dirent *e;
-
-        while (d && json_array_size(list) < LISTED_MAX && (e = readdir(d))) {
-                AUTO_BUF struct buf uri = BUF_INIT(4 * PATH_MAX);
-                char path[PATH_MAX];
-                struct stat st;
-
-                if (snprintf(path, sizeof(path), "%s/%s", dir, e->d_name) >= PATH_MAX || stat(path, &st) < 0 ||
-                    !S_ISREG(st.st_mode) || !str_is_utf8(str_of(e->d_name)) || add_uri(&uri, path) < 0)
-                        continue;
-                (void)json_array_append_new(list, json_pack("{s:s,s:s,s:I}", "uri", buf_cstr(&uri), "name", e->d_name,
-                                                            "size", (json_int_t)st.st_size));
-        }
-        if (d)
-                (void)closedir(d);
-        call_result(c, json_pack("{s:o}", "resources", list));
-}
+/* ---- read ---- */
 
 static void resources_templates(struct call *c)
 {
@@ -195,15 +170,17 @@ static void tell(const struct subscription *s, struct stream *st)
 static void tell_due(struct timer *t)
 {
         struct session_watches *w = CONTAINER_OF(t, struct session_watches, timer);
-        struct stream *st = stream_standalone(w->session);
+        struct stream *st = stream_standalone(w->session); /* NULL: what is due waits for one */
 
         LIST_EACH (at, &w->subscriptions) {
                 struct subscription *s = LIST_ENTRY(at, struct subscription, node);
 
-                if (s->is_due)
+                if (s->is_due && (s->call || st)) {
                         tell(s, s->call ? s->call->stream : st);
-                s->is_due = false;
+                        s->is_due = false;
+                }
         }
+        loop_want(&w->io, EPOLLIN);
 }
 
 static void note_change(struct session_watches *w, const struct inotify_event *e)
@@ -231,6 +208,7 @@ static void on_events(struct io *io, uint32_t events)
                 note_change(w, e);
                 at += (ssize_t)(sizeof(*e) + e->len);
         }
+        loop_want(io, 0); /* until the timer: a program that writes all the time does not keep us busy */
 }
 
 /* NULL: there was no subscription yet. */
@@ -284,8 +262,8 @@ static int subscribe(struct session_watches *w, const char *uri, char *path, str
         s->name = strdup(slash + 1);
         slash[slash == path] = '\0'; /* the directory; "/" keeps its slash */
         watch = s->uri && s->name ? inotify_add_watch(w->io.fd, path,
-                                                      IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM |
-                                                              IN_MOVED_TO | IN_ONLYDIR)
+                                                      IN_MODIFY | IN_CLOSE_WRITE | IN_CREATE | IN_DELETE |
+                                                              IN_MOVED_FROM | IN_MOVED_TO | IN_ONLYDIR)
                                   : -1;
         if (watch < 0) {
                 free(s->uri);
@@ -298,6 +276,14 @@ static int subscribe(struct session_watches *w, const char *uri, char *path, str
         w->count++;
         list_push_back(&w->subscriptions, &s->node);
         return 0;
+}
+
+void session_watches_listen(struct session *s)
+{
+        struct session_watches *w = watches_so_far(s);
+
+        if (w && !timer_is_armed(&w->timer))
+                timer_set(s->mcp->loop, &w->timer, RESOURCE_SETTLE_MS);
 }
 
 static void resources_subscribe(struct call *c)

@@ -45,6 +45,7 @@ const struct mcp_backend sandbox_backend = {.name = "sandglass",
                                             .methods = resources_methods,
                                             .add_capabilities = add_capabilities,
                                             .session_is_busy = workbench_is_busy,
+                                            .session_listens = session_watches_listen,
                                             .session_rests = workbench_rest,
                                             .session_ended = workbench_end,
                                             .on_child = program_reap};

@@ -14,12 +14,14 @@
 #define WAIT_S 30
 #define SETTLE_MS 100u /* from the first change to the answer: changes come together */
 #define CHANGES_MAX 1000u
+#define NAMES_MAX 10000u
 
 struct watch {
         struct call *call;
         struct io io;
         struct timer timer;
         json_t *changes;
+        json_t *last; /* the last change of each name: a file that is written all the time changes once */
         struct buf text;
         size_t count;
 };
@@ -31,17 +33,21 @@ static void watch_free(struct watch *w)
         timer_clear(&w->timer);
         buf_done(&w->text);
         json_decref(w->changes);
+        json_decref(w->last);
         free(w);
 }
 
 static void on_timer(struct timer *t)
 {
         struct watch *w = CONTAINER_OF(t, struct watch, timer);
+        size_t left_out = w->count > CHANGES_MAX ? w->count - CHANGES_MAX : 0;
 
         if (w->count == 0)
                 (void)buf_addc(&w->text, "Nothing changed.");
+        if (left_out)
+                (void)buf_addf(&w->text, "[%zu more changes are not shown]\n", left_out);
         tool_text(w->call, (struct str){(const char *)buf_at(&w->text), w->text.len},
-                  json_pack("{s:O}", "changes", w->changes));
+                  json_pack("{s:O,s:I}", "changes", w->changes, "left_out", (json_int_t)left_out));
         watch_free(w);
 }
 
@@ -57,13 +63,18 @@ static const char *change_of(uint32_t mask)
 static void add_change(struct watch *w, const struct inotify_event *e)
 {
         AUTO_BUF struct buf name = BUF_INIT(4096);
+        const char *change = change_of(e->mask), *before;
 
+        (void)text_clean(str_of(e->len ? e->name : ""), &name);
+        before = json_string_value(json_object_get(w->last, buf_cstr(&name)));
+        if ((e->mask & (IN_MODIFY | IN_CLOSE_WRITE)) && before && strcmp(before, change) == 0)
+                return;
+        if (json_object_size(w->last) < NAMES_MAX)
+                (void)json_object_set_new(w->last, buf_cstr(&name), json_string(change));
         if (w->count++ >= CHANGES_MAX)
                 return;
-        (void)text_clean(str_of(e->len ? e->name : ""), &name);
-        (void)buf_addf(&w->text, "%s  %s\n", change_of(e->mask), buf_cstr(&name));
-        (void)json_array_append_new(w->changes,
-                                    json_pack("{s:s,s:s}", "change", change_of(e->mask), "name", buf_cstr(&name)));
+        (void)buf_addf(&w->text, "%s  %s\n", change, buf_cstr(&name));
+        (void)json_array_append_new(w->changes, json_pack("{s:s,s:s}", "change", change, "name", buf_cstr(&name)));
 }
 
 static void on_events(struct io *io, uint32_t events)
@@ -93,8 +104,8 @@ static void on_cancel(struct call *c)
 
 static void watch_directory(struct call *c, json_t *args)
 {
-        const uint32_t what = IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF |
-                              IN_MOVE_SELF | IN_ONLYDIR;
+        const uint32_t what = IN_MODIFY | IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO |
+                              IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
         struct watch *w = calloc(1, sizeof(*w));
         char path[PATH_MAX];
         struct err err = {0};
@@ -106,6 +117,7 @@ static void watch_directory(struct call *c, json_t *args)
         }
         w->call = c;
         w->changes = json_array();
+        w->last = json_object();
         w->timer.on = on_timer;
         buf_init(&w->text, 1u << 20);
         w->io = (struct io){.fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC), .on = on_events};
@@ -134,6 +146,6 @@ const struct tool tool_watch = {
                   "\"wait_s\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":3600,\"description\":\"How long at most. "
                   "Default: 30.\"}},\"additionalProperties\":false}",
         .output = "{\"type\":\"object\",\"properties\":{\"changes\":{\"type\":\"array\",\"items\":{\"type\":\"object\"}"
-                  "}},\"required\":[\"changes\"]}",
+                  "},\"left_out\":{\"type\":\"integer\"}},\"required\":[\"changes\",\"left_out\"]}",
         .run = watch_directory,
 };

@@ -6,7 +6,7 @@ import test, { after, before } from 'node:test'
 
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
-import { CallToolResultSchema, ResourceUpdatedNotificationSchema } from '@modelcontextprotocol/sdk/types.js'
+import { CallToolResultSchema } from '@modelcontextprotocol/sdk/types.js'
 
 import { ToolServer } from '../lib/tool_server.mjs'
 import { until } from '../lib/wait.mjs'
@@ -139,5 +139,26 @@ test('256 calls are under way in a session; one more is refused in words, and ca
   assert.equal((await session({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 7 } })).status, 202)
   assert.match(await (await session(call('more', 'list_commands'))).text(), /sleep 1000/)
   leaves.abort()
+  await session.end()
+})
+
+test('a change of a resource waits for a stream, and a file that is kept open is told of, again and again', async () => {
+  const session = await server.session()
+  const uri = `file://${server.file('kept-open')}`
+  const open = fs.openSync(server.file('kept-open'), 'a')
+  await (await session({ jsonrpc: '2.0', id: 1, method: 'resources/subscribe', params: { uri } })).text()
+  fs.writeSync(open, 'x')
+  await sleep(500)
+  const leaves = new AbortController()
+  const stream = (await fetch(server.url, { headers: headers(session), signal: leaves.signal })).body.pipeThrough(new TextDecoderStream()).getReader()
+  assert.match((await stream.read()).value, /resources\/updated.*kept-open/)
+  const begun = performance.now()
+  let told = 0
+  const writes = setInterval(() => fs.writeSync(open, 'x'), 1)
+  while (performance.now() - begun < 2000) told += (await stream.read()).value.match(/resources\/updated/g)?.length ?? 0
+  clearInterval(writes)
+  assert.ok(told >= 3 && told <= 25, `${told} times in 2 s`)
+  leaves.abort()
+  fs.closeSync(open)
   await session.end()
 })

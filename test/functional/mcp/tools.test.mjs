@@ -320,6 +320,42 @@ test('watch tells what changed, or that nothing did', withClient(async (tool) =>
   fails(await tool('watch', { path: 'nope' }), /does not exist/)
 }))
 
+test('watch sees a file that is kept open, and says how many changes it does not show', withClient(async (tool) => {
+  fs.mkdirSync(server.file('wo'), { recursive: true })
+  const open = fs.openSync(server.file('wo/log'), 'a')
+  const changes = tool('watch', { path: 'wo', wait_s: 60 }, { timeout: 90_000 })
+  const writes = setInterval(() => fs.writeSync(open, 'x'), 5)
+  assert.deepEqual((await changes).facts, { changes: [{ change: 'changed', name: 'log' }], left_out: 0 })
+  clearInterval(writes)
+  fs.closeSync(open)
+  const many = tool('watch', { path: 'wo', wait_s: 60 }, { timeout: 90_000 })
+  await tool('list_ports') // the watch began before
+  server.child.kill('SIGSTOP') // so that all changes come together
+  for (let i = 0; i < 600; i++) fs.writeFileSync(server.file(`wo/${i}`), 'x')
+  server.child.kill('SIGCONT')
+  const { facts, text } = await many
+  assert.deepEqual([facts.changes.length, facts.left_out], [1000, 200])
+  assert.match(text, /\[200 more changes are not shown\]\n$/)
+  fs.rmSync(server.file('wo'), { recursive: true })
+}))
+
+test('resources come in pages, sorted', withClient(async (_, client) => {
+  const names = Array.from({ length: 2500 }, (_unused, i) => `page ${String(i).padStart(5, '0')} \u00e9`)
+  for (const name of names) fs.writeFileSync(server.file(name), '')
+  const seen = []
+  let cursor, pages = 0
+  do {
+    const page = await client.listResources(cursor ? { cursor } : {})
+    seen.push(...page.resources.map(({ name }) => name))
+    cursor = page.nextCursor
+    pages++
+  } while (cursor)
+  assert.deepEqual(seen.filter((name) => name.startsWith('page')), names)
+  assert.equal(pages, 3)
+  for (const bad of ['', 'x', '0', '00', 'zz', 'aa'.repeat(1000)]) await assert.rejects(client.listResources({ cursor: bad }), /-32602/)
+  for (const name of names) fs.unlinkSync(server.file(name))
+}))
+
 test('ports: which listen, and their addresses from outside', withClient(async (tool) => {
   const listener = net.createServer().listen(0, '127.0.0.1')
   await new Promise((resolve) => listener.once('listening', resolve))

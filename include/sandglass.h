@@ -293,7 +293,8 @@ struct sg_command_options {
         sg_output_fn *on_stdout, *on_stderr;
         void *arg;       /* of the callbacks */
         size_t kept_max; /* 0: SG_OUTPUT_MAX; what is beyond is dropped, and the result says so */
-        /* Output that was dropped while the connection was cut, for example by a snapshot of the sandbox.  NULL: not told. */
+        /* Output that was dropped while the connection was cut, for example by a snapshot of the sandbox; of a command that was
+         * attached to with SG_FROM_KEPT or SG_KEPT_ONLY first what is not kept any more.  NULL: not told. */
         void (*on_lost)(uint64_t bytes, void *arg);
 
         /* What the command reads: these bytes and then the end; or all that comes from input_fd, and then its end; or what

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "cli/conf.h"
 #include "cli/mcp/platform_tools.h"
+#include "cli/mcp/started.h"
 #include "mcp/protocol/mcp.h"
 #include "version.h"
 
@@ -83,7 +84,12 @@ static int open_client(struct platform *p, const char *data_dir, struct err *err
 
 int platform_open(struct platform *p, const struct platform_options *opt, struct err *err)
 {
-        *p = (struct platform){.files_fd = -1, .kills_on_exit = opt->kills_on_exit, .made = json_object()};
+        *p = (struct platform){.files_fd = -1,
+                               .kills_on_exit = opt->kills_on_exit,
+                               .made = json_object(),
+                               .started = started_create()};
+        if (!p->started)
+                return err_set(err, ERR_LIMIT, "out of memory");
         if (opt->files_dir) {
                 p->files_fd = open(opt->files_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
                 if (p->files_fd < 0)
@@ -119,6 +125,7 @@ void platform_close(struct platform *p)
                 kill_made(p);
         json_decref(p->made);
         p->made = NULL;
+        p->started = started_free(p->started);
         sg_client_free(p->client);
         p->client = NULL;
         if (p->files_fd >= 0)

@@ -9,6 +9,7 @@ struct err;
 struct mcp;
 struct mcp_backend;
 struct sg_client;
+struct started;
 struct workers;
 
 struct platform_options {
@@ -20,6 +21,7 @@ struct platform_options {
 struct platform {
         struct sg_client *client; /* owned */
         struct workers *workers;  /* owned; NULL: not started */
+        struct started *started;  /* owned; for all threads */
         int files_fd;             /* of files_dir; -1: none */
         bool kills_on_exit;
         json_t *made; /* owned; an object whose keys are the ids of sandboxes that were made here and not killed */

@@ -8,6 +8,7 @@
 #include "cli/mcp/pairs.h"
 #include "cli/mcp/platform.h"
 #include "cli/mcp/platform_tools.h"
+#include "cli/mcp/started.h"
 #include "mcp/protocol/shorten.h"
 
 #define TIMEOUT_S 120
@@ -22,14 +23,26 @@ struct output {
         struct work *work;
         struct shortened out, err;
         uint64_t lost;
+        uint64_t from, at; /* bytes of both kinds before `from` are left out; those that have come */
 };
+
+/* What is left of a piece without the bytes before o->from. */
+static struct str take_piece(struct output *o, const char *bytes, size_t len)
+{
+        uint64_t skip = o->at < o->from ? o->from - o->at : 0;
+
+        o->at += len;
+        skip = skip < len ? skip : len;
+        return (struct str){bytes + skip, len - (size_t)skip};
+}
 
 static void output_init(struct output *o, struct work *w)
 {
         size_t most = (size_t)arg_number(w->args, "max_output_bytes", OUTPUT_BYTES);
 
         o->work = w;
-        o->lost = 0;
+        o->lost = o->at = 0;
+        o->from = (uint64_t)arg_number(w->args, "from", 0);
         shortened_init(&o->out, most);
         shortened_init(&o->err, most);
 }
@@ -43,24 +56,28 @@ static void output_done(struct output *o)
 static int on_stdout(const char *bytes, size_t len, void *arg)
 {
         struct output *o = arg;
+        struct str piece = take_piece(o, bytes, len);
 
-        work_progress(o->work, (struct str){bytes, len});
-        return shortened_add(&o->out, (struct str){bytes, len});
+        work_progress(o->work, piece);
+        return piece.n ? shortened_add(&o->out, piece) : 0;
 }
 
 static int on_stderr(const char *bytes, size_t len, void *arg)
 {
         struct output *o = arg;
+        struct str piece = take_piece(o, bytes, len);
 
-        work_progress(o->work, (struct str){bytes, len});
-        return shortened_add(&o->err, (struct str){bytes, len});
+        work_progress(o->work, piece);
+        return piece.n ? shortened_add(&o->err, piece) : 0;
 }
 
 static void on_lost(uint64_t bytes, void *arg)
 {
         struct output *o = arg;
 
-        o->lost += bytes;
+        o->at += bytes;
+        if (o->at > o->from)
+                o->lost += o->at - o->from < bytes ? o->at - o->from : bytes;
 }
 
 static void add_part(struct buf *text, const char *title, const struct buf *part)
@@ -246,9 +263,11 @@ static void start(struct work *w)
                 work_error(w, &err);
         else if (work_is_cancelled(w))
                 end_command(box, command);
-        else
+        else {
+                started_note(w->platform->started, work_id(w), sg_command_pid(command));
                 work_textf(w, json_pack("{s:I}", "pid", (json_int_t)sg_command_pid(command)),
                            "Started as process %u. read_command shows its output.", sg_command_pid(command));
+        }
         sg_command_free(command);
         sg_sandbox_free(box);
 }
@@ -283,48 +302,83 @@ static bool is_running(struct work *w, struct sg_sandbox *box, uint32_t pid, str
         return is;
 }
 
-static void answer_kept(struct work *w, const struct output *o, uint32_t pid, bool runs)
+/* end NULL: it runs, or nobody knows how it ended. */
+static void add_state(struct work *w, struct buf *text, json_t *facts, uint32_t pid, bool runs,
+                      const struct sg_result *end, bool is_seen)
+{
+        struct started_time t = started_look(w->platform->started, work_id(w), pid, !runs, is_seen);
+
+        (void)buf_addf(text, "[process %u %s", pid, runs ? "runs" : "has ended");
+        if (end)
+                (void)buf_addf(text, ", exit code %d", end->exit_code);
+        if (t.is_known)
+                (void)buf_addf(text, ", %s%.3f s", runs ? "for " : t.is_exact ? "" : "at most ", (double)t.us / 1e6);
+        (void)json_object_set_new(facts, "exit_code", end ? json_integer(end->exit_code) : json_null());
+        (void)json_object_set_new(facts, "duration_ms",
+                                  t.is_known ? json_integer((json_int_t)(t.us / 1000)) : json_null());
+        (void)json_object_set_new(facts, "duration_is_exact", json_boolean(t.is_known && (runs || t.is_exact)));
+}
+
+static void answer_kept(struct work *w, const struct output *o, uint32_t pid, bool runs, const struct sg_result *end,
+                        bool is_seen)
 {
         AUTO_BUF struct buf out = BUF_INIT(16u << 20), err = BUF_INIT(16u << 20), text = BUF_INIT(40u << 20);
+        uint64_t next = o->at > o->from ? o->at : o->from;
+        json_t *facts;
 
         if (shortened_text(&o->out, &out) < 0 || shortened_text(&o->err, &err) < 0) {
                 work_failed(w, "the output is too long");
                 return;
         }
+        facts = json_pack("{s:I,s:b,s:s%,s:s%,s:b,s:I}", "pid", (json_int_t)pid, "running", runs, "stdout", chars(&out),
+                          out.len, "stderr", chars(&err), err.len, "truncated",
+                          shortened_is_cut(&o->out) || shortened_is_cut(&o->err) || o->lost, "next", (json_int_t)next);
+        if (o->lost)
+                (void)buf_addf(&text, "[%llu bytes are not kept any more]\n", (unsigned long long)o->lost);
         add_part(&text, "", &out);
         add_part(&text, "[stderr]\n", &err);
-        (void)buf_addf(&text, "[process %u %s]", pid, runs ? "runs" : "has ended");
-        work_text(w, (struct str){chars(&text), text.len},
-                  json_pack("{s:I,s:b,s:s%,s:s%,s:b}", "pid", (json_int_t)pid, "running", runs, "stdout", chars(&out),
-                            out.len, "stderr", chars(&err), err.len, "truncated",
-                            shortened_is_cut(&o->out) || shortened_is_cut(&o->err)));
+        add_state(w, &text, facts, pid, runs, end, is_seen);
+        (void)buf_addf(&text, "; read on from %llu]", (unsigned long long)next);
+        work_text(w, (struct str){chars(&text), text.len}, facts);
+}
+
+/* What is kept, and of one that has ended its end; with wait_s what follows, too.  *ret_end: NULL where it runs still. */
+static int read_kept(struct work *w, struct sg_sandbox *box, uint32_t pid, uint32_t wait_s, bool runs, struct output *o,
+                     struct sg_result **ret_end, struct sg_error *err)
+{
+        const struct sg_command_options opt = {
+                .on_stdout = on_stdout, .on_stderr = on_stderr, .on_lost = on_lost, .arg = o};
+        bool is_to_the_end = wait_s || !runs;
+        struct sg_command *command = NULL;
+        int r = sg_command_attach(box, pid, is_to_the_end ? SG_FROM_KEPT : SG_KEPT_ONLY, &opt, &w->wait, &command, err);
+
+        if (r == 0) {
+                w->wait.timeout_ms = runs ? wait_s * 1000 : START_MS;
+                r = sg_command_wait(command, &w->wait, is_to_the_end ? ret_end : NULL, err);
+                w->wait.timeout_ms = 0;
+        }
+        sg_command_free(command);
+        return r < 0 && wait_s && err->kind == SG_TIMEOUT ? 0 : r;
 }
 
 static void read_output(struct work *w)
 {
         uint32_t pid = (uint32_t)arg_number(w->args, "pid", 0), wait_s = (uint32_t)arg_number(w->args, "wait_s", 0);
         struct sg_sandbox *box = work_open(w);
-        struct sg_command *command = NULL;
+        struct sg_result *end = NULL;
         struct output o;
-        const struct sg_command_options opt = {
-                .on_stdout = on_stdout, .on_stderr = on_stderr, .on_lost = on_lost, .arg = &o};
         struct sg_error err = {0};
-        int r;
+        bool runs;
 
         if (!box)
                 return;
         output_init(&o, w);
-        r = sg_command_attach(box, pid, wait_s ? SG_FROM_KEPT : SG_KEPT_ONLY, &opt, &w->wait, &command, &err);
-        if (r == 0) {
-                w->wait.timeout_ms = wait_s ? wait_s * 1000 : 0;
-                r = sg_command_wait(command, &w->wait, NULL, &err);
-                w->wait.timeout_ms = 0;
-        }
-        if (r < 0 && !(wait_s && err.kind == SG_TIMEOUT))
+        runs = is_running(w, box, pid, &err);
+        if (err.kind != SG_OK || read_kept(w, box, pid, wait_s, runs, &o, &end, &err) < 0)
                 work_error(w, &err);
         else
-                answer_kept(w, &o, pid, is_running(w, box, pid, &err));
-        sg_command_free(command);
+                answer_kept(w, &o, pid, runs && !end, end, runs);
+        sg_free(end);
         output_done(&o);
         sg_sandbox_free(box);
 }
@@ -336,18 +390,26 @@ static void read_output(struct work *w)
 const struct platform_tool platform_read_command = {
         .tool = {.name = "read_command",
                  .title = "Read the output of a background command",
-                 .description = "Return the output of a background command, as far as it is kept, and say whether the "
-                                "command runs.",
+                 .description = "Return the output of a background command, as far as it is kept, from a byte on. Says "
+                                "whether the command runs, its exit code, how long it took, and where to read on.",
                  .hints = TOOL_READS_ONLY | TOOL_MAY_REPEAT,
                  .schema = "{\"type\":\"object\",\"properties\":{" SCHEMA_ID "," SCHEMA_PID
+                           ",\"from\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":9007199254740991,"
+                           "\"description\":\"Leave out so many bytes of the output, stdout and stderr together: "
+                           "`next` of the "
+                           "last answer. Default: 0.\"}"
                            ",\"wait_s\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":3600,\"description\":\"Wait so "
                            "long for its end, with its output as progress. Default: 0.\"},"
                            "\"max_output_bytes\":{\"type\":\"integer\",\"minimum\":1000,\"maximum\":4000000,"
                            "\"description\":\"Longer output loses its middle. Default: 30000.\"}},"
                            "\"required\":[\"sandbox_id\",\"pid\"],\"additionalProperties\":false}",
                  .output = "{\"type\":\"object\",\"properties\":{\"pid\":{\"type\":\"integer\"},\"running\":{\"type\":"
-                           "\"boolean\"},\"stdout\":{\"type\":\"string\"},\"stderr\":{\"type\":\"string\"}},"
-                           "\"required\":[\"pid\",\"running\",\"stdout\",\"stderr\"]}",
+                           "\"boolean\"},\"exit_code\":{\"type\":[\"integer\",\"null\"]},\"duration_ms\":{\"type\":["
+                           "\"integer\",\"null\"]},\"duration_is_exact\":{\"type\":\"boolean\"},"
+                           "\"stdout\":{\"type\":\"string\"},\"stderr\":{\"type\":\"string\"},"
+                           "\"truncated\":{\"type\":\"boolean\"},\"next\":{\"type\":\"integer\"}},"
+                           "\"required\":[\"pid\",\"running\",\"exit_code\",\"duration_ms\",\"duration_is_exact\","
+                           "\"stdout\",\"stderr\",\"truncated\",\"next\"]}",
                  .run = work_start},
         .work = read_output,
 };

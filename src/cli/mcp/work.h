@@ -33,7 +33,7 @@ struct platform_tool {
 
 /* What a function of a tool gets, in its thread. */
 struct work {
-        struct platform *platform; /* only its client and files_fd may be used */
+        struct platform *platform; /* only its client, files_fd and started may be used */
         const json_t *args;        /* as the schema has checked them */
         struct sg_call wait; /* for calls of the library: cancelled with the tool call, progress is told meanwhile */
         uint64_t begun_us;

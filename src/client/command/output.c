@@ -57,6 +57,10 @@ static int take_start(struct sg_command *c, const json_t *start, struct sg_error
                                  "the connection was cut, and the server keeps no output: command %u may still run",
                                  c->pid);
         if (is_first) { /* output from this byte on is kept */
+                json_int_t dropped = json_integer_value(json_object_get(start, "dropped"));
+
+                if (dropped > 0 && c->on_lost) /* of what was asked for: all that is kept, and more is not */
+                        c->on_lost((uint64_t)dropped, c->arg);
                 c->received = (uint64_t)json_integer_value(offset);
                 c->next = (uint64_t)json_integer_value(json_object_get(start, "next"));
         }

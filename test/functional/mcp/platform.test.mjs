@@ -139,10 +139,28 @@ test('background commands: started, read, written to, ended', async () => {
   assert.equal((await tool('read_command', { pid, wait_s: 1 })).facts.running, true)
   const waiting = tool('read_command', { pid, wait_s: 60 })
   await tool('kill_command', { pid, signal: 'SIGKILL' })
-  assert.equal((await waiting).facts.running, false)
+  const ended = (await waiting).facts
+  assert.deepEqual([ended.running, ended.exit_code, ended.duration_is_exact], [false, 137, true])
+  assert.deepEqual((await tool('read_command', { pid })).facts, ended, 'the same to whoever comes later')
   await until('its children are gone', async () => !/765432/.test((await tool('run_command', { command: 'ps ax' })).facts.stdout))
   fails(await tool('kill_command', { pid: 4_000_000 }), /./)
   fails(await tool('read_command', { pid: 4_000_000 }), /./)
+})
+
+test('a background command: its exit code, how long it took, and its output from a byte on', async () => {
+  const { facts: { pid } } = await tool('start_command', { command: 'echo first; echo other >&2; read line; echo "$line"; exit 7', keeps_input: true })
+  await until('its first output', async () => (await tool('read_command', { pid })).facts.next === 12)
+  const running = await tool('read_command', { pid, from: 12 })
+  assert.deepEqual([running.facts.running, running.facts.exit_code, running.facts.stdout, running.facts.next], [true, null, '', 12])
+  assert.match(running.text, /^\[process \d+ runs, for \d+\.\d{3} s; read on from 12\]$/)
+  await tool('write_command', { pid, input: 'last\n' })
+  await until('its end', async () => !(await tool('list_commands')).facts.commands.some((one) => one.pid === pid))
+  const late = await tool('read_command', { pid, from: 12 })
+  assert.deepEqual([late.facts.running, late.facts.exit_code, late.facts.stdout, late.facts.stderr, late.facts.next, late.facts.duration_is_exact], [false, 7, 'last\n', '', 17, false])
+  assert.match(late.text, /^last\n\[process \d+ has ended, exit code 7, at most \d+\.\d{3} s; read on from 17\]$/)
+  const loud = await tool('start_command', { command: 'head -c 3000000 /dev/zero | tr "\\0" x; echo end' })
+  const all = (await tool('read_command', { pid: loud.facts.pid, wait_s: 60, from: 2_999_990 })).facts
+  assert.deepEqual([all.stdout, all.next, all.exit_code, all.truncated], [`${'x'.repeat(10)}end\n`, 3_000_004, 0, false])
 })
 
 test('files: text, lines, pictures, bytes, edits, lists', async () => {

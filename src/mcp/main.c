@@ -8,6 +8,7 @@
 #include "io/listener.h"
 #include "mcp/protocol/mcp.h"
 #include "mcp/protocol/serve.h"
+#include "mcp/tools/program.h"
 #include "mcp/tools/sandbox_tools.h"
 #include "version.h"
 
@@ -111,6 +112,7 @@ int main(int argc, char **argv)
                 return 2;
         }
         log_setup("mcp", LOG_INFO);
+        program_raise_limit();
         m.backend = &sandbox_backend;
         r = open_port(opt.listen, &fd, &err);
         if (r == 0)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/resource.h>
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
@@ -273,6 +274,45 @@ static int set_up(posix_spawn_file_actions_t *fa, posix_spawnattr_t *at, const s
         return r != 0 ? r : posix_spawnattr_setsigdefault(at, &all);
 }
 
+static struct rlimit first_limit; /* rlim_max 0: it was not raised */
+
+void program_raise_limit(void)
+{
+        struct rlimit limit;
+
+        if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+                return;
+        first_limit = limit;
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* A new descriptor has the lowest free number. */
+static bool is_short_of_fds(void)
+{
+        AUTO_CLOSE int fd = open("/", O_PATH | O_CLOEXEC);
+        struct rlimit limit;
+
+        return fd < 0 || (getrlimit(RLIMIT_NOFILE, &limit) == 0 && (rlim_t)fd + PROGRAM_SPARE_FDS >= limit.rlim_cur);
+}
+
+/* Some programs close every descriptor that they might have, or allocate a table for them: they get the limit they know.  One that
+ * is lower than what is open here closes nothing. */
+static int spawn_limited(pid_t *ret, const struct program_options *opt, const posix_spawn_file_actions_t *fa,
+                         const posix_spawnattr_t *at, char **vars)
+{
+        struct rlimit own;
+        bool is_raised = first_limit.rlim_max && getrlimit(RLIMIT_NOFILE, &own) == 0;
+        int r;
+
+        if (is_raised)
+                (void)setrlimit(RLIMIT_NOFILE, &first_limit);
+        r = posix_spawnp(ret, opt->argv[0], fa, at, (char *const *)(uintptr_t)opt->argv, vars);
+        if (is_raised)
+                (void)setrlimit(RLIMIT_NOFILE, &own);
+        return r;
+}
+
 static int spawn_child(const struct program_options *opt, const struct pipes *pp, pid_t *ret)
 {
         posix_spawn_file_actions_t fa;
@@ -289,7 +329,7 @@ static int spawn_child(const struct program_options *opt, const struct pipes *pp
         if (r == 0) {
                 r = set_up(&fa, &at, opt, pp);
                 if (r == 0)
-                        r = posix_spawnp(ret, opt->argv[0], &fa, &at, (char *const *)(uintptr_t)opt->argv, env.vars);
+                        r = spawn_limited(ret, opt, &fa, &at, env.vars);
                 (void)posix_spawnattr_destroy(&at);
         }
         (void)posix_spawn_file_actions_destroy(&fa);
@@ -315,9 +355,13 @@ static int watch(struct program *p, struct pipes *pp)
 int program_start(const struct program_options *opt, struct program **ret, struct err *err)
 {
         struct pipes pp = {{-1, -1}, {-1, -1}, {-1, -1}};
-        struct program *p = calloc(1, sizeof(*p));
+        struct program *p;
         int r;
 
+        if (is_short_of_fds())
+                return err_set(err, ERR_LIMIT,
+                               "too many programs and connections are open here: end some commands or sessions");
+        p = calloc(1, sizeof(*p));
         if (!p)
                 return err_sys(err, -ENOMEM, "start %s", opt->argv[0]);
         p->opt = *opt;

@@ -19,6 +19,7 @@ struct program;
 
 #define PROGRAM_LINGER_MS 200u
 #define PROGRAM_EXTRA_MAX 3
+#define PROGRAM_SPARE_FDS 64
 
 enum program_output { PROGRAM_STDOUT, PROGRAM_STDERR };
 
@@ -49,7 +50,8 @@ struct program {
         struct task ended;
 };
 
-/* 0; negative with words: no such program, no such directory, no memory. */
+/* 0; negative with words: no such program, no such directory, no memory.  ERR_LIMIT: almost no descriptors are left; the last
+ * PROGRAM_SPARE_FDS are for connections and files. */
 int program_start(const struct program_options *opt, struct program **ret, struct err *err);
 struct program *program_free(struct program *p); /* kills what still runs of it; always NULL; on_end is not called */
 int program_write(struct program *p, struct str bytes); /* -EPIPE: stdin is closed; -E2BIG: too much waits already */
@@ -57,6 +59,8 @@ void program_close_stdin(struct program *p);
 void program_signal(struct program *p, int sig); /* to all of its processes */
 /* Its exit code as a shell has it: 128 + the signal that ended it. */
 int program_exit_code(const struct program *p);
+/* Let this process have as many descriptors as the system allows.  Programs get the limit that was there before. */
+void program_raise_limit(void);
 /* A program of this name is in PATH. */
 bool program_is_installed(const char *name);
 /* Reap every child that has exited. */

@@ -180,6 +180,26 @@ static int start_bash(struct shell *sh, const char *cwd, const int theirs[3], st
         return program_start(&opt, &sh->bash, err);
 }
 
+/* bash gets its end under a number of ours: none of the others may have that number meanwhile, or one would replace the other. */
+static int make_pipe(int *ours, int *theirs)
+{
+        int fds[2], moved;
+
+        if (pipe2(fds, O_CLOEXEC) < 0)
+                return -errno;
+        *ours = fds[0];
+        *theirs = fds[1];
+        (void)fcntl(*ours, F_SETFL, O_NONBLOCK);
+        if (*theirs < STATUS_FD || *theirs > STDERR_FD)
+                return 0;
+        moved = fcntl(*theirs, F_DUPFD_CLOEXEC, STDERR_FD + 1);
+        if (moved < 0)
+                return -errno;
+        close_fd(theirs);
+        *theirs = moved;
+        return 0;
+}
+
 int shell_create(struct loop *loop, const char *cwd, struct shell **ret, struct err *err)
 {
         int ours[3] = {-1, -1, -1}, theirs[3] = {-1, -1, -1}, r = 0;
@@ -193,15 +213,12 @@ int shell_create(struct loop *loop, const char *cwd, struct shell **ret, struct 
         sh->status.fd = sh->out.fd = sh->err.fd = -1;
         for (int i = 0; i < 3 && r == 0; i++) {
                 struct io *const io[3] = {&sh->status, &sh->out, &sh->err};
-                int fds[2];
 
-                r = pipe2(fds, O_CLOEXEC) < 0 ? -errno : 0;
-                if (r == 0) {
-                        ours[i] = fds[0];
-                        theirs[i] = fds[1];
-                        (void)fcntl(ours[i], F_SETFL, O_NONBLOCK);
+                r = make_pipe(&ours[i], &theirs[i]);
+                if (r == 0)
                         r = watch(sh, io[i], ours[i], on[i]);
-                }
+                else
+                        close_fd(&ours[i]);
         }
         r = r < 0 ? err_sys(err, r, "start a shell") : start_bash(sh, cwd, theirs, err);
         for (int i = 0; i < 3; i++)

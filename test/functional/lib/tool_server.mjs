@@ -11,8 +11,8 @@ import { until } from './wait.mjs'
 const program = path.join(path.dirname(fileURLToPath(import.meta.url)), '../../../build/sandglass-mcp')
 
 export class ToolServer {
-  /** With a token, unless `token` is null; `more` are further options of the program. */
-  static async start({ token = 'secret-token', more = [], PATH = process.env.PATH } = {}) {
+  /** With a token, unless `token` is null; `more` are further options of the program, `descriptors` how many it may have: "soft:hard". */
+  static async start({ token = 'secret-token', more = [], PATH = process.env.PATH, descriptors } = {}) {
     const dir = temporaryDir()
     const workspace = path.join(dir, 'workspace')
     fs.mkdirSync(workspace)
@@ -20,7 +20,8 @@ export class ToolServer {
     if (token !== null) fs.writeFileSync(tokenFile, `${token}\n`)
     const access = token === null ? ['--no-token'] : ['--token-file', tokenFile]
     const environment = { PATH, HOME: dir }
-    const child = spawn(program, ['--listen', '127.0.0.1:0', '--workspace', workspace, ...access, ...more], { stdio: ['ignore', 'pipe', 'inherit'], env: environment })
+    const [command, ...first] = descriptors ? ['prlimit', `--nofile=${descriptors}`, program] : [program]
+    const child = spawn(command, [...first, '--listen', '127.0.0.1:0', '--workspace', workspace, ...access, ...more], { stdio: ['ignore', 'pipe', 'inherit'], env: environment })
     const port = await new Promise((resolve, reject) => {
       createInterface({ input: child.stdout }).once('line', (line) => resolve(Number(line.match(/port (\d+)/)[1])))
       child.once('exit', (code) => reject(new Error(`the tool server ended with ${code}`)))

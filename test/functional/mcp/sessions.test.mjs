@@ -162,3 +162,32 @@ test('a change of a resource waits for a stream, and a file that is kept open is
   fs.closeSync(open)
   await session.end()
 })
+
+test('more shells than a usual limit of descriptors allows; programs have that limit', async () => {
+  const wide = await ToolServer.start({ descriptors: '300:4096' })
+  const sessions = []
+  for (let i = 0; i < 80; i++) {
+    sessions.push(await wide.session())
+    assert.match(await (await sessions[i](call(1, 'run_command', { command: 'ulimit -Sn' }))).text(), /300\\n/)
+  }
+  for (const session of sessions) await session.end()
+  assert.equal(await wide.stop(), 0)
+})
+
+test('a server that is short of descriptors refuses shells in words, and still answers', async () => {
+  const narrow = await ToolServer.start({ descriptors: '300:300' })
+  const sessions = []
+  let text
+  do {
+    sessions.push(await narrow.session())
+    text = await (await sessions.at(-1)(call(1, 'run_command', { command: 'true' }))).text()
+  } while (/exit code 0/.test(text) && sessions.length < 100)
+  assert.match(text, /too many programs and connections are open here/)
+  assert.ok(sessions.length > 20, `${sessions.length} sessions`)
+  const answers = await Promise.all(sessions.map((session) => session({ jsonrpc: '2.0', id: 1, method: 'ping' })))
+  assert.ok(answers.every(({ status }) => status === 200))
+  for (const session of sessions.slice(0, 5)) await session.end()
+  await until('there is room again', async () => /exit code 0/.test(await (await sessions.at(-1)(call(1, 'run_command', { command: 'true' }))).text()))
+  for (const session of sessions.slice(5)) await session.end()
+  assert.equal(await narrow.stop(), 0)
+})

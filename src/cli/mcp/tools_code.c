@@ -112,4 +112,5 @@ const struct platform_tool platform_run_code = {
                            "\"Default: 120.\"}},\"required\":[\"sandbox_id\",\"code\"],\"additionalProperties\":false}",
                  .run = work_start},
         .work = run_code,
+        .is_long = true,
 };

@@ -236,6 +236,7 @@ const struct platform_tool platform_run_command = {
                            "\"exit_code\",\"duration_ms\",\"stdout\",\"stderr\",\"timed_out\",\"truncated\"]}",
                  .run = work_start},
         .work = run,
+        .is_long = true,
 };
 
 /* ---- in the background ---- */

@@ -30,7 +30,7 @@ struct workers {
         unsigned thread_count;
         pthread_mutex_t lock; /* for all that follows, and for what a job says is locked */
         pthread_cond_t more;
-        unsigned idle_count;
+        unsigned idle_count, long_count;
         struct list queued, running, done; /* struct job, by node */
         struct list news;                  /* struct job, by news_node */
         bool is_over;
@@ -40,6 +40,7 @@ struct job {
         struct work work;
         struct workers *workers;
         work_fn *run;
+        bool is_long;
         struct call *call; /* of the loop; NULL: cancelled */
         atomic_bool is_cancelled;
         struct list node, news_node;
@@ -123,29 +124,42 @@ static void run_job(struct job *j)
         on_tick(j);
 }
 
+/* The first job that may run now; NULL: none. */
+static struct job *next_job(struct workers *ws)
+{
+        LIST_EACH (at, &ws->queued) {
+                struct job *j = LIST_ENTRY(at, struct job, node);
+
+                if (j->is_long && ws->long_count >= WORKERS_LONG_MAX)
+                        continue;
+                list_remove(&j->node);
+                ws->long_count += j->is_long;
+                return j;
+        }
+        return NULL;
+}
+
 static void *worker_thread(void *arg)
 {
         struct workers *ws = arg;
-        struct list *node;
 
         (void)pthread_mutex_lock(&ws->lock);
         while (!ws->is_over) {
-                struct job *j;
+                struct job *j = next_job(ws);
 
-                node = list_pop_front(&ws->queued);
-                if (!node) {
+                if (!j) {
                         ws->idle_count++;
                         (void)pthread_cond_wait(&ws->more, &ws->lock);
                         ws->idle_count--;
                         continue;
                 }
-                j = LIST_ENTRY(node, struct job, node);
-                list_push_back(&ws->running, node);
+                list_push_back(&ws->running, &j->node);
                 (void)pthread_mutex_unlock(&ws->lock);
                 run_job(j);
                 (void)pthread_mutex_lock(&ws->lock);
-                list_remove(node);
-                list_push_back(&ws->done, node);
+                ws->long_count -= j->is_long;
+                list_remove(&j->node);
+                list_push_back(&ws->done, &j->node);
                 wake_loop(ws);
         }
         (void)pthread_mutex_unlock(&ws->lock);
@@ -273,6 +287,7 @@ static bool undo_later(struct workers *ws, struct job *j)
         if (j->call || !j->work.made || j->run == undo)
                 return false;
         j->run = undo;
+        j->is_long = false;
         return enqueue(ws, j) == 0;
 }
 
@@ -408,6 +423,7 @@ static struct job *job_create(struct workers *ws, struct call *c, json_t *args)
                 return NULL;
         j->workers = ws;
         j->run = tool->work;
+        j->is_long = tool->is_long || arg_number(args, "wait_s", 0) > 0;
         j->call = c;
         j->work.platform = ws->platform;
         j->work.args = json_deep_copy(args);

@@ -3,7 +3,7 @@
  *      QUEUED ──a thread is free──> RUNNING ──its function returns──> DONE, and the loop answers
  *         └──cancelled──> gone         └──cancelled──> RUNNING, without a call; what it made is undone
  *
- * At most WORKERS_MAX threads run.  A work has a copy of its arguments, and nothing that the loop touches while it runs. */
+ * At most WORKERS_MAX threads run, WORKERS_LONG_MAX of them works that may take long; more of those wait, and others pass them.  A work has a copy of its arguments, and nothing that the loop touches while it runs. */
 #pragma once
 #include <jansson.h>
 #include <sandglass.h>
@@ -21,6 +21,7 @@ struct work;
 struct workers;
 
 #define WORKERS_MAX 32u
+#define WORKERS_LONG_MAX 24u /* of them for works that may take long: the others are there for what ends those */
 #define PROGRESS_MS 250u
 #define PROGRESS_BYTES 2000u
 
@@ -29,6 +30,7 @@ typedef void work_fn(struct work *w);
 struct platform_tool {
         struct tool tool; /* .run is work_start */
         work_fn *work;
+        bool is_long; /* may take minutes, or as long as the caller says; so does every call with `wait_s` */
 };
 
 /* What a function of a tool gets, in its thread. */

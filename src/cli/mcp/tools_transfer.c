@@ -12,6 +12,7 @@
 #include "sys/fs.h"
 
 #define TRANSFER_MS 3600000u
+#define DOWNLOAD_MB 1024
 
 static bool has_files(const struct mcp *m)
 {
@@ -78,6 +79,7 @@ const struct platform_tool platform_upload_file = {
                  .is_there = has_files,
                  .run = work_start},
         .work = upload,
+        .is_long = true,
 };
 
 /* The directory that the file is in, and its name there. */
@@ -96,16 +98,57 @@ static int open_parent(int root, const char *path, const char **name)
         return sys_open_beneath(root, dir, O_RDONLY | O_DIRECTORY, 0);
 }
 
+struct growth { /* of a file that is being copied here */
+        const struct work *work;
+        int fd;
+        uint64_t bytes_max;
+        bool is_too_large;
+};
+
+/* A sandbox may send for ever, whatever size it has told. */
+static void watch_growth(void *arg)
+{
+        struct growth *g = arg;
+        struct stat st;
+
+        if (fstat(g->fd, &st) < 0 || (uint64_t)st.st_size <= g->bytes_max)
+                return;
+        g->is_too_large = true;
+        sg_cancel_now(g->work->wait.cancel);
+}
+
+static void refuse_size(struct work *w)
+{
+        work_failed(w, "%s is larger than %lld MiB: nothing was kept here. Set max_mb to allow more.",
+                    arg_text(w->args, "path", ""), (long long)arg_number(w->args, "max_mb", DOWNLOAD_MB));
+}
+
+static bool is_larger(struct work *w, struct sg_sandbox *box, const struct sg_file_options *opt, uint64_t bytes_max)
+{
+        struct sg_file *file = NULL;
+        bool is = sg_file_stat(box, arg_text(w->args, "path", ""), opt, &w->wait, &file, NULL) == 0 &&
+                  (uint64_t)file->size > bytes_max;
+
+        sg_free(file);
+        return is;
+}
+
 /* All of the file or nothing: it takes its name when all bytes are there. */
 static void fetch(struct work *w, struct sg_sandbox *box, int dir, const char *name)
 {
         const char *path = arg_text(w->args, "path", "");
         const struct sg_file_options opt = {.user = arg_text(w->args, "user", NULL)};
+        struct growth g = {.work = w, .bytes_max = (uint64_t)arg_number(w->args, "max_mb", DOWNLOAD_MB) << 20};
         char beside[NAME_MAX + 1], random[9];
         AUTO_CLOSE int fd = -1;
         struct sg_error err;
         struct stat st;
+        int r;
 
+        if (is_larger(w, box, &opt, g.bytes_max)) {
+                refuse_size(w);
+                return;
+        }
         random_id(random, 8);
         if (snprintf(beside, sizeof(beside), ".%.200s.%s.tmp", name, random) < 0)
                 return;
@@ -114,8 +157,16 @@ static void fetch(struct work *w, struct sg_sandbox *box, int dir, const char *n
                 refuse(w, name, -errno);
                 return;
         }
+        g.fd = fd;
         w->wait.timeout_ms = TRANSFER_MS;
-        if (sg_file_download(box, path, fd, &opt, &w->wait, &err) < 0) {
+        w->wait.on_tick = watch_growth;
+        w->wait.tick_arg = &g;
+        r = sg_file_download(box, path, fd, &opt, &w->wait, &err);
+        w->wait.on_tick = NULL;
+        watch_growth(&g);
+        if (g.is_too_large) {
+                refuse_size(w);
+        } else if (r < 0) {
                 work_error(w, &err);
         } else if (fstat(fd, &st) < 0 || renameat(dir, beside, dir, name) < 0) {
                 refuse(w, name, -errno);
@@ -149,8 +200,13 @@ const struct platform_tool platform_download_file = {
                  .description = "Copy a file of a sandbox to this machine. A file that is there is replaced.",
                  .hints = TOOL_DESTROYS | TOOL_MAY_REPEAT,
                  .schema = "{\"type\":\"object\",\"properties\":{" SCHEMA_ID "," SCHEMA_LOCAL "," SCHEMA_USER
-                           "},\"required\":[\"sandbox_id\",\"local_path\",\"path\"],\"additionalProperties\":false}",
+                           ",\"max_mb\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":1048576,\"description\":\"A "
+                           "larger "
+                           "file is not copied. In MiB. Default: "
+                           "1024.\"}},\"required\":[\"sandbox_id\",\"local_path\",\"path\"],\"additionalProperties\":"
+                           "false}",
                  .is_there = has_files,
                  .run = work_start},
         .work = download,
+        .is_long = true,
 };

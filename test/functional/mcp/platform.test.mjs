@@ -212,6 +212,27 @@ test('files of this machine, below the directory that the user has named and now
   assert.deepEqual(fs.readdirSync(files).sort(), ['link', 'out', 'sub'], 'nothing half stays')
 })
 
+test('long calls leave room for those that end them', async () => {
+  const aborts = new AbortController()
+  const long = Array.from({ length: 40 }, () => tool('run_command', { command: 'sleep 600' }, { signal: aborts.signal, timeout: 600_000 }).catch(() => 'ended'))
+  await until('24 of them run', async () => (await tool('list_commands')).facts.commands.filter(({ command }) => /sleep 600/.test(command)).length === 24, 60_000)
+  const { facts: { pid } } = await tool('start_command', { command: 'sleep 601' })
+  await tool('kill_command', { pid, signal: 'SIGKILL' })
+  assert.ok((await main.tool('list_sandboxes')).facts.sandboxes.length > 0)
+  aborts.abort()
+  assert.deepEqual(new Set(await Promise.all(long)), new Set(['ended']))
+  await until('none is left', async () => !(await tool('list_commands')).facts.commands.some(({ command }) => /sleep 600/.test(command)), 60_000)
+})
+
+test('download_file has a limit, and what is beyond leaves nothing', async () => {
+  await tool('run_command', { command: 'truncate -s 1T /tmp/huge; truncate -s 2M /tmp/two' })
+  fails(await tool('download_file', { path: '/tmp/huge', local_path: 'huge' }), /larger than 1024 MiB: nothing was kept here/)
+  fails(await tool('download_file', { path: '/tmp/two', local_path: 'two', max_mb: 1 }), /larger than 1 MiB/)
+  assert.equal((await tool('download_file', { path: '/tmp/two', local_path: 'two', max_mb: 2 })).isError, false)
+  await tool('run_command', { command: 'rm /tmp/huge /tmp/two' })
+  assert.deepEqual(fs.readdirSync(files).filter((name) => /huge|tmp/.test(name)), [])
+})
+
 test('run_code: output, values, pictures, errors; and a sandbox without an interpreter', async () => {
   const { facts: { sandbox_id } } = await main.tool('create_sandbox')
   const code = (text, more = {}, options) => main.tool('run_code', { sandbox_id, code: text, ...more }, options)

@@ -27,6 +27,7 @@
 #define SHORT_LIFE_MS 5000 /* a service that ends sooner is started again only after a while */
 #define DELAY_MS 1000
 #define TITLE "code-guardian"
+#define SERVICE_TITLE "sandglass-interpreter"
 
 struct guardian {
         const struct options *options;
@@ -69,10 +70,24 @@ static void title_hide(struct guardian *g)
         (void)prctl(PR_SET_NAME, TITLE);
 }
 
+/* The arguments stay where they are: the options point to them. */
 static void title_show(struct guardian *g)
 {
         memcpy(g->title, g->arguments, g->title_len);
-        (void)prctl(PR_SET_NAME, "sandglass-inter");
+        if (strncmp(g->title, TITLE, strlen(TITLE)) == 0 && strlen(g->title) >= strlen(SERVICE_TITLE))
+                memcpy(g->title, SERVICE_TITLE, strlen(SERVICE_TITLE)); /* executed by become_guardian() */
+        (void)prctl(PR_SET_NAME, SERVICE_TITLE);
+}
+
+/* A name for the execution of the next guardian: at no moment has it the name of the service.  Blanks keep room for that. */
+static void title_pad(struct guardian *g)
+{
+        size_t n = strlen(g->argv[0]);
+
+        if (n < strlen(SERVICE_TITLE))
+                return;
+        memset(g->argv[0], ' ', n);
+        memcpy(g->argv[0], TITLE, strlen(TITLE));
 }
 
 /* ---- what a dead service leaves behind ---- */
@@ -161,11 +176,12 @@ static void become_guardian(struct guardian *g, uint16_t port)
         g->argv[g->argc] = "--listen";
         g->argv[g->argc + 1] = address;
         remove_runtime_dir(g->runtime_dir);
+        title_pad(g);
         (void)execv("/proc/self/exe", g->argv);
         log_error("interpreter.exec", "why=\"%s\"", strerror(errno));
 }
 
-static int service_main(struct guardian *g, int guardian_fd)
+static int service_main(struct guardian *g, pid_t guardian, int guardian_fd)
 {
         sigset_t none;
         uint16_t port = 0;
@@ -179,7 +195,7 @@ static int service_main(struct guardian *g, int guardian_fd)
                                                 .listen_fd = g->listen_fd,
                                                 .guardian_fd = guardian_fd,
                                                 .runtime_dir = g->runtime_dir});
-        if (end == SERVE_ORPHANED)
+        if (end == SERVE_ORPHANED || getppid() != guardian)
                 become_guardian(g, port);
         return end == SERVE_STOPPED ? 0 : 1;
 }
@@ -187,6 +203,7 @@ static int service_main(struct guardian *g, int guardian_fd)
 /* The service has the reading end of a pipe whose writing end only the guardian has. */
 static int service_start(struct guardian *g, int *ret_pipe)
 {
+        pid_t self = getpid();
         int fds[2];
 
         if (pipe2(fds, O_CLOEXEC) < 0)
@@ -194,7 +211,7 @@ static int service_start(struct guardian *g, int *ret_pipe)
         g->service = fork();
         if (g->service == 0) {
                 (void)close(fds[1]);
-                _exit(service_main(g, fds[0]));
+                _exit(service_main(g, self, fds[0]));
         }
         (void)close(fds[0]);
         if (g->service < 0) {
@@ -249,7 +266,7 @@ static void pause_after_short_life(struct guardian *g, uint64_t began_ms, bool *
                 *ret_is_stopping = true;
 }
 
-static int guard(struct guardian *g)
+static void guard(struct guardian *g)
 {
         bool is_stopping = false;
 
@@ -266,14 +283,11 @@ static int guard(struct guardian *g)
                 status = service_wait(g, &is_stopping);
                 (void)close(pipe);
                 clean_up();
-                if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-                        return 0;
-                if (!is_stopping) {
+                if (!is_stopping) { /* whatever its status: a signal to the service alone does not end the guardian */
                         log_warn("guardian.restart", "status=%d", status);
                         pause_after_short_life(g, began, &is_stopping);
                 }
         }
-        return 0;
 }
 
 static int guardian_begin(struct guardian *g, struct err *err)
@@ -316,10 +330,10 @@ int guardian_run(const struct options *options, int argc, char **argv)
                 log_error("interpreter.failed", "why=\"%s\"", err.msg);
                 return 1;
         }
-        r = guard(&g);
+        guard(&g);
         remove_runtime_dir(g.runtime_dir);
         (void)close(g.listen_fd);
         free(g.arguments);
         free(g.argv);
-        return r;
+        return 0;
 }

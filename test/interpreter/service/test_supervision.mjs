@@ -7,6 +7,7 @@ import { test } from 'node:test';
 import { childrenOf, isAlive, program, Service, until } from './harness.mjs';
 
 const runtimeDirs = () => fs.readdirSync('/tmp').filter((name) => name.startsWith('sandglass-interpreter-'));
+const nameOf = (pid) => fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
 
 test('a serving process that is killed comes back, without its kernels', async () => {
   const service = await Service.start({ kernels: ['python3', 'javascript'] });
@@ -19,6 +20,31 @@ test('a serving process that is killed comes back, without its kernels', async (
   assert.notEqual(service.serving, serving);
   assert.equal(await service.outputOf('print again'), 'again\n');
   assert.equal((await service.contexts()).length, 2);
+  await service.stop();
+});
+
+test('a plain signal to the serving process does not end the service', async () => {
+  const service = await Service.start({ kernels: ['python3'] });
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) {
+    const serving = service.serving;
+    process.kill(serving, signal);
+    await until(`another one serves after ${signal}`, () => service.serving && service.serving !== serving);
+    await service.isHealthy();
+    assert.equal(await service.outputOf('print again'), 'again\n');
+  }
+  assert.ok(isAlive(service.guardian));
+  await service.stop();
+});
+
+test('a guardian that is killed and a serving process that is told to end: it serves again', async () => {
+  const service = await Service.start({ kernels: ['python3'] });
+  const serving = service.serving;
+  for (const [pid, signal] of [[serving, 'SIGSTOP'], [service.guardian, 'SIGKILL'], [serving, 'SIGTERM'], [serving, 'SIGCONT']])
+    process.kill(pid, signal);
+  await service.ended;
+  service.guardian = serving;
+  await until('it serves again', () => service.serving);
+  await service.isHealthy();
   await service.stop();
 });
 
@@ -38,6 +64,8 @@ test('a guardian that is killed is replaced', async () => {
   service.guardian = serving; // the same process has another task now
   await until('it serves again', () => service.serving);
   await service.isHealthy();
+  assert.match(nameOf(service.guardian), /^code-guardian$/);
+  assert.match(nameOf(service.serving), /sandglass-interpreter *--listen/);
   assert.equal(await service.outputOf('print again'), 'again\n');
   const again = service.serving;
   process.kill(again, 'SIGKILL'); // and it guards
@@ -48,9 +76,8 @@ test('a guardian that is killed is replaced', async () => {
 
 test('the guardian does not have the name of the service', async () => {
   const service = await Service.start({ kernels: ['python3'] });
-  const name = (pid) => fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
-  assert.equal(name(service.guardian), 'code-guardian');
-  assert.match(name(service.serving), /sandglass-interpreter --listen/);
+  assert.equal(nameOf(service.guardian), 'code-guardian');
+  assert.match(nameOf(service.serving), /sandglass-interpreter *--listen/);
   await service.stop();
 });
 

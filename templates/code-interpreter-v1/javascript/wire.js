@@ -131,6 +131,7 @@ function interrupt() {
     }
     // A main thread that only got no processor until now will see the message.
     const now = mainThread()
+    if (isDone()) return clearInterval(look) // it waits for the next cell, which must not be hit
     if (now.isAsleep || now.ticks - before.ticks >= TICKS_BUSY) {
       force()
       before = now

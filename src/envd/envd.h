@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "envd/process/process.h"
+#include "envd/process/restart.h"
 #include "envd/rpc/handler_context.h"
 #include "envd/sandbox/identity_files.h"
 #include "envd/sandbox/metrics.h"
@@ -16,6 +17,7 @@ struct envd {
         struct handler_context context;
         struct http_server *server; /* owned */
         struct process_table processes;
+        struct restarts restarts;
         struct watchers watchers;
         struct metrics metrics;
         struct identity_files identity_files;

@@ -87,6 +87,7 @@ static int envd_setup(struct envd *e, bool is_cell, struct err *err)
         if (r < 0)
                 return err_sys(err, r, "settings");
         process_table_init(&e->processes, e->context.loop);
+        restarts_init(&e->restarts, &e->processes, &e->context.settings);
         watchers_init(&e->watchers);
         r = loop_signals(e->context.loop, is_cell ? as_init : as_process, envd_on_signal, e);
         if (r < 0)
@@ -114,6 +115,7 @@ static int envd_listen(struct envd *e, struct str addr, uint16_t *ret_port, stru
 static void envd_done(struct envd *e)
 {
         e->server = http_server_free(e->server);
+        restarts_done(&e->restarts);
         process_table_done(&e->processes);
         watchers_done(&e->watchers);
         settings_done(&e->context.settings);
@@ -139,11 +141,13 @@ static int run_cell(struct envd *e, struct err *err)
                 cell_start_tell_failed(err);
         if (r <= 0)
                 return r;
+        e->processes.restarts = &e->restarts;
         replay_pool_limit(&e->processes.pool, (uint64_t)e->context.settings.memory_mb << 20);
         cell_start_tell_ready();
         /* After the answer: the first request waits for these files, the engine does not. */
         identity_files_create(&e->identity_files, &e->context.settings);
         environ_file_remove();
+        restarts_forget_files(&e->restarts);
         return loop_run(e->context.loop);
 }
 

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "envd/process/process_input.h"
+#include "envd/process/restart.h"
 #include "envd/process/subscriber.h"
 
 #define LABEL_MAX 256u
@@ -263,6 +264,8 @@ void process_reap(struct process_table *t)
 
                 if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG) < 0 || si.si_pid == 0)
                         return;
+                if (t->restarts)
+                        restarts_on_end(t->restarts, si.si_pid, si.si_code, si.si_status);
                 p = process_find_pid(t, si.si_pid);
                 if (!p || p->state != PROCESS_RUNNING)
                         continue; /* an orphan that the daemon adopted */

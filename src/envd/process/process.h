@@ -21,6 +21,7 @@
 #include "envd/process/replay.h"
 #include "io/loop.h"
 
+struct restarts;
 struct subscriber;
 
 enum process_state {
@@ -36,6 +37,7 @@ struct process_table {
         struct list live; /* struct process */
         struct ended_process_table ended;
         struct replay_pool pool;
+        struct restarts *restarts; /* borrowed: what is started again when it ends; NULL: nothing is */
 };
 
 struct process {

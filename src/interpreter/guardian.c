@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "interpreter/options.h"
+#include "interpreter/restart_request.h"
 #include "interpreter/serve.h"
 #include "io/listener.h"
 
@@ -271,6 +272,7 @@ static void guard(struct guardian *g)
         bool is_stopping = false;
 
         title_hide(g);
+        restart_request_make(g->argv + 1);
         while (!is_stopping) {
                 uint64_t began = clock_mono_ms();
                 int pipe = -1, status, r = service_start(g, &pipe);
@@ -307,6 +309,29 @@ static int guardian_begin(struct guardian *g, struct err *err)
         return 0;
 }
 
+/* Leave the parent, which may be sudo and passes signals on that were meant for the service: 1 in the process that is to
+ * end, 0 in the one that goes on.  A child of PID 1 has no such parent. */
+static int guardian_detach(const struct options *options)
+{
+        pid_t pid;
+
+        if (!options->is_detached || getppid() == 1)
+                return 0;
+        pid = fork();
+        if (pid != 0)
+                return pid < 0 ? -errno : 1;
+        (void)setsid();
+        (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+        return 0;
+}
+
+static void guardian_done(struct guardian *g)
+{
+        close_fd(&g->listen_fd);
+        free(g->arguments);
+        free(g->argv);
+}
+
 int guardian_run(const struct options *options, int argc, char **argv)
 {
         struct guardian g = {.options = options, .listen_fd = -1};
@@ -314,6 +339,7 @@ int guardian_run(const struct options *options, int argc, char **argv)
         int r;
 
         (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+        (void)signal(SIGPIPE, SIG_IGN); /* of a log that nobody reads any more */
         (void)sigemptyset(&g.signals);
         (void)sigaddset(&g.signals, SIGCHLD);
         (void)sigaddset(&g.signals, SIGTERM);
@@ -326,14 +352,15 @@ int guardian_run(const struct options *options, int argc, char **argv)
                 (void)err_sys(&err, r, "arguments");
         else
                 r = guardian_begin(&g, &err);
-        if (r < 0) {
+        if (r == 0 && (r = guardian_detach(options)) < 0)
+                (void)err_sys(&err, r, "detach");
+        if (r < 0)
                 log_error("interpreter.failed", "why=\"%s\"", err.msg);
-                return 1;
+        if (r == 0) {
+                guard(&g);
+                restart_request_drop();
+                remove_runtime_dir(g.runtime_dir);
         }
-        guard(&g);
-        remove_runtime_dir(g.runtime_dir);
-        (void)close(g.listen_fd);
-        free(g.arguments);
-        free(g.argv);
-        return 0;
+        guardian_done(&g);
+        return r < 0 ? 1 : 0;
 }

@@ -17,6 +17,7 @@ const char options_usage[] =
         "--kernel-path DIR      look for kernels in DIR first; may be given several times\n"
         "--home DIR             where contexts begin (/home/user)\n"
         "--identity FILE        a file whose text differs in every sandbox (/run/e2b/.E2B_SANDBOX_ID)\n"
+        "--detach               go on in the background once the port is open\n"
         "--start-timeout S      how many seconds a kernel may take to start (60)\n"
         "--version, --help\n"
         "Kernels are also found in $JUPYTER_PATH/kernels, /root/.local/share/jupyter/kernels,\n"
@@ -102,6 +103,8 @@ int options_parse(int argc, char **argv, struct options *ret, struct err *err)
                         ret->wants_version = true;
                 else if (strcmp(argv[i], "--help") == 0)
                         ret->wants_help = true;
+                else if (strcmp(argv[i], "--detach") == 0)
+                        ret->is_detached = true;
                 else if (!takes_value(argv[i]))
                         r = err_set(err, ERR_INVALID, "unknown option '%s'", argv[i]);
                 else if (i + 1 == argc)

@@ -72,10 +72,12 @@ const isHealthy = (sandbox) =>
     return stdout === '200'
   }, 60_000, 100)
 
-for (const what of ['sandglass-interpreter', 'ipykernel|launch.py', 'python'])
-  test(`kill -9 of everything called ${what}: all answers again`, async () =>
+// A shell may have the name in its own line, and end too.
+for (const how of ["pkill -9 -f 'sandglass-interpreter'", "pkill -f 'sandglass-interpreter'", "pkill -INT -f 'sandglass-interpreter'", "pkill -9 -f 'ipykernel|launch.py'", "pkill -9 -f 'python'",
+  "pkill -9 -f 'sandglass-interpreter|code-guardian'", 'kill -9 -1'])
+  test(`${how}: all answers again`, async () =>
     inCodeSandbox(suite, async (sandbox) => {
-      await sandbox.commands.run(`pkill -9 -f '${what}'`, { user: 'root' }).catch(() => {}) // the shell has the name in its own line
+      await sandbox.commands.run(how, { user: 'root' }).catch(() => {})
       await isHealthy(sandbox)
       await until('code to run', async () => (await sandbox.runCode('1 + 1').catch(() => ({}))).text === '2', 60_000, 100)
       assert.equal((await sandbox.runCode('1 + 1', { language: 'js' })).text, '2')

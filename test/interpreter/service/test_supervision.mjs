@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import net from 'node:net';
 import { test } from 'node:test';
-import { childrenOf, isAlive, program, Service, until } from './harness.mjs';
+import { childrenOf, DEADLINE_MS, isAlive, program, Service, until } from './harness.mjs';
 
 const runtimeDirs = () => fs.readdirSync('/tmp').filter((name) => name.startsWith('sandglass-interpreter-'));
 const nameOf = (pid) => fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
@@ -39,9 +39,11 @@ test('a plain signal to the serving process does not end the service', async () 
 test('a guardian that is killed and a serving process that is told to end: it serves again', async () => {
   const service = await Service.start({ kernels: ['python3'] });
   const serving = service.serving;
-  for (const [pid, signal] of [[serving, 'SIGSTOP'], [service.guardian, 'SIGKILL'], [serving, 'SIGTERM'], [serving, 'SIGCONT']])
-    process.kill(pid, signal);
+  process.kill(serving, 'SIGSTOP');
+  process.kill(service.guardian, 'SIGKILL');
   await service.ended;
+  process.kill(serving, 'SIGTERM');
+  process.kill(serving, 'SIGCONT');
   service.guardian = serving;
   await until('it serves again', () => service.serving);
   await service.isHealthy();
@@ -135,6 +137,29 @@ test('the service itself is small', async () => {
   assert.ok(service.residentBytes() < 8 << 20, `${service.residentBytes()}`);
   assert.deepEqual(childrenOf(service.guardian).length, 1);
   await service.stop();
+});
+
+/** Processes with this text in their environment. */
+const processesWith = (text) => fs.readdirSync('/proc').filter((name) => {
+  try {
+    return /^\d+$/.test(name) && fs.readFileSync(`/proc/${name}/environ`, 'latin1').includes(text);
+  } catch {
+    return false; // it has ended, or is another user's
+  }
+}).map(Number);
+
+test('detached: the program ends when the port is open, and the service stays', async () => {
+  const mark = `DETACHED_TEST=${process.pid}`;
+  const ended = spawnSync(program, ['--listen', '127.0.0.1:0', '--detach', '--home', '/tmp', '--envd', 'http://127.0.0.1:9'],
+    { stdio: ['ignore', fs.openSync('/dev/null', 'r+'), 'ignore'], env: { PATH: process.env.PATH, DETACHED_TEST: `${process.pid}` }, timeout: DEADLINE_MS });
+  assert.equal(ended.status, 0);
+  const all = processesWith(mark);
+  const guardian = all.find((pid) => nameOf(pid) === 'code-guardian');
+  await until('it serves', () => childrenOf(guardian).some(isAlive));
+  const [, group, session] = /\) \S \d+ (\d+) (\d+)/.exec(fs.readFileSync(`/proc/${guardian}/stat`, 'latin1')).map(Number);
+  assert.deepEqual([group, session], [guardian, guardian]);
+  process.kill(guardian, 'SIGTERM');
+  await until('all of it has ended', () => processesWith(mark).length === 0);
 });
 
 test('the command line explains itself', async () => {

@@ -65,12 +65,14 @@ struct waiting {
         struct http_request *rq;
         char id[CONTEXT_ID_MAX];
         struct execute_request execute; /* zeroed: it is no execution */
+        struct reservation memory;      /* for that */
 };
 
 static void waiting_free(struct waiting *w)
 {
         list_remove(&w->waiter.node);
         execute_request_done(&w->execute);
+        reservation_drop(&w->memory);
         free(w);
 }
 
@@ -121,10 +123,36 @@ static void reply_not_created(struct http_request *rq, const char *why)
         reply_text(rq, 500, text);
 }
 
+/* ---- bodies ---- */
+
+static void reply_full(struct http_request *rq)
+{
+        char text[200];
+
+        (void)snprintf(text, sizeof(text),
+                       "Too much code waits already: %u MiB for all contexts. Send it again when other runs have ended",
+                       WAITING_BYTES_MAX >> 20);
+        reply_text(rq, 503, text);
+}
+
+static void read_body(struct contexts *cs, struct http_request *rq,
+                      void (*on_body)(struct http_request *, struct str, struct reservation *, void *))
+{
+        const struct body_options opt = {.budget = &cs->waiting,
+                                         .bytes_max = API_BODY_MAX,
+                                         .on_body = on_body,
+                                         .on_full = reply_full,
+                                         .arg = cs};
+
+        if (body_read(rq, &opt) < 0)
+                reply_text(rq, 500, "out of memory");
+}
+
 /* ---- /execute ---- */
 
-/* Takes what it needs out of `e`, which is the caller's to release. */
-static void execute_in(struct context *c, struct http_request *rq, struct execute_request *e)
+/* Takes what it needs out of `e`, which is the caller's to release, and the memory for it. */
+static void execute_in(struct context *c, struct http_request *rq, struct execute_request *e,
+                       struct reservation *memory)
 {
         char *code = malloc(e->code.n ? e->code.n : 1);
         struct run *run;
@@ -138,6 +166,8 @@ static void execute_in(struct context *c, struct http_request *rq, struct execut
                 reply_text(rq, 500, "out of memory");
                 return;
         }
+        run->memory = *memory;
+        *memory = (struct reservation){0};
         run_open(run, rq, headers_for(rq));
         context_add_run(c, run);
 }
@@ -150,12 +180,13 @@ static void execute_created(struct context_waiter *waiter, struct context *c, co
         if (failure)
                 reply_not_created(rq, failure);
         else
-                execute_in(c, rq, &w->execute);
+                execute_in(c, rq, &w->execute, &w->memory);
         waiting_free(w);
 }
 
 /* The default context of the language: there, starting, or to be made. */
-static void execute_in_default(struct contexts *cs, struct http_request *rq, struct execute_request *e)
+static void execute_in_default(struct contexts *cs, struct http_request *rq, struct execute_request *e,
+                               struct reservation *memory)
 {
         char language[LANGUAGE_NAME_MAX];
         struct context *c = NULL;
@@ -169,7 +200,7 @@ static void execute_in_default(struct contexts *cs, struct http_request *rq, str
         }
         c = contexts_find_default(cs, language);
         if (c && c->is_created) {
-                execute_in(c, rq, e);
+                execute_in(c, rq, e, memory);
                 return;
         }
         if (!c && context_create(cs, language, cs->opt.home, true, &c, &is_bad, &err) < 0) {
@@ -181,17 +212,18 @@ static void execute_in_default(struct contexts *cs, struct http_request *rq, str
                 return;
         w->execute = *e;
         *e = (struct execute_request){0};
+        w->memory = *memory;
+        *memory = (struct reservation){0};
         context_wait(c, &w->waiter);
 }
 
-static void execute_on_body(struct http_request *rq, struct str body)
+static void execute_on_body(struct http_request *rq, struct str body, struct reservation *memory, void *arg)
 {
-        struct contexts *cs = rq->user;
+        struct contexts *cs = arg;
         struct execute_request e = {0};
         json_t *detail = NULL;
         struct context *c;
 
-        rq->user = NULL;
         if (execute_request_decode(body, &e, &detail) < 0) {
                 http_reply_json(rq, 422, headers_for(rq), detail);
                 return;
@@ -199,11 +231,11 @@ static void execute_on_body(struct http_request *rq, struct str body)
         if (e.context_id && e.language) {
                 reply_text(rq, 400, "Only one of context_id or language can be provided");
         } else if (!e.context_id) {
-                execute_in_default(cs, rq, &e);
+                execute_in_default(cs, rq, &e, memory);
         } else {
                 c = contexts_find(cs, str_of(e.context_id));
                 if (c)
-                        execute_in(c, rq, &e);
+                        execute_in(c, rq, &e, memory);
                 else
                         reply_not_found(rq, e.context_id);
         }
@@ -213,8 +245,7 @@ static void execute_on_body(struct http_request *rq, struct str body)
 static void api_execute(struct contexts *cs, struct http_request *rq, struct str id)
 {
         (void)id;
-        rq->user = cs;
-        http_read_body(rq, API_BODY_MAX, execute_on_body);
+        read_body(cs, rq, execute_on_body);
 }
 
 /* ---- /contexts ---- */
@@ -261,26 +292,24 @@ static void create_context(struct contexts *cs, struct http_request *rq, const s
         context_wait(c, &w->waiter);
 }
 
-static void create_on_body(struct http_request *rq, struct str body)
+static void create_on_body(struct http_request *rq, struct str body, struct reservation *memory, void *arg)
 {
-        struct contexts *cs = rq->user;
         struct context_request cr = {0};
         json_t *detail = NULL;
 
-        rq->user = NULL;
+        (void)memory;
         if (context_request_decode(body, &cr, &detail) < 0) {
                 http_reply_json(rq, 422, headers_for(rq), detail);
                 return;
         }
-        create_context(cs, rq, &cr);
+        create_context(arg, rq, &cr);
         context_request_done(&cr);
 }
 
 static void api_create(struct contexts *cs, struct http_request *rq, struct str id)
 {
         (void)id;
-        rq->user = cs;
-        http_read_body(rq, API_BODY_MAX, create_on_body);
+        read_body(cs, rq, create_on_body);
 }
 
 static void api_list(struct contexts *cs, struct http_request *rq, struct str id)

@@ -5,7 +5,7 @@
 
 void contexts_init(struct contexts *cs, const struct contexts_options *opt)
 {
-        *cs = (struct contexts){.opt = *opt};
+        *cs = (struct contexts){.opt = *opt, .waiting.max = WAITING_BYTES_MAX};
         list_init(&cs->all);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/list.h"
 #include "interpreter/kernel/kernel.h"
+#include "interpreter/service/body.h"
 #include "io/loop.h"
 
 struct context;
@@ -12,6 +13,7 @@ struct context_waiter;
 struct err;
 
 #define CONTEXTS_MAX 1000
+#define WAITING_BYTES_MAX (256u << 20) /* bodies that are read, and code that waits in queues */
 
 struct contexts_options {
         struct loop *loop; /* borrowed, as all the rest */
@@ -26,6 +28,7 @@ struct contexts {
         struct contexts_options opt;
         struct list all; /* in the order they were made */
         size_t count;
+        struct budget waiting; /* of WAITING_BYTES_MAX */
 };
 
 void contexts_init(struct contexts *cs, const struct contexts_options *opt);

@@ -67,6 +67,7 @@ struct run *run_free(struct run *run)
         if (rq)
                 http_abort(rq);
         list_remove(&run->node);
+        reservation_drop(&run->memory);
         free(run->code);
         free(run->token);
         json_decref(run->variables);

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/list.h"
 #include "base/str.h"
+#include "interpreter/service/body.h"
 #include "io/loop.h"
 
 struct context;
@@ -25,6 +26,7 @@ struct run {
         struct http_request *rq; /* NULL: the client is gone, or the answer is complete */
         char *code;              /* owned */
         size_t code_len;
+        struct reservation memory; /* for the code, until the kernel has begun */
         json_t *variables; /* owned: env_vars of this run; NULL: none */
         char *token;       /* owned: X-Access-Token; NULL: none */
         struct timer keepalive;

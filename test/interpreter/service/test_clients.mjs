@@ -60,6 +60,25 @@ test('a client that leaves while it waits is dropped, and its code never runs', 
   assert.ok(!fs.existsSync(never));
 });
 
+test('code that waits has a total limit, and the service goes on', async () => {
+  const gate = gateName();
+  const running = await service.open(`print 1\nbusy ${gate}`);
+  await running.has('stdout');
+  const body = JSON.stringify({ code: `# ${'x'.repeat(60 << 20)}` });
+  const send = () => service.request('POST', '/execute', { body });
+  const statuses = [];
+  const waiting = Array.from({ length: 6 }, () => send().then((answer) => { statuses.push(answer.status); return answer; }));
+  await until('those over the limit are answered', () => statuses.length >= 2);
+  assert.deepEqual([...new Set(statuses)], [503]);
+  assert.match((await service.execute('print small', { language: 'bymessage' })).text, /small/);
+  fs.writeFileSync(gate, '');
+  const answers = await Promise.all(waiting);
+  assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 200, 200, 200, 503, 503]);
+  assert.match(answers.find(({ status }) => status === 503).text, /Too much code waits already: 256 MiB for all contexts/);
+  await running.lines();
+  for (let i = 0; i < 5; i++) assert.equal((await send()).status, 200); // nothing is left of the others
+});
+
 for (const language of ['python', 'bymessage'])
   test(`a client that leaves interrupts its run, and no other (${language})`, async () => {
     const pid = await service.outputOf('pid', { language });

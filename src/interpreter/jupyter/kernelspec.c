@@ -73,6 +73,17 @@ static int decode_env(json_t *env, struct kernelspec *ret, struct err *err)
         return 0;
 }
 
+/* Kernels of ours say so in their metadata; ipykernel is known by the module that starts it. */
+static bool is_idle_last(const json_t *o, const struct kernelspec *s)
+{
+        if (json_is_true(json_object_get(json_object_get(o, "metadata"), "idle_is_last")))
+                return true;
+        for (char **at = s->argv; *at; at++)
+                if (strcmp(*at, "ipykernel_launcher") == 0 || strcmp(*at, "ipykernel") == 0)
+                        return true;
+        return false;
+}
+
 static int decode_object(json_t *o, struct kernelspec *ret, struct err *err)
 {
         const char *language = json_string_value(json_object_get(o, "language"));
@@ -87,6 +98,7 @@ static int decode_object(json_t *o, struct kernelspec *ret, struct err *err)
         if (r < 0)
                 return r;
         ret->interrupts_by_message = mode && strcmp(mode, "message") == 0;
+        ret->idle_is_last = is_idle_last(o, ret);
         ret->language = strdup(language ? language : "");
         return ret->language ? 0 : err_sys(err, -ENOMEM, "kernel.json");
 }

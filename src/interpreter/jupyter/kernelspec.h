@@ -19,6 +19,7 @@ struct kernelspec {
         char **argv;    /* NULL-terminated; with "{connection_file}" and "{resource_dir}" in it */
         char **env;     /* "NAME=value", NULL-terminated; may be empty */
         bool interrupts_by_message;
+        bool idle_is_last; /* nothing of an execution comes after its idle */
 };
 #define AUTO_KERNELSPEC AUTO(kernelspec_done)
 void kernelspec_done(struct kernelspec *s); /* zeroed is fine */

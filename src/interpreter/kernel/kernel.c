@@ -18,7 +18,7 @@
 #define POLITE_MS 2000     /* from a shutdown request to SIGKILL */
 #define LOOK_MS_MAX 500
 #define LAST_WORDS_MS 200 /* without output, after the process has ended: then all of its output has come */
-#define CONTENT_MAX (512u << 20)
+#define CONTENT_MAX (120u << 20) /* of a request: kernels of ours take 128 MiB */
 #define WHY_MAX (KERNEL_TAIL_BYTES + 200)
 
 enum kernel_state { KERNEL_STARTING, KERNEL_READY, KERNEL_GONE /* its process; output may come */, KERNEL_STOPPING };

@@ -50,7 +50,8 @@ struct kernel_events {
 
 int kernel_start(struct kernels *ks, const struct kernelspec *spec, const char *cwd, const struct kernel_events *events,
                  void *arg, struct kernel **ret, struct err *err);
-/* Ask the kernel to run code; the id of the request is written to ret_id.  -EAGAIN: it takes no requests now. */
+/* Ask the kernel to run code; the id of the request is written to ret_id.  -EAGAIN: it takes no requests now;
+ * -E2BIG: the code is too large for a message. */
 int kernel_execute(struct kernel *k, struct str code, bool is_silent, char ret_id[KERNEL_ID_MAX]);
 /* Like Ctrl-C, by a signal to its group or by a message, as its kernelspec says. */
 void kernel_interrupt(struct kernel *k);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/auto.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -24,12 +25,14 @@
 #define SEND_AGAIN_MS 100
 #define SENDS_MAX 30
 #define ABORTS_MAX 20
+#define LATE_OUTPUT_MS 30  /* from the end to what some kernels publish after it */
 #define OTHER_HALF_MS 3000 /* from the answer to idle without any output, or from idle to the answer */
 #define INTERRUPT_MS 1000
 #define INTERRUPTS_MAX 8
 #define FENCE_MS 20 /* how often it is looked whether an interrupt was answered */
 #define FENCE_MAX 100
-#define STATEMENTS_MAX (128u << 20)
+#define STATEMENTS_MAX (48u << 20) /* quoted in a message, they are at most twice as much */
+#define LONG_LIFE_MS 1000 /* a kernel that lived so long did start */
 
 #define TO(s) (1u << (s))
 #define TO_END (TO(CONTEXT_STARTING) | TO(CONTEXT_STOPPING) | TO(CONTEXT_REMOVING)) /* died, restarted, removed */
@@ -132,6 +135,14 @@ static void context_not_sent(struct context *c)
         context_kill_kernel(c, "takes no requests");
 }
 
+/* Beyond ASCII, code grows when it becomes a message, and kernels have limits. */
+static void context_too_large(struct context *c)
+{
+        kernel_hold_output(c->kernel, false);
+        fail_run(TAKE_PTR(c->run), "CodeTooLarge", "The code is too large for a message to a kernel");
+        context_settle(c);
+}
+
 /* Hand the execution of this state to the kernel: the run's code, or our statements. */
 static void context_send(struct context *c)
 {
@@ -142,6 +153,10 @@ static void context_send(struct context *c)
 
         if (r == -EAGAIN && c->tries++ < SENDS_MAX) {
                 timer_set(loop_of(c), &c->timer, SEND_AGAIN_MS);
+                return;
+        }
+        if (r == -E2BIG && !is_silent) {
+                context_too_large(c);
                 return;
         }
         if (r < 0) {
@@ -160,6 +175,7 @@ static void context_forget_code(struct context *c)
 {
         buf_done(&c->statements);
         if (c->run) {
+                reservation_drop(&c->run->memory);
                 free(c->run->code);
                 c->run->code = NULL;
                 c->run->code_len = 0;
@@ -190,7 +206,7 @@ static void context_execute(struct context *c, enum context_state state)
 {
         context_go(c, state);
         c->request[0] = 0;
-        c->has_answer = c->has_idle = c->has_begun = false;
+        c->has_answer = c->has_idle = c->has_begun = c->waits_for_late = false;
         c->aborts = 0;
         context_send(c);
 }
@@ -281,10 +297,21 @@ static void context_run_over(struct context *c)
         context_settle(c);
 }
 
+/* Jupyter lets threads of a kernel publish after idle.  What comes shortly after the end still belongs to the run. */
+static void context_wait_for_late_output(struct context *c)
+{
+        if (c->waits_for_late)
+                return;
+        c->waits_for_late = true;
+        timer_set(loop_of(c), &c->timer, LATE_OUTPUT_MS);
+}
+
 static void context_check_over(struct context *c)
 {
-        if (c->has_answer && (c->has_idle || c->state == CONTEXT_ABANDONED))
+        if (c->has_answer && (c->state == CONTEXT_ABANDONED || (c->has_idle && c->spec.idle_is_last)))
                 context_run_over(c);
+        else if (c->has_answer && c->has_idle)
+                context_wait_for_late_output(c);
         else if (c->state == CONTEXT_RUNNING && (c->has_answer || c->has_idle))
                 timer_set(loop_of(c), &c->timer, OTHER_HALF_MS);
 }
@@ -383,11 +410,15 @@ static void context_interrupt(struct context *c)
         timer_set(loop_of(c), &c->timer, INTERRUPT_MS);
 }
 
-/* Half of the end of the run is missing: the answer, or that the kernel is idle. */
-static void context_other_half_missing(struct context *c)
+/* Late output had its time; or half of the end of the run is missing: the answer, or that the kernel is idle. */
+static void context_end_is_due(struct context *c)
 {
         if (kernel_output_is_held(c->kernel)) { /* it may be among what was not read yet */
-                timer_set(loop_of(c), &c->timer, OTHER_HALF_MS);
+                timer_set(loop_of(c), &c->timer, c->waits_for_late ? LATE_OUTPUT_MS : OTHER_HALF_MS);
+                return;
+        }
+        if (c->waits_for_late) {
+                context_run_over(c);
                 return;
         }
         log_warn("context.half_an_end", "context=%s missing=%s", c->id, c->has_answer ? "idle" : "answer");
@@ -401,7 +432,7 @@ static void context_on_timer(struct timer *t)
         if (c->state == CONTEXT_ABANDONED && c->request[0]) {
                 context_interrupt(c);
         } else if (c->state == CONTEXT_RUNNING && c->request[0]) {
-                context_other_half_missing(c);
+                context_end_is_due(c);
         } else if (c->state == CONTEXT_SETTLING && c->has_answer) {
                 if (!kernel_has_interrupted(c->kernel) && c->tries++ < FENCE_MAX) {
                         timer_set(loop_of(c), &c->timer, FENCE_MS);
@@ -523,6 +554,7 @@ static void context_on_ready(void *arg)
 
         context_forget_variables(c);
         c->is_created = true;
+        c->ready_ms = clock_mono_ms();
         context_go(c, CONTEXT_IDLE);
         tell_waiters(&c->waiters, c, NULL);
         context_advance(c);
@@ -541,6 +573,8 @@ static void context_on_end(const char *why, bool was_ready, bool is_slow, void *
         default: break;
         }
         c->fetch = envs_fetch_cancel(c->fetch);
+        if (was_ready && clock_mono_ms() - c->ready_ms >= LONG_LIFE_MS)
+                c->failed_starts = 0;
         if (was_ready && c->run)
                 fail_run(TAKE_PTR(c->run), "ContextRestarting", "Context was restarted");
         if (c->state == CONTEXT_STARTING && (is_slow || ++c->failed_starts >= STARTS_MAX))

@@ -65,7 +65,8 @@ struct context {
         const struct language *dialect; /* NULL: no statements are known for it */
         bool is_default, is_created;    /* created: the client knows of it */
         struct kernel *kernel;          /* NULL: none */
-        unsigned failed_starts;         /* since the last run */
+        unsigned failed_starts;         /* since the last run, and since a kernel lived for some time */
+        uint64_t ready_ms;              /* when the kernel was ready */
         struct list waiters;            /* context_waiter: for IDLE */
         struct list removers;           /* context_waiter: for the end */
 
@@ -86,6 +87,7 @@ struct context {
         bool may_drop;  /* the one before failed or was interrupted: the kernel may drop what comes after it */
         bool has_begun; /* there was output */
         bool has_answer, has_idle;
+        bool waits_for_late; /* both came; there may be more output */
         struct timer timer;
         struct task release;
 };

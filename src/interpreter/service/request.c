@@ -5,6 +5,8 @@
 #include "base/auto.h"
 #include "interpreter/jupyter/language.h"
 
+#define VARIABLES_BYTES_MAX (4u << 20)
+
 struct faults {
         json_t *list; /* NULL: none yet */
 };
@@ -87,6 +89,17 @@ static void check_variable(const char *name, json_t *value, struct faults *f)
                 json_decref(where);
 }
 
+static size_t bytes_of(json_t *object)
+{
+        size_t bytes = 0;
+        const char *name;
+        json_t *value;
+
+        json_object_foreach (object, name, value)
+                bytes += strlen(name) + json_string_length(value);
+        return bytes;
+}
+
 static void take_variables(json_t *body, struct execute_request *ret, struct faults *f)
 {
         json_t *object = json_object_get(body, "env_vars"), *value;
@@ -100,6 +113,9 @@ static void take_variables(json_t *body, struct execute_request *ret, struct fau
         }
         json_object_foreach (object, name, value)
                 check_variable(name, value, f);
+        if (bytes_of(object) > VARIABLES_BYTES_MAX)
+                fault_add(f, "value_error", at_field("env_vars"), "Value error, more than 4 MiB of variables", json_null(),
+                          json_pack("{s:{}}", "error"));
         ret->variables = json_object_size(object) ? object : NULL;
 }
 

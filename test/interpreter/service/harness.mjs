@@ -48,6 +48,7 @@ export const KERNELS = {
   java: { language: 'java' },
   ir: { language: 'R' },
   strange: { language: 'strange' },
+  prompt: { language: 'prompt', metadata: { idle_is_last: true } },
   bymessage: { language: 'python', interrupt_mode: 'message' },
   dying: { language: 'dying', env: { FAKE_START: 'die' } },
   hanging: { language: 'hanging', env: { FAKE_START: 'hang' } },

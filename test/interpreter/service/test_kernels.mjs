@@ -1,12 +1,14 @@
 // Kernels that die, hang, or are taken away.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
+import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { childrenOf, fakeKernel, isAlive, Service, until } from './harness.mjs';
 
 let service, census;
 before(async () => {
   service = await Service.start({ args: ['--start-timeout', '2'] });
+  service.addKernel('killed', { language: 'killed', argv: ['/bin/sh', '-c', `echo $$ >${service.dir}/new-pid && mv ${service.dir}/new-pid ${service.dir}/killed-pid; exec ${fakeKernel} "$1"`, 'sh', '{connection_file}'] });
   await service.execute('');
   census = service.census();
 });
@@ -37,6 +39,20 @@ test('a kernel that is killed while it is idle is started again', async () => {
   process.kill(pid, 'SIGKILL');
   await until('it is dead', () => !isAlive(pid));
   assert.notEqual(Number(await service.outputOf('pid')), pid);
+});
+
+test('an idle kernel that is killed again and again, after some life each time, is started each time', async () => {
+  const { id } = await service.createContext({ language: 'killed' });
+  for (let i = 0; i < 5; i++) {
+    const file = path.join(service.dir, 'killed-pid'), pid = Number(await until('it has begun', () => fs.existsSync(file) && fs.readFileSync(file, 'utf8').trim()));
+    fs.unlinkSync(file);
+    const lived = Date.now() + 1500;
+    await until('it has lived for a while', () => Date.now() > lived);
+    process.kill(pid, 'SIGKILL');
+  }
+  await until('it has begun', () => fs.existsSync(path.join(service.dir, 'killed-pid')));
+  assert.equal(await service.outputOf('print on', { context_id: id }), 'on\n');
+  await service.request('DELETE', `/contexts/${id}`);
 });
 
 test('runs that wait go on with the new kernel', async () => {

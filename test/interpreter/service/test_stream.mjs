@@ -5,7 +5,8 @@ import { Service } from './harness.mjs';
 
 let service, census;
 before(async () => {
-  service = await Service.start({ kernels: ['python3'] });
+  service = await Service.start({ kernels: ['python3', 'prompt'] });
+  await service.execute('', { language: 'prompt' });
   await service.execute('');
   census = service.census();
 });
@@ -106,9 +107,29 @@ test('messages of other types, malformed ones and forged ones make no line', asy
   assert.equal(lines[1].text, 'y\n');
 });
 
-test('an answer that comes twice, or late output, does not reach the next run', async () => {
-  assert.equal((await linesOf('twice\nlate ghost')).at(-1).type, 'end_of_execution');
-  assert.deepEqual((await linesOf('print next')).map((line) => line.text ?? line.type), ['number_of_executions', 'next\n', 'end_of_execution']);
+test('an answer that comes twice, or output that is too late, does not reach the next run', async () => {
+  for (const language of ['python', 'prompt']) {
+    const run = async (code) => (await service.execute(code, { language })).lines.map((line) => line.text ?? line.type);
+    assert.equal((await run('twice\nlate ghost')).at(-1), 'end_of_execution');
+    assert.deepEqual(await run('print next'), ['number_of_executions', 'next\n', 'end_of_execution']);
+  }
+});
+
+test('output that comes shortly after idle belongs to the run, unless the kernel says that idle is its last word', async () => {
+  assert.deepEqual((await linesOf('late straggler')).map((line) => line.text ?? line.type), ['number_of_executions', 'straggler\n', 'end_of_execution']);
+});
+
+test('variables of many megabytes are refused', async () => {
+  const { status, text } = await service.execute('print x', { env_vars: { A: 'x'.repeat(5 << 20) } });
+  assert.deepEqual([status, JSON.parse(text).detail[0].msg], [422, 'Value error, more than 4 MiB of variables']);
+});
+
+test('code that is too large as a message is refused with an error', async () => {
+  const body = `{"code":"print on","x":"${'x'.repeat(10)}"}`;
+  assert.equal((await service.request('POST', '/execute', { body })).status, 200);
+  const lines = await linesOf(`# ${'\u00e4'.repeat(30 << 20)}`);
+  assert.deepEqual(lines.map((line) => line.name ?? line.type), ['CodeTooLarge', 'end_of_execution']);
+  assert.equal(await service.outputOf('print on'), 'on\n');
 });
 
 test('an answer or an idle that never comes does not hang the context', async () => {

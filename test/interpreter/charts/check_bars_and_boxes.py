@@ -168,3 +168,11 @@ def _():
 def _():
     plt.boxplot([[1, 2, 3], [2, 3, 5]])
     equal(chart()["type"], "line")
+
+
+@test("boxes: a vertical line of the user is no outlier, several points without a line are")
+def _():
+    plt.boxplot([[1, 2, 3, 4, 5, 6, 7, 100, 120], [2, 3, 4, 5]], patch_artist=True)
+    plt.axvline(1)
+    plt.plot([2, 2], [1, 6], "--")
+    equal(boxes(chart(), "outliers"), [[100.0, 120.0], []])

@@ -16,7 +16,7 @@ def describe_boxes(axes):
     axis = axes.xaxis
     if _are_horizontal(boxes, lines):
         boxes = [box.turned() for box in boxes]
-        lines = [(y, x) for x, y in lines]
+        lines = [(y, x, is_drawn) for x, y, is_drawn in lines]
         axis = axes.yaxis
         swap_axes(chart)
     labels = tick_labels(axis)
@@ -40,12 +40,13 @@ class _Box:
 
 
 def _lines_of(axes):
-    """The lines as pairs of lists. Lines that were drawn twice count once."""
+    """(x, y, whether the points are joined) of each line. Lines that were drawn twice count once."""
     lines = []
     for line in axes.lines:
         x, y = (numpy.atleast_1d(numpy.ma.filled(numpy.ma.asarray(data, dtype=float), numpy.nan)).tolist() for data in line.get_data())
-        if x and len(x) == len(y) and (x, y) not in lines:
-            lines.append((x, y))
+        found = (x, y, line.get_linestyle() not in ("None", "none", "", " "))
+        if x and len(x) == len(y) and found not in lines:
+            lines.append(found)
     return lines
 
 
@@ -54,7 +55,7 @@ def _are_horizontal(boxes, lines):
     height = boxes[0].top - boxes[0].bottom
     if not all(math.isclose(box.top - box.bottom, height, rel_tol=1e-9) for box in boxes):
         return False
-    return not any(_is_whisker(box, x, y) for box in boxes for x, y in lines)
+    return not any(_is_whisker(box, x, y) for box in boxes for x, y, _ in lines)
 
 
 def _is_whisker(box, x, y):
@@ -66,7 +67,7 @@ def _is_whisker(box, x, y):
 def _describe_box(box, lines, label):
     low, high, median, outliers = box.bottom, box.top, None, []
     widest = -1.0
-    for x, y in lines:
+    for x, y, is_drawn in lines:
         if not box.has_x(x):
             continue
         if len(x) == 1:
@@ -79,8 +80,8 @@ def _describe_box(box, lines, label):
             # The end of a whisker may lie on the edge of the box, but it is shorter than the median.
             if abs(x[1] - x[0]) > widest:
                 widest, median = abs(x[1] - x[0]), y[0]
-        elif min(x) == max(x):
-            # Several outliers of one box are one line.
+        elif min(x) == max(x) and not is_drawn:
+            # Several outliers of one box are one line without a style. Others are lines of the user, such as axvline().
             outliers += y
     return {
         "label": label,

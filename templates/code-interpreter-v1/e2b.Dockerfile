@@ -20,10 +20,11 @@ COPY bash bash
 COPY java java
 COPY javascript javascript
 COPY python python
+COPY r r
 COPY sandglass-interpreter sandglass-interpreter
 
 # Kernels are found by their names. What the languages and their libraries would make at their first use is made here.
-RUN for kernel in bash:bash java:java javascript:javascript python:python3; do \
+RUN for kernel in bash:bash java:java javascript:javascript python:python3 r:ir; do \
       install -D -m 644 ${kernel%:*}/kernel.json /usr/local/share/jupyter/kernels/${kernel#*:}/kernel.json; \
     done \
  && cc -shared -fPIC -O2 -Wall -Wextra -Werror -I/usr/include/node -o javascript/entropy.node javascript/entropy.c \

@@ -183,6 +183,21 @@ test('a gigabyte from Python, in lines and in one piece, to a client that reads 
   assert.equal((await run({ code: '1+1' })).events.find((e) => e.type === 'result').text, '2')
 })
 
+test('R, 50 MB and a client that reads only when R stands still: nothing is lost', { timeout: 300_000 }, async () => {
+  const count = 3000
+  const size = 16384
+  const code = `line <- strrep("z", ${size}); for (i in 1:${count}) { cat(line); flush.console(); writeLines(as.character(i), "/tmp/printed") }`
+  const printed = async () => Number(await sandbox.files.read('/tmp/printed').catch(() => 0))
+  const hold = async () => {
+    for (let last = -1, since = Date.now(), now; Date.now() - since < 3000; last = now) { // it waits, or has lost some and ended
+      now = await printed()
+      if (now !== last || now === 0) since = Date.now()
+      await new Promise((resolve) => setTimeout(resolve, 100))
+    }
+  }
+  assert.deepEqual(await flood(server, sandbox, code, { language: 'r', hold }), { letters: count * size, last: '{"type":"end_of_execution"}' })
+})
+
 test('a run whose client leaves is interrupted, and so is one of a client that leaves mid-line', async () => {
   for (const code of ['import time\ntry:\n    print("runs", flush=True)\n    time.sleep(300)\nexcept KeyboardInterrupt:\n    open("/tmp/interrupted", "w").close()', 'try:\n    while True: print("runs " * 10000, flush=True)\nexcept KeyboardInterrupt:\n    open("/tmp/interrupted", "w").close()']) {
     const stream = new RawExecution(server, sandbox, { code })

@@ -127,10 +127,12 @@ test('copies of a sandbox have different random numbers, too', async () =>
     await sandbox.runCode('import random, numpy; random.random(); numpy.random.rand()')
     await sandbox.runCode('require("crypto").generateKeyPairSync("ed25519"); Math.random()', { language: 'js' })
     await sandbox.runCode('import ssl; ssl.RAND_bytes(8)')
+    await sandbox.runCode('invisible(runif(1))', { language: 'r', timeoutMs: 120_000 })
+    await sandbox.runCode('echo $RANDOM >/dev/null', { language: 'bash' })
     const { snapshotId } = await sandbox.createSnapshot()
     try {
       await inCodeSandbox({ Sandbox: { create: (options) => Sandbox.create(snapshotId, options) } }, async (copy) => {
-        for (const [language, code] of [['python', 'print(random.random())'], ['python', 'print(numpy.random.rand())'], ['python', 'print(ssl.RAND_bytes(8))'], ['javascript', 'console.log(Math.random())'],
+        for (const [language, code] of [['r', 'cat(runif(4))'], ['bash', 'echo $RANDOM $RANDOM $RANDOM $RANDOM'], ['python', 'print(random.random())'], ['python', 'print(numpy.random.rand())'], ['python', 'print(ssl.RAND_bytes(8))'], ['javascript', 'console.log(Math.random())'],
           ['javascript', 'console.log(require("crypto").generateKeyPairSync("ed25519").publicKey.export({ type: "spki", format: "pem" }))']]) {
           const [a, b] = await Promise.all([sandbox, copy].map((one) => one.runCode(code, { language })))
           assert.equal(a.error ?? b.error, undefined)

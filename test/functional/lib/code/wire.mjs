@@ -23,10 +23,13 @@ export class RawExecution extends RawStream {
   }
 }
 
-/** Run code that prints much; the client stops reading now and then.  -> {letters: how many z came, last: the last event} */
-export function flood(server, sandbox, code, { pauseEvery = 64 << 20 } = {}) {
+/** Run code that prints much; the client stops reading now and then, and reads nothing before `hold` is over.
+ *  -> {letters: how many z came, last: the last event} */
+export function flood(server, sandbox, code, { pauseEvery = 64 << 20, hold = async () => {}, ...fields } = {}) {
   return new Promise((done, fail) => {
-    const rq = http.request({ host: '127.0.0.1', port: server.port, method: 'POST', path: '/execute', agent: false, headers: { ...routing(sandbox), 'Content-Type': 'application/json' } }, (answer) => {
+    const rq = http.request({ host: '127.0.0.1', port: server.port, method: 'POST', path: '/execute', agent: false, headers: { ...routing(sandbox), 'Content-Type': 'application/json' } }, async (answer) => {
+      answer.on('error', fail)
+      await hold().catch(fail)
       let letters = 0
       let sincePause = 0
       let rest = ''
@@ -38,11 +41,10 @@ export function flood(server, sandbox, code, { pauseEvery = 64 << 20 } = {}) {
         answer.pause()
         setTimeout(() => answer.resume(), 50)
       })
-      answer.on('error', fail)
       answer.on('end', () => done({ letters, last: rest.trimEnd().split('\n').pop() }))
     })
     rq.on('error', fail)
-    rq.end(JSON.stringify({ code }))
+    rq.end(JSON.stringify({ code, ...fields }))
   })
 }
 

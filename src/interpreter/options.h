@@ -14,7 +14,7 @@ struct options {
         const char *identity_file;
         unsigned start_ms_max;
         char *kernel_dirs[KERNEL_DIRS_MAX + 1]; /* NULL-terminated, owned; first one first */
-        bool is_detached; /* the parent is left when the port is open */
+        bool is_detached;                       /* the parent is left when the port is open */
         bool wants_version, wants_help;
 };
 

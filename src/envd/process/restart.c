@@ -65,12 +65,11 @@ static void restart_is_due(struct timer *t)
         if (r == 0)
                 r = start_request_decode(p->request, &rq, &f);
         if (r == 0)
-                r = process_start(p->restarts->table,
-                                  &(struct process_start){.rq = &rq,
-                                                          .settings = p->restarts->settings,
-                                                          .user = &root,
-                                                          .keep_user = !is_root},
-                                  &started, &f);
+                r = process_start(
+                        p->restarts->table,
+                        &(struct process_start){
+                                .rq = &rq, .settings = p->restarts->settings, .user = &root, .keep_user = !is_root},
+                        &started, &f);
         if (r < 0) {
                 char text[LOG_ESCAPED_MAX];
 

@@ -17,7 +17,7 @@
 #define NUDGE_AGAIN_MS 500 /* an unanswered request is sent again after this long */
 #define POLITE_MS 2000     /* from a shutdown request to SIGKILL */
 #define LOOK_MS_MAX 500
-#define LAST_WORDS_MS 200 /* without output, after the process has ended: then all of its output has come */
+#define LAST_WORDS_MS 200        /* without output, after the process has ended: then all of its output has come */
 #define CONTENT_MAX (120u << 20) /* of a request: kernels of ours take 128 MiB */
 #define WHY_MAX (KERNEL_TAIL_BYTES + 200)
 

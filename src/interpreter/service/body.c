@@ -11,7 +11,8 @@ struct body {
         struct body_options opt;
         struct buf bytes;
         struct reservation memory;
-        bool is_too_large, is_over_budget; /* the rest is discarded, and then answered: so the client hears the answer */
+        bool is_too_large,
+                is_over_budget; /* the rest is discarded, and then answered: so the client hears the answer */
 };
 
 void reservation_drop(struct reservation *r)

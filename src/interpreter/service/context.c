@@ -32,7 +32,7 @@
 #define FENCE_MS 20 /* how often it is looked whether an interrupt was answered */
 #define FENCE_MAX 100
 #define STATEMENTS_MAX (48u << 20) /* quoted in a message, they are at most twice as much */
-#define LONG_LIFE_MS 1000 /* a kernel that lived so long did start */
+#define LONG_LIFE_MS 1000          /* a kernel that lived so long did start */
 
 #define TO(s) (1u << (s))
 #define TO_END (TO(CONTEXT_STARTING) | TO(CONTEXT_STOPPING) | TO(CONTEXT_REMOVING)) /* died, restarted, removed */

@@ -114,8 +114,8 @@ static void take_variables(json_t *body, struct execute_request *ret, struct fau
         json_object_foreach (object, name, value)
                 check_variable(name, value, f);
         if (bytes_of(object) > VARIABLES_BYTES_MAX)
-                fault_add(f, "value_error", at_field("env_vars"), "Value error, more than 4 MiB of variables", json_null(),
-                          json_pack("{s:{}}", "error"));
+                fault_add(f, "value_error", at_field("env_vars"), "Value error, more than 4 MiB of variables",
+                          json_null(), json_pack("{s:{}}", "error"));
         ret->variables = json_object_size(object) ? object : NULL;
 }
 

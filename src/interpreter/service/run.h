@@ -27,8 +27,8 @@ struct run {
         char *code;              /* owned */
         size_t code_len;
         struct reservation memory; /* for the code, until the kernel has begun */
-        json_t *variables; /* owned: env_vars of this run; NULL: none */
-        char *token;       /* owned: X-Access-Token; NULL: none */
+        json_t *variables;         /* owned: env_vars of this run; NULL: none */
+        char *token;               /* owned: X-Access-Token; NULL: none */
         struct timer keepalive;
         struct buf lines; /* what the connection has not taken yet */
         struct buf

@@ -133,7 +133,8 @@ static void live(struct rig *rig, const char *script, int status, int signo)
                 _exit(status);
         }
         (void)snprintf(text, sizeof(text),
-                       "{\"cmd\":\"/bin/sh\",\"args\":[\"-c\",\"echo $NAME >>%s; %s\"],\"envs\":{\"NAME\":\"x\"},\"cwd\":\"/\"}",
+                       "{\"cmd\":\"/bin/sh\",\"args\":[\"-c\",\"echo $NAME >>%s; "
+                       "%s\"],\"envs\":{\"NAME\":\"x\"},\"cwd\":\"/\"}",
                        rig->log, script);
         ask_for(rig, pid, text);
         (void)close(go[0]);
@@ -188,7 +189,8 @@ static void one_that_asks_again_is_not_given_up(void)
         CHECK(rig_init(&rig));
         (void)snprintf(script, sizeof(script), "cp %s/again %s/$$; kill -9 $$", rig.dir, rig.dir);
         live(&rig, script, 1, 0);
-        (void)snprintf(text, sizeof(text), "{\"cmd\":\"/bin/sh\",\"args\":[\"-c\",\"echo y >>%s; %s\"]}", rig.log, script);
+        (void)snprintf(text, sizeof(text), "{\"cmd\":\"/bin/sh\",\"args\":[\"-c\",\"echo y >>%s; %s\"]}", rig.log,
+                       script);
         ask(&rig, "again", text);
         rig_wait(&rig, RESTARTS_MAX + 5, 500);
         CHECK_INT(rig.lines, >=, RESTARTS_MAX + 5);

@@ -14,6 +14,7 @@ import { api, createRaw, killRaw } from '../../test/functional/lib/raw.mjs'
 import { clientEnvironment } from '../../test/functional/lib/suite.mjs'
 import { until } from '../../test/functional/lib/wait.mjs'
 import { row } from '../table.mjs'
+import { measureIdle } from './idle.mjs'
 
 const here = path.dirname(fileURLToPath(import.meta.url))
 const median = (list) => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)]
@@ -162,8 +163,9 @@ async function withoutStandbys(quick) {
 export async function measureCode({ quick, result, rows }) {
   const warm = await withStandbys(quick)
   const restored = await withoutStandbys(quick)
+  const idle = await measureIdle()
   const { calls } = warm
-  result.figures.code = { ...warm, restored }
+  result.figures.code = { ...warm, restored, idle }
   const peer = median(calls.peer)
   const rate = (times) => (calls.mbytes * 1e6) / Math.min(...times)
   const beside = { floor: peer, floorName: 'jupyter_client, same kernel', atMost: peer + 2000 }
@@ -176,5 +178,7 @@ export async function measureCode({ quick, result, rows }) {
     row('code: create → first answer, from a standby', median(warm.first.answer), 'us', { atMost: 20_000, note: created(warm.first) + handedOver }),
     row('code: create → first answer, by restore', median(restored.answer), 'us', { atMost: 200_000, note: created(restored) }),
     row('code: memory of the service', calls.serviceKib, 'kib', { atMost: 8 * 1024 }),
+    row(`code: memory of the service for each of ${idle.contexts} idle contexts`, idle.kib, 'kib', { atMost: 160, note: 'their kernels not counted' }),
+    row(`code: processor time of the service with ${idle.contexts} idle contexts, in each second`, idle.nsPerSecond / 1000, 'us', { atMost: 1000 }),
   )
 }

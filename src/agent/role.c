@@ -16,7 +16,7 @@
 #include "http/server.h"
 #include "model/request/agent_error.h"
 #include "model/conf.h"
-#include "model/json_blank.h"
+#include "model/credential/json_blank.h"
 
 #define IDLE_MS 60000u
 #define HEAD_TIMEOUT_MS 60000u

@@ -11,7 +11,7 @@
 #include "control/control.h"
 #include "http/server.h"
 #include "model/conf.h"
-#include "model/json_blank.h"
+#include "model/credential/json_blank.h"
 
 #define STOP_MS_MAX 20000 /* for requests that are being answered; then they are cut */
 

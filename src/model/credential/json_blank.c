@@ -1,4 +1,4 @@
-#include "model/json_blank.h"
+#include "model/credential/json_blank.h"
 
 #include <jansson.h>
 #include <malloc.h>

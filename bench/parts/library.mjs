@@ -1,5 +1,5 @@
 // libsandglass: many commands in one process take no more memory and no more descriptors than a few.
-import { row } from './table.mjs'
+import { row } from '../table.mjs'
 
 /** measure(program, args): a program of ours; its last line is the result. */
 export async function measureLibrary({ server, quick, result, rows, measure }) {

@@ -3,13 +3,13 @@ import { spawn, spawnSync } from 'node:child_process'
 import fs from 'node:fs'
 import path from 'node:path'
 
-import { keptServer } from '../test/functional/lib/kept_server.mjs'
-import { api, createRaw, envd, killRaw } from '../test/functional/lib/raw.mjs'
-import { firstUse } from '../test/functional/lib/build/ready_made.mjs'
-import { binary, temporaryDir } from '../test/functional/lib/server.mjs'
-import { until } from '../test/functional/lib/wait.mjs'
+import { keptServer } from '../../test/functional/lib/kept_server.mjs'
+import { api, createRaw, envd, killRaw } from '../../test/functional/lib/raw.mjs'
+import { firstUse } from '../../test/functional/lib/build/ready_made.mjs'
+import { binary, temporaryDir } from '../../test/functional/lib/server.mjs'
+import { until } from '../../test/functional/lib/wait.mjs'
 import { hideUnified } from './others.mjs'
-import { row } from './table.mjs'
+import { row } from '../table.mjs'
 
 const median = (list) => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)]
 const RUN = (command) => ({ type: 'RUN', args: [command, 'root'], force: false })

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import fs from 'node:fs'
 import path from 'node:path'
 
-import { criuDir, temporaryDir } from '../test/functional/lib/server.mjs'
+import { criuDir, temporaryDir } from '../../test/functional/lib/server.mjs'
 import { hideUnified, ulimits } from './others.mjs'
 
 export const median = (list) => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)]

@@ -1,7 +1,7 @@
 // The agent API beside the E2B surface: the same command, in turns, on the same sandbox, by the same HTTP client.
 import http from 'node:http'
 
-import { row } from './table.mjs'
+import { row } from '../table.mjs'
 
 const median = (list) => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)]
 

@@ -2,9 +2,9 @@
 import { createHash } from 'node:crypto'
 import fs from 'node:fs'
 
-import { createRaw, envd, killRaw } from '../test/functional/lib/raw.mjs'
-import { temporaryDir } from '../test/functional/lib/server.mjs'
-import { row } from './table.mjs'
+import { createRaw, envd, killRaw } from '../../test/functional/lib/raw.mjs'
+import { temporaryDir } from '../../test/functional/lib/server.mjs'
+import { row } from '../table.mjs'
 
 const rssKib = (pid) => Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))[1])
 const median = (list) => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)]

@@ -5,8 +5,8 @@ import http2 from 'node:http2'
 import path from 'node:path'
 import tls from 'node:tls'
 
-import { createRaw, killRaw } from '../test/functional/lib/raw.mjs'
-import { row } from './table.mjs'
+import { createRaw, killRaw } from '../../test/functional/lib/raw.mjs'
+import { row } from '../table.mjs'
 
 /** What an open WebSocket that nobody speaks on costs the edge's process. */
 export async function measureTunnels({ measure, quick, result, rows }) {

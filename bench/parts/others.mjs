@@ -3,8 +3,8 @@ import { spawnSync } from 'node:child_process'
 import fs from 'node:fs'
 import path from 'node:path'
 
-import { temporaryDir } from '../test/functional/lib/server.mjs'
-import { row } from './table.mjs'
+import { temporaryDir } from '../../test/functional/lib/server.mjs'
+import { row } from '../table.mjs'
 
 const median = (list) => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)]
 const lastLine = (text) => text.trim().split('\n').at(-1)

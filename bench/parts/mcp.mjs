@@ -4,12 +4,12 @@ import http from 'node:http'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-import { createRaw, envd, killRaw } from '../test/functional/lib/raw.mjs'
-import { ToolServer } from '../test/functional/lib/tool_server.mjs'
-import { until } from '../test/functional/lib/wait.mjs'
-import { row } from './table.mjs'
+import { createRaw, envd, killRaw } from '../../test/functional/lib/raw.mjs'
+import { ToolServer } from '../../test/functional/lib/tool_server.mjs'
+import { until } from '../../test/functional/lib/wait.mjs'
+import { row } from '../table.mjs'
 
-const program = path.join(path.dirname(fileURLToPath(import.meta.url)), '..', 'build', 'sandglass-mcp')
+const program = path.join(path.dirname(fileURLToPath(import.meta.url)), '..', '..', 'build', 'sandglass-mcp')
 const port = '6060'
 const median = (list) => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)]
 

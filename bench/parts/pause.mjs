@@ -2,12 +2,12 @@
 import fs from 'node:fs'
 import path from 'node:path'
 
-import { descendants } from '../test/functional/lib/proc.mjs'
-import { api, createRaw, envd, killRaw } from '../test/functional/lib/raw.mjs'
-import { imagesDir, Server, temporaryDir } from '../test/functional/lib/server.mjs'
-import { until } from '../test/functional/lib/wait.mjs'
+import { descendants } from '../../test/functional/lib/proc.mjs'
+import { api, createRaw, envd, killRaw } from '../../test/functional/lib/raw.mjs'
+import { imagesDir, Server, temporaryDir } from '../../test/functional/lib/server.mjs'
+import { until } from '../../test/functional/lib/wait.mjs'
 import { measureCriu, measurePodman, median, pythonServer, since } from './criu.mjs'
-import { row } from './table.mjs'
+import { row } from '../table.mjs'
 
 const ms = (n) => n * 1000
 

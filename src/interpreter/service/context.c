@@ -256,6 +256,7 @@ static void context_begin_run(struct context *c)
 
         c->run = LIST_ENTRY(first, struct run, node);
         c->failed_starts = 0;
+        context_notice_copy(c);
         if (c->sandbox_variables || !c->dialect ||
             envs_fetch_start(loop_of(c), &c->contexts->opt.envd, str_of(c->run->token), context_fetched, c, &c->fetch) <
                     0)

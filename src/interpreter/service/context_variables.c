@@ -36,6 +36,17 @@ static int add_reseed(struct context *c, struct buf *out)
         return language_reseed(c->dialect, seed, out);
 }
 
+void context_notice_copy(struct context *c)
+{
+        char identity[IDENTITY_MAX];
+
+        read_identity(c->contexts, identity);
+        if (strcmp(identity, c->identity) == 0)
+                return;
+        json_decref(c->sandbox_variables);
+        c->sandbox_variables = NULL;
+}
+
 void context_forget_variables(struct context *c)
 {
         json_decref(c->sandbox_variables);

@@ -123,6 +123,20 @@ test('random numbers are seeded again once when the sandbox is another one', asy
   await remove(other.id);
 });
 
+test('a sandbox that became another one has variables of its own', async () => {
+  reply.body = '{"STAGE":"first"}';
+  const { id } = await service.createContext();
+  assert.equal((await silentOf(id)).length, 1);
+  fs.writeFileSync(service.identity, 'sandbox-3');
+  reply.body = '{"STAGE":"copy"}';
+  const silent = await silentOf(id);
+  assert.equal(silent.length, 2);
+  assert.match(silent[1], /"STAGE", "copy"/);
+  assert.equal((await silentOf(id)).length, 2);
+  assert.equal(asked.length, 2);
+  await remove(id);
+});
+
 test('an envd that does not answer holds nobody up for long', async () => {
   const { id } = await service.createContext();
   envd.removeAllListeners('request');

@@ -144,6 +144,21 @@ test('copies of a sandbox have different random numbers, too', async () =>
     }
   }))
 
+test('a copy has the variables of its own, also in a context that ran code before', async () =>
+  inCodeSandbox(suite, async (sandbox) => {
+    const ask = (one) => one.runCode('import os; [os.environ["E2B_SANDBOX_ID"], os.environ.get("STAGE"), kept]')
+    await sandbox.runCode('kept = 1')
+    const { snapshotId } = await sandbox.createSnapshot()
+    try {
+      await inCodeSandbox({ Sandbox: { create: (options) => Sandbox.create(snapshotId, options) } }, async (copy) => {
+        assert.equal((await ask(copy)).text, `['${copy.sandboxId}', 'copy', 1]`)
+      }, { envs: { STAGE: 'copy' } })
+      assert.equal((await ask(sandbox)).text, `['${sandbox.sandboxId}', 'first', 1]`)
+    } finally {
+      await Sandbox.deleteSnapshot(snapshotId)
+    }
+  }, { envs: { STAGE: 'first' } }))
+
 test('nothing in a sandbox names another one', async () =>
   inCodeSandbox(suite, async (sandbox) => {
     const { stdout } = await sandbox.commands.run('cat /etc/hosts /etc/hostname; hostname; cat /run/e2b/.E2B_SANDBOX_ID; echo; cat /proc/[0-9]*/environ 2>/dev/null | tr "\\0" "\\n"; env', { user: 'root' })

@@ -4,10 +4,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -27,6 +29,7 @@
 #define CLEAN_MS 5000      /* how long it is tried to kill what is left */
 #define SHORT_LIFE_MS 5000 /* a service that ends sooner is started again only after a while */
 #define DELAY_MS 1000
+#define LEAVE_MS 10000 /* how long the end of the parent is waited for */
 #define TITLE "code-guardian"
 #define SERVICE_TITLE "sandglass-interpreter"
 
@@ -309,20 +312,51 @@ static int guardian_begin(struct guardian *g, struct err *err)
         return 0;
 }
 
-/* Leave the parent, which may be sudo and passes signals on that were meant for the service: 1 in the process that is to
- * end, 0 in the one that goes on.  A child of PID 1 has no such parent. */
-static int guardian_detach(const struct options *options)
+/* In the child: out of the parent's session, so that no end of a terminal reaches it; then the parent may end. */
+static void leave_session(struct guardian *g, int ready_fd)
 {
-        pid_t pid;
-
-        if (!options->is_detached || getppid() == 1)
-                return 0;
-        pid = fork();
-        if (pid != 0)
-                return pid < 0 ? -errno : 1;
         (void)setsid();
         (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
-        return 0;
+        title_hide(g);
+        (void)!write(ready_fd, "", 1);
+        (void)close(ready_fd);
+}
+
+/* A process whose end can be seen has given its children away already. */
+static void wait_for_end(int pidfd)
+{
+        struct pollfd end = {.fd = pidfd, .events = POLLIN};
+
+        if (pidfd < 0 || poll(&end, 1, LEAVE_MS) != 1)
+                log_warn("guardian.detach", "why=\"the parent does not end\"");
+}
+
+/* Leave the parent, which may be sudo and passes signals on that were meant for the service: 1 in the process that is to
+ * end, 0 in the one that goes on, when it is a child of PID 1.  A child of PID 1 has no such parent. */
+static int guardian_detach(struct guardian *g)
+{
+        AUTO_CLOSE int parent = -1;
+        int ready[2];
+        char byte;
+        pid_t pid;
+
+        if (!g->options->is_detached || getppid() == 1)
+                return 0;
+        parent = pidfd_open(getpid(), 0);
+        if (pipe2(ready, O_CLOEXEC) < 0)
+                return -errno;
+        pid = fork();
+        if (pid == 0) {
+                (void)close(ready[0]);
+                leave_session(g, ready[1]);
+                wait_for_end(parent);
+                return 0;
+        }
+        (void)close(ready[1]);
+        if (pid > 0 && read(ready[0], &byte, 1) != 1)
+                pid = -1, errno = ECHILD;
+        (void)close(ready[0]);
+        return pid < 0 ? -errno : 1;
 }
 
 static void guardian_done(struct guardian *g)
@@ -352,7 +386,7 @@ int guardian_run(const struct options *options, int argc, char **argv)
                 (void)err_sys(&err, r, "arguments");
         else
                 r = guardian_begin(&g, &err);
-        if (r == 0 && (r = guardian_detach(options)) < 0)
+        if (r == 0 && (r = guardian_detach(&g)) < 0)
                 (void)err_sys(&err, r, "detach");
         if (r < 0)
                 log_error("interpreter.failed", "why=\"%s\"", err.msg);

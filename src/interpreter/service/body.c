@@ -6,9 +6,13 @@
 #include "base/auto.h"
 #include "base/buf.h"
 #include "http/server.h"
+#include "wire/http1.h"
+
+#define DISCARD_BYTES_MAX (16u << 20) /* of a body that is too large: more of it, and the client is cut */
 
 struct body {
         struct body_options opt;
+        size_t discarded;
         struct buf bytes;
         struct reservation memory;
         bool is_too_large,
@@ -48,8 +52,14 @@ static size_t body_on_data(struct http_request *rq, struct str piece)
 {
         struct body *b = rq->user;
 
-        if (!b || b->is_too_large || b->is_over_budget)
-                return piece.n; /* !b: it is answered */
+        if (!b) /* it is answered */
+                return piece.n;
+        if (b->is_too_large || b->is_over_budget) {
+                b->discarded += piece.n;
+                if (b->is_too_large && b->discarded > DISCARD_BYTES_MAX)
+                        http_abort(rq);
+                return piece.n;
+        }
         if (piece.n > b->opt.bytes_max - b->bytes.len)
                 b->is_too_large = true;
         else if (!reservation_add(&b->memory, piece.n) || buf_add(&b->bytes, piece.p, piece.n) < 0)
@@ -80,8 +90,13 @@ static void body_on_end(struct http_request *rq)
 
 int body_read(struct http_request *rq, const struct body_options *opt)
 {
-        struct body *b = calloc(1, sizeof(*b));
+        struct body *b;
 
+        if (rq->head->framing == HTTP1_BODY_LENGTH && rq->head->content_length > opt->bytes_max) {
+                http_reply_error(rq, 413, "request body is too large");
+                return 0;
+        }
+        b = calloc(1, sizeof(*b));
         if (!b)
                 return -ENOMEM;
         *b = (struct body){.opt = *opt, .bytes = BUF_INIT(opt->bytes_max), .memory.budget = opt->budget};

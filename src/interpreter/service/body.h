@@ -26,5 +26,6 @@ struct body_options {
         void (*on_full)(struct http_request *rq); /* instead: the budget is used up; answers */
         void *arg;
 };
-/* Uses rq->user and rq->on_close until one of the two is called.  Over bytes_max: 413.  -ENOMEM: nothing was begun. */
+/* Uses rq->user and rq->on_close until one of the two is called.  Over bytes_max: 413, and a client that goes on sending is
+ * cut.  -ENOMEM: nothing was begun. */
 int body_read(struct http_request *rq, const struct body_options *opt);

@@ -1,5 +1,7 @@
 // What kernels send, and which lines come of it.
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import net from 'node:net';
 import { after, before, test } from 'node:test';
 import { Service } from './harness.mjs';
 
@@ -143,9 +145,36 @@ test('code of ten megabytes arrives', async () => {
   assert.equal(await service.outputOf(code), `${Buffer.byteLength(code)}\n`);
 });
 
-test('a body over the limit is refused', async () => {
-  const answer = await service.request('POST', '/execute', { body: `{"code":"${'x'.repeat(65 << 20)}"}` }).catch((e) => e);
-  assert.ok(answer.status === 413 || answer.code, String(answer.status));
+test('a body over the limit is refused, at once if its length says so', async () => {
+  const head = 'POST /execute HTTP/1.1\r\nHost: x\r\nContent-Length: 100000000000\r\n\r\n';
+  const socket = net.connect(service.port, '127.0.0.1', () => socket.write(head));
+  const [answer] = await once(socket, 'data');
+  assert.match(String(answer), /^HTTP\/1\.1 413 /);
+  socket.destroy();
+  const whole = await service.request('POST', '/execute', { body: `{"code":"${'x'.repeat(65 << 20)}"}` }).catch((e) => e);
+  assert.ok(whole.status === 413 || whole.code, String(whole.status));
+});
+
+test('a body without a length is read a little over the limit, for its answer, and no further', async () => {
+  const send = async (megabytes) => {
+    const piece = Buffer.concat([Buffer.from('100000\r\n'), Buffer.alloc(1 << 20, 'x'), Buffer.from('\r\n')]);
+    const socket = net.connect(service.port, '127.0.0.1');
+    const closed = once(socket, 'close').catch(() => null);
+    let text = '';
+    socket.on('error', () => {}).on('data', (bytes) => { text += bytes; });
+    socket.write('POST /execute HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n');
+    let sent = 0;
+    while (sent < megabytes && !socket.destroyed) {
+      if (!socket.write(piece)) await Promise.race([once(socket, 'drain').catch(() => null), closed]);
+      sent++;
+    }
+    if (!socket.destroyed) socket.write('0\r\n\r\n');
+    await closed;
+    return { text, sent };
+  };
+  assert.match((await send(66)).text, /^HTTP\/1\.1 413 /);
+  const endless = await send(1000);
+  assert.ok(endless.sent < 200 && endless.text === '', JSON.stringify(endless));
 });
 
 test('a picture of several megabytes is one line', async () => {

@@ -107,6 +107,7 @@ const struct platform_tool platform_create_sandbox = {
                            "\"type\":\"string\"},\"timeout_s\":{\"type\":\"integer\"}},\"required\":[\"sandbox_id\"]}",
                  .run = work_start},
         .work = create,
+        .is_long = true,
 };
 
 /* ---- find ---- */

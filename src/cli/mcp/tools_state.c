@@ -38,6 +38,7 @@ const struct platform_tool platform_pause_sandbox = {
                            "end.\"}},\"required\":[\"sandbox_id\"],\"additionalProperties\":false}",
                  .run = work_start},
         .work = pause_sandbox,
+        .is_long = true,
 };
 
 static void resume_sandbox(struct work *w)
@@ -62,6 +63,7 @@ const struct platform_tool platform_resume_sandbox = {
                            "},\"required\":[\"sandbox_id\"],\"additionalProperties\":false}",
                  .run = work_start},
         .work = resume_sandbox,
+        .is_long = true,
 };
 
 static void fork_sandbox(struct work *w)
@@ -110,6 +112,7 @@ const struct platform_tool platform_fork_sandbox = {
                            "\"type\":\"string\"}}},\"required\":[\"sandbox_ids\"]}",
                  .run = work_start},
         .work = fork_sandbox,
+        .is_long = true,
 };
 
 static void snapshot_sandbox(struct work *w)
@@ -141,6 +144,7 @@ const struct platform_tool platform_snapshot_sandbox = {
                            "\"type\":\"string\"}},\"required\":[\"snapshot_id\"]}",
                  .run = work_start},
         .work = snapshot_sandbox,
+        .is_long = true,
 };
 
 static void list_snapshots(struct work *w)
@@ -224,4 +228,5 @@ const struct platform_tool platform_rollback_sandbox = {
                            "\"sandbox_id\",\"snapshot_id\"],\"additionalProperties\":false}",
                  .run = work_start},
         .work = rollback_sandbox,
+        .is_long = true,
 };

@@ -116,11 +116,14 @@ void once_run(struct call *c, const struct once_options *opt)
                 tool_failed(c, "%s", err.msg);
                 return;
         }
+        if (opt->input.n && program_write(o->program, opt->input) == -E2BIG) {
+                once_free(o);
+                tool_failed(c, "the input is larger than %u MiB", PROGRAM_INPUT_BYTES_MAX >> 20);
+                return;
+        }
         c->user = o;
         c->on_cancel = on_cancel;
         timer_set(c->mcp->loop, &o->timer, (uint64_t)opt->timeout_s * 1000);
-        if (opt->input.n) {
-                (void)program_write(o->program, opt->input);
+        if (opt->input.n)
                 program_close_stdin(o->program);
-        }
 }

@@ -14,7 +14,6 @@
 
 #define READ_BYTES (64u << 10)
 #define READS_AT_ONCE 8 /* then others have their turn */
-#define INPUT_BYTES_MAX (16u << 20)
 
 static struct list programs = {
         &programs, &programs}; /* those that were not reaped: a signal of the whole process comes for them */
@@ -368,7 +367,7 @@ int program_start(const struct program_options *opt, struct program **ret, struc
         p->out.fd = p->err.fd = p->in.fd = -1;
         p->ended.run = run_ended;
         p->linger.on = on_linger;
-        buf_init(&p->input, INPUT_BYTES_MAX);
+        buf_init(&p->input, PROGRAM_INPUT_BYTES_MAX);
         r = pipes_make(&pp, opt);
         if (r == 0)
                 r = watch(p, &pp);

@@ -54,6 +54,7 @@ struct program {
  * PROGRAM_SPARE_FDS are for connections and files. */
 int program_start(const struct program_options *opt, struct program **ret, struct err *err);
 struct program *program_free(struct program *p); /* kills what still runs of it; always NULL; on_end is not called */
+#define PROGRAM_INPUT_BYTES_MAX (16u << 20)      /* that wait for the program to read them */
 int program_write(struct program *p, struct str bytes); /* -EPIPE: stdin is closed; -E2BIG: too much waits already */
 void program_close_stdin(struct program *p);
 void program_signal(struct program *p, int sig); /* to all of its processes */

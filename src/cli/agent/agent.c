@@ -194,6 +194,13 @@ static int explain_open(const struct agent *a, const struct sg_error *why, struc
         return fail_as(a, why, err);
 }
 
+/* The sandbox is as it was, perhaps in use by somebody else. */
+static bool is_refusal(const struct sg_error *why)
+{
+        return why->kind == SG_INVALID || why->kind == SG_DENIED || why->kind == SG_NOT_FOUND ||
+               why->kind == SG_CONFLICT || why->kind == SG_LIMIT;
+}
+
 static int open_runner(struct agent *a, struct err *err)
 {
         const struct cli_options *o = a->o;
@@ -213,8 +220,10 @@ static int open_runner(struct agent *a, struct err *err)
                               o->resume ? "resuming" : "starting a sandbox of the template",
                               o->resume ? o->resume : options.template_name);
         a->is_resuming = options.sandbox_id != NULL;
-        if (sg_runner_open(&options, &call, &a->runner, &why) < 0)
+        if (sg_runner_open(&options, &call, &a->runner, &why) < 0) {
+                a->is_resuming = a->is_resuming && !is_refusal(&why);
                 return explain_open(a, &why, err);
+        }
         if (a->mode == SG_MODE_E2B)
                 (void)snprintf(a->sandbox, sizeof(a->sandbox), "%s", sg_sandbox_id(sg_runner_sandbox(a->runner, NULL)));
         return 0;

@@ -159,6 +159,16 @@ export function commandTests(context, hooks) {
     assert.deepEqual(await sandboxes.listed(), [])
   })
 
+  test('agent: a resume that is refused leaves a running sandbox alone', async () => {
+    const box = await context().client.Sandbox.create(templateName)
+    for (const more of [[], ['--kill']]) {
+      const { status, stderr } = await agent(['--mode', 'e2b', ...more, '--timeout', '86400', '--resume', box.sandboxId, 'say: never'], sandboxes)
+      assert.equal(status, 1, stderr)
+      assert.deepEqual(await sandboxes.listed(), [{ id: box.sandboxId, state: 'running' }])
+    }
+    await box.kill()
+  })
+
   test('agent: what is missing is said, and what fails has an exit code', async () => {
     const { ANTHROPIC_API_KEY, ...keyless } = sandboxes.env
     const nodeless = await context().client.Sandbox.create('base')

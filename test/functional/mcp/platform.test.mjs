@@ -137,7 +137,8 @@ test('background commands: started, read, written to, ended', async () => {
   await tool('write_command', { pid, input: 'a line\n' })
   await until('its answer', async () => /got a line/.test((await tool('read_command', { pid })).facts.stdout))
   assert.equal((await tool('read_command', { pid, wait_s: 1 })).facts.running, true)
-  const waiting = tool('read_command', { pid, wait_s: 60 })
+  let waiting
+  await new Promise((resolve) => { waiting = tool('read_command', { pid, wait_s: 60 }, { onprogress: resolve }) }) // it follows the command
   await tool('kill_command', { pid, signal: 'SIGKILL' })
   const ended = (await waiting).facts
   assert.deepEqual([ended.running, ended.exit_code, ended.duration_is_exact], [false, 137, true])

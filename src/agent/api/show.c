@@ -31,6 +31,7 @@ json_t *agent_show_sandbox(const json_t *shown)
 
         if (id && domain)
                 obj = json_with(obj, "url", agent_show_url(id, domain, 0));
+        obj = copy_field(obj, "traffic_access_token", shown, "trafficAccessToken");
         obj = copy_field(obj, "created_at", shown, "startedAt");
         obj = copy_field(obj, "ends_at", shown, "endAt");
         obj = copy_field(obj, "user_id", shown, "teamID");

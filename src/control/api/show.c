@@ -70,6 +70,7 @@ json_t *show_detail(const struct api *api, const struct sandbox *s)
         shown_secrets_of(api, s, &secrets);
         obj = json_with_text(obj, "domain", api->conf->domain);
         obj = json_with_text(obj, "envdAccessToken", secrets.envd_shown);
+        obj = json_with_text(obj, "trafficAccessToken", secrets.traffic_shown);
         obj = json_with(obj, "allowInternetAccess",
                         s->internet == CHOICE_UNSET ? json_null() : json_boolean(s->internet == CHOICE_YES));
         obj = json_with_ref(obj, "network", s->network);

@@ -63,13 +63,28 @@ test('the network that was asked for', async () => {
   assert.equal(json.allowInternetAccess, false)
   assert.equal(json.network.allowPublicTraffic, false)
   assert.equal((await run(box.sandbox_id, 'true')).json.exit_code, 0) // its owner gets in
-  const { status } = await request({ server, transport: 'http' }, { sandboxId: box.sandbox_id, getHost: (p) => `${p}-${box.sandbox_id}.${server.domain}` }, 3000, { path: '/' }).catch((e) => ({ status: e.message }))
-  assert.equal(status, 403)
   await remove(box.sandbox_id)
 })
 
+test('ports that are not public are reached with the token of the answer, also by a call of this API', async () => {
+  const open = await make()
+  assert.equal(open.traffic_access_token, undefined)
+  const box = await make({ network: { allow_public_traffic: false } })
+  const at = `/sandboxes/${box.sandbox_id}`
+  assert.match(box.traffic_access_token, /^\S{20,}$/)
+  for (const answer of [await ask('GET', at), await ask('POST', `${at}/timeout`, { timeout_s: 600 })]) assert.equal(answer.json.traffic_access_token, box.traffic_access_token)
+  assert.ok((await ask('GET', '/sandboxes')).json.sandboxes.every((s) => s.traffic_access_token === undefined))
+  await run(box.sandbox_id, 'mkdir /tmp/web && cd /tmp/web && echo private >index.html && python3 -m http.server 3000', { background: true })
+  const page = (token) => request({ server, transport: 'http' }, box.sandbox_id, 3000, { headers: token ? { 'E2b-Traffic-Access-Token': token } : {} })
+  assert.equal((await page()).status, 403)
+  assert.equal((await page('x'.repeat(64))).status, 403)
+  assert.equal((await until('the page', async () => { const answer = await page(box.traffic_access_token); return answer.status === 200 && answer })).body, 'private\n')
+  isError(await ask('POST', `${at}/code`, { code: '1' }), 501, 'no_interpreter') // not 403: the call has the token
+  await Promise.all([open, box].map((b) => remove(b.sandbox_id)))
+})
+
 test('create refuses what is wrong, and names the field', async () => {
-  const cases = [['{', /line 1/], ['[]', /object/], ['"x"', /line 1/], [{ template_id: 7 }, /template_id/], [{ template_id: 'no such thing!' }, /template/], [{ timeout_s: 'long' }, /timeout_s/], [{ timeout_s: 1e9 }, /timeout_s/], [{ env: { 'A=B': 'x' } }, /env/], [{ env: { A: 1 } }, /env/], [{ metadata: [] }, /metadata/], [{ cpu: 0 }, /cpu/], [{ cpu: 5000 }, /cpu/i], [{ memory_mb: 1 }, /memory/i], [{ network: 'open' }, /network/], [{ network: { deny_out: ['nowhere'] } }, /nowhere/], [{ auto_pause: 'yes' }, /auto_pause/]]
+  const cases = [['{', /line 1/], ['[]', /object/], ['"x"', /line 1/], [{ template_id: 7 }, /template_id/], [{ template_id: 'no such thing!' }, /template/], [{ timeout_s: 'long' }, /timeout_s/], [{ timeout_s: 1e9 }, /timeout_s/], [{ env: { 'A=B': 'x' } }, /env/], [{ env: { A: 1 } }, /env/], [{ metadata: [] }, /metadata/], [{ cpu: 0 }, /cpu/], [{ cpu: 5000 }, /cpu/i], [{ memory_mb: 1 }, /memory/i], [{ network: 'open' }, /network/], [{ network: { deny_out: ['nowhere'] } }, /nowhere/], [{ auto_pause: 'yes' }, /auto_pause/], [{ template_id: 'base\0x' }, /template_id/], [{ env: { A: 'x\0y' } }, /env\.A/], [{ metadata: { k: 'x\0y' } }, /metadata\.k/], [{ network: { deny_out: ['10.0.0.0/8\0'] } }, /deny_out/], [{ network: { mask_request_host: 'a\0b' } }, /mask_request_host/]]
   for (const [body, words] of cases) isError(await ask('POST', '/sandboxes', body), 400, 'invalid_request', words)
   isError(await ask('POST', '/sandboxes', { template_id: 'nosuchtemplate' }), 404, 'not_found', /nosuchtemplate/)
   isError(await ask('POST', '/sandboxes', ' '.repeat(2 << 20)), 413, 'too_large')

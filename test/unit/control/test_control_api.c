@@ -179,6 +179,7 @@ static void a_new_template_is_found_without_a_restart(void)
 
 static void the_network_reaches_the_plan(void)
 {
+        char token[80], path[64];
         const json_t *net;
 
         CHECK_INT(ask("POST", "/v2/sandboxes",
@@ -186,6 +187,10 @@ static void the_network_reaches_the_plan(void)
                       "\"allowPublicTraffic\":false,\"maskRequestHost\":\"x.example:${PORT}\"}}"),
                   ==, 201);
         CHECK_INT(strlen(text_at("trafficAccessToken")), ==, 64);
+        (void)snprintf(token, sizeof(token), "%s", text_at("trafficAccessToken"));
+        (void)snprintf(path, sizeof(path), "/sandboxes/%s", text_at("sandboxID"));
+        CHECK_INT(ask("GET", path, NULL), ==, 200);
+        CHECK_STR(text_at("trafficAccessToken"), token);
         net = json_object_get(engine.plan, "net");
         CHECK(json_is_false(json_object_get(net, "internet")));
         CHECK_STR(json_string_value(json_array_get(json_object_get(net, "allow"), 0)), "1.1.1.1/32");

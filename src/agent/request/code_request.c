@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/request/text_field.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -19,9 +20,9 @@ int code_request_decode(const json_t *body, json_t **ret, uint32_t *ret_timeout_
         int r;
 
         if ((r = json_field_text(body, "code", &code, err)) < 0 ||
-            (r = json_field_text(body, "language", &language, err)) < 0 ||
-            (r = json_field_text(body, "context_id", &context, err)) < 0 ||
-            (r = json_field_text_map(body, "env", &env, err)) < 0 ||
+            (r = text_field(body, "language", &language, err)) < 0 ||
+            (r = text_field(body, "context_id", &context, err)) < 0 ||
+            (r = text_field_env(body, &env, err)) < 0 ||
             (r = json_field_int(body, "timeout_s", 1, CODE_TIMEOUT_MAX_S, &timeout_s, err)) < 0)
                 return r;
         if (!code)

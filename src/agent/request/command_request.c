@@ -3,38 +3,21 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/request/text_field.h"
 #include "base/err.h"
 #include "model/json_field.h"
-
-/* Text for a command line, an environment or a path: the kernel ends it at a NUL. */
-static int field_without_nul(const json_t *body, const char *name, const char **ret, struct err *err)
-{
-        int r = json_field_text(body, name, ret, err);
-
-        if (r == 0 && *ret && strlen(*ret) != json_string_length(json_object_get(body, name)))
-                return err_set(err, ERR_INVALID, "validation error: field '%s' has a NUL", name);
-        return r;
-}
 
 static int decode_env(const json_t *body, json_t **ret, struct err *err)
 {
         const char *name;
         size_t bytes = 0;
         json_t *v;
-        int r = json_field_text_map(body, "env", ret, err);
+        int r = text_field_env(body, ret, err);
 
         if (r < 0)
                 return r;
-        json_object_foreach (*ret, name, v) {
-                if (!name[0] || strchr(name, '='))
-                        return err_set(err, ERR_INVALID,
-                                       "validation error: field 'env' has the name '%.64s': names are not "
-                                       "empty and have no '='",
-                                       name);
-                if (strlen(json_string_value(v)) != json_string_length(v))
-                        return err_set(err, ERR_INVALID, "validation error: field 'env.%.64s' has a NUL", name);
+        json_object_foreach (*ret, name, v)
                 bytes += strlen(name) + json_string_length(v);
-        }
         if (bytes > COMMAND_ENV_MAX)
                 return err_set(err, ERR_INVALID, "validation error: field 'env' is larger than %u bytes",
                                COMMAND_ENV_MAX);
@@ -47,11 +30,11 @@ int command_request_decode(const json_t *body, struct command_request *ret, stru
         int64_t timeout_s = 0;
         int r;
 
-        if ((r = field_without_nul(body, "command", &c.command, err)) < 0 ||
+        if ((r = text_field(body, "command", &c.command, err)) < 0 ||
             (r = json_field_bool(body, "background", &c.is_background, err)) < 0 ||
             (r = json_field_bool(body, "stdin", &c.has_stdin, err)) < 0 ||
-            (r = field_without_nul(body, "cwd", &c.cwd, err)) < 0 ||
-            (r = field_without_nul(body, "user", &c.user, err)) < 0 ||
+            (r = text_field(body, "cwd", &c.cwd, err)) < 0 ||
+            (r = text_field_user(body, &c.user, err)) < 0 ||
             (r = json_field_int(body, "timeout_s", 0, COMMAND_TIMEOUT_MAX_S, &timeout_s, err)) < 0 ||
             (r = decode_env(body, &c.env, err)) < 0)
                 return r;
@@ -65,8 +48,6 @@ int command_request_decode(const json_t *body, struct command_request *ret, stru
                                COMMAND_TEXT_MAX);
         if (c.cwd && c.cwd[0] != '/')
                 return err_set(err, ERR_INVALID, "validation error: field 'cwd' must be an absolute path");
-        if (c.user && (!c.user[0] || strchr(c.user, ':')))
-                return err_set(err, ERR_INVALID, "validation error: field 'user' is no name of a user");
         if (c.has_stdin && !c.is_background)
                 return err_set(err, ERR_INVALID, "validation error: field 'stdin' needs 'background': true");
         c.timeout_s = (uint32_t)timeout_s;
@@ -77,7 +58,7 @@ int command_request_decode(const json_t *body, struct command_request *ret, stru
 int encoding_decode(const json_t *body, bool *ret_is_base64, struct err *err)
 {
         const char *text = "utf-8";
-        int r = json_field_text(body, "encoding", &text, err);
+        int r = text_field(body, "encoding", &text, err);
 
         if (r < 0)
                 return r;

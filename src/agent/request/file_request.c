@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/request/command_request.h"
+#include "agent/request/text_field.h"
 #include "base/auto.h"
 #include "base/err.h"
 #include "model/json_field.h"
@@ -17,14 +18,11 @@ int file_path_decode(const json_t *body, const char *field, const char **ret, st
         int r;
 
         *ret = NULL;
-        r = json_field_text(body, field, ret, err);
+        r = text_field(body, field, ret, err);
         if (r < 0)
                 return r;
-        if (!*ret || !**ret)
-                return err_set(err, ERR_INVALID, "validation error: field '%s' is required", field);
-        if (strlen(*ret) != json_string_length(json_object_get(body, field)))
-                return err_set(err, ERR_INVALID, "validation error: field '%s' has a NUL", field);
-        return 0;
+        return *ret && **ret ? 0
+                             : err_set(err, ERR_INVALID, "validation error: field '%s' is required", field);
 }
 
 static int take_content(const json_t *body, struct file_request *f, struct err *err)
@@ -55,7 +53,7 @@ int file_request_decode(const json_t *body, struct file_request *ret, struct err
         int r;
 
         if ((r = file_path_decode(body, "path", &f.path, err)) < 0 ||
-            (r = json_field_text(body, "user", &f.user, err)) < 0 || (r = take_content(body, &f, err)) < 0) {
+            (r = text_field_user(body, &f.user, err)) < 0 || (r = take_content(body, &f, err)) < 0) {
                 file_request_done(&f);
                 return r;
         }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/request/text_field.h"
 #include "base/err.h"
 #include "model/json_field.h"
 
@@ -29,10 +30,10 @@ static int decode_network(const json_t *body, json_t *to, struct err *err)
         if (!json_is_object(v))
                 return err_set(err, ERR_INVALID, "validation error: field 'network' must be an object, true or false");
         if (json_field_bool(v, "internet", &internet, err) < 0 ||
-            json_field_text_list(v, "allow_out", 1000, &lists[0], err) < 0 ||
-            json_field_text_list(v, "deny_out", 1000, &lists[1], err) < 0 ||
+            text_field_list(v, "allow_out", 1000, &lists[0], err) < 0 ||
+            text_field_list(v, "deny_out", 1000, &lists[1], err) < 0 ||
             json_field_bool(v, "allow_public_traffic", &is_public, err) < 0 ||
-            json_field_text(v, "mask_request_host", &mask, err) < 0)
+            text_field(v, "mask_request_host", &mask, err) < 0)
                 return -EINVAL;
         network = json_object();
         if (json_field_is_set(v, "internet"))
@@ -50,23 +51,6 @@ static int decode_network(const json_t *body, json_t *to, struct err *err)
 }
 
 /* ---- create ---- */
-
-static int decode_env(const json_t *body, json_t **ret, struct err *err)
-{
-        const char *name;
-        json_t *v;
-        int r = json_field_text_map(body, "env", ret, err);
-
-        if (r < 0)
-                return r;
-        json_object_foreach (*ret, name, v)
-                if (!name[0] || strchr(name, '='))
-                        return err_set(err, ERR_INVALID,
-                                       "validation error: field 'env' has the name '%.64s': names are not empty and "
-                                       "have no '='",
-                                       name);
-        return 0;
-}
 
 /* A sandbox that is paused when its time is up runs again at the next request, unless the caller does not want that. */
 static int decode_lifecycle(const json_t *body, json_t *to, struct err *err)
@@ -106,8 +90,8 @@ static int decode_into(const json_t *body, uint32_t timeout_max_s, json_t *to, s
         const char *template_id = NULL;
         int r;
 
-        if ((r = json_field_text(body, "template_id", &template_id, err)) < 0 ||
-            (r = decode_env(body, &env, err)) < 0 || (r = json_field_text_map(body, "metadata", &metadata, err)) < 0 ||
+        if ((r = text_field(body, "template_id", &template_id, err)) < 0 ||
+            (r = text_field_env(body, &env, err)) < 0 || (r = text_field_map(body, "metadata", &metadata, err)) < 0 ||
             (r = decode_numbers(body, timeout_max_s, to, err)) < 0 || (r = decode_lifecycle(body, to, err)) < 0 ||
             (r = decode_network(body, to, err)) < 0)
                 return r;
@@ -195,7 +179,7 @@ int fork_request_decode(const json_t *body, uint32_t timeout_max_s, json_t **ret
 int snapshot_request_decode(const json_t *body, json_t **ret, struct err *err)
 {
         const char *name = NULL;
-        int r = json_field_text(body, "name", &name, err);
+        int r = text_field(body, "name", &name, err);
 
         return r < 0 ? r : give(name ? json_pack("{s:s}", "name", name) : json_object(), ret, err);
 }

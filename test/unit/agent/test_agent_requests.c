@@ -68,6 +68,11 @@ static void create_names_what_is_wrong(void)
                 {"{\"network\":\"no\"}", "network"},
                 {"{\"network\":{\"allow_out\":\"x\"}}", "allow_out"},
                 {"{\"network\":{\"deny_out\":[1]}}", "deny_out"},
+                {"{\"template_id\":\"base\\u0000x\"}", "template_id"},
+                {"{\"env\":{\"A\":\"x\\u0000y\"}}", "env.A"},
+                {"{\"metadata\":{\"k\":\"\\u0000\"}}", "metadata.k"},
+                {"{\"network\":{\"allow_out\":[\"1.1.1.1\",\"1.1.1.1\\u0000\"]}}", "allow_out[1]"},
+                {"{\"network\":{\"mask_request_host\":\"a\\u0000b\"}}", "mask_request_host"},
         };
 
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -81,6 +86,20 @@ static void create_names_what_is_wrong(void)
                 CHECK(!to);
                 json_decref(body);
         }
+}
+
+static void other_bodies_name_what_is_wrong(void)
+{
+        json_t *body = parse("{\"name\":\"kept\\u0000not\",\"memory\":\"yes\",\"timeout_s\":-1,\"count\":1.5}"), *to;
+        struct err err = {0};
+
+        CHECK(snapshot_request_decode(body, &to, &err) < 0 && NAMES(err, "'name'"));
+        CHECK(pause_request_decode(body, &to, &err) < 0 && NAMES(err, "'memory'"));
+        CHECK(timeout_request_decode(body, true, &to, &err) < 0 && NAMES(err, "'timeout_s'"));
+        CHECK(resume_request_decode(body, 60, &to, &err) < 0 && NAMES(err, "'timeout_s'"));
+        (void)json_object_del(body, "timeout_s");
+        CHECK(fork_request_decode(body, 60, &to, &err) < 0 && NAMES(err, "'count'"));
+        json_decref(body);
 }
 
 static void commands_are_checked(void)
@@ -99,6 +118,8 @@ static void commands_are_checked(void)
                 {"{\"command\":\"x\",\"env\":{\"\":\"\"}}", "env"},
                 {"{\"command\":\"x\",\"env\":{\"A\":\"\\u0000\"}}", "env.A"},
                 {"{\"command\":\"x\",\"stdin\":true}", "stdin"},
+                {"{\"command\":\"x\",\"cwd\":\"/a\\u0000b\"}", "cwd"},
+                {"{\"command\":\"x\",\"user\":\"\"}", "user"},
         };
         json_t *body = parse("{\"command\":\"npm run build\",\"background\":false}");
         struct command_request c;
@@ -147,6 +168,12 @@ static void files_are_text_or_base64(void)
         json_decref(body);
         body = parse("{\"path\":\"/a\",\"content\":\"\",\"encoding\":\"latin1\"}");
         CHECK(file_request_decode(body, &f, &err) < 0 && NAMES(err, "encoding"));
+        json_decref(body);
+        body = parse("{\"path\":\"/a\",\"content\":\"\",\"encoding\":\"base64\\u0000\"}");
+        CHECK(file_request_decode(body, &f, &err) < 0 && NAMES(err, "encoding"));
+        json_decref(body);
+        body = parse("{\"path\":\"/a\",\"content\":\"\",\"user\":\"root\\u0000\"}");
+        CHECK(file_request_decode(body, &f, &err) < 0 && NAMES(err, "user"));
         json_decref(body);
         body = parse("{\"path\":\"/a\"}");
         CHECK(file_request_decode(body, &f, &err) < 0 && NAMES(err, "content"));
@@ -303,6 +330,12 @@ static void code_is_checked(void)
 
         CHECK(code_request_decode(body, &to, &timeout_s, &err) < 0 && NAMES(err, "context_id"));
         json_decref(body);
+        body = parse("{\"code\":\"1\",\"language\":\"r\\u0000\"}");
+        CHECK(code_request_decode(body, &to, &timeout_s, &err) < 0 && NAMES(err, "language"));
+        json_decref(body);
+        body = parse("{\"code\":\"1\",\"env\":{\"A\":\"\\u0000\"}}");
+        CHECK(code_request_decode(body, &to, &timeout_s, &err) < 0 && NAMES(err, "env.A"));
+        json_decref(body);
         body = parse("{\"language\":\"r\"}");
         CHECK(code_request_decode(body, &to, &timeout_s, &err) < 0 && NAMES(err, "code"));
         json_decref(body);
@@ -318,6 +351,7 @@ int main(void)
 {
         RUN(create_becomes_the_apis);
         RUN(create_names_what_is_wrong);
+        RUN(other_bodies_name_what_is_wrong);
         RUN(commands_are_checked);
         RUN(files_are_text_or_base64);
         RUN(lists_have_a_query);

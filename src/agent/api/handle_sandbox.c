@@ -10,55 +10,122 @@
 #include "agent/request/services.h"
 #include "agent/exchange/sandbox_find.h"
 #include "agent/api/show.h"
+#include "base/auto.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "model/json_field.h"
 #include "wire/url.h"
 
-/* ---- list ---- */
+/* ---- list: those that run or are paused, then those that have ended ---- */
 
-static void list_answered(struct exchange *x, const struct ask_answer *a)
+struct list_job {
+        struct list_query query;
+        json_t *list; /* owned: of this page */
+};
+
+static void list_job_free(struct exchange *x)
 {
-        json_t *list, *one, *obj;
-        struct str next;
+        struct list_job *l = x->job;
+
+        list_query_done(&l->query);
+        json_decref(l->list);
+        free(l);
+}
+
+/* next: where the page behind this one begins. */
+static void list_tell(struct exchange *x, const char *prefix, struct str next, bool has_next)
+{
+        struct list_job *l = x->job;
+        json_t *obj = json_with_ref(json_object(), "sandboxes", l->list);
+
+        if (has_next)
+                obj = json_with(obj, "next_cursor", json_sprintf("%s%.*s", prefix, STR_ARG(next)));
+        tell_json(x, 200, obj);
+}
+
+static void list_take(struct list_job *l, const json_t *all, json_t *(*show)(const json_t *one))
+{
+        const json_t *one;
         size_t i;
+
+        json_array_foreach (all, i, one)
+                (void)json_array_append_new(l->list, show(one));
+}
+
+static void list_stopped_answered(struct exchange *x, const struct ask_answer *a)
+{
+        struct list_job *l = x->job;
+        struct str next;
 
         if (a->status != 200) {
                 ask_pass_error(x, a);
                 return;
         }
+        list_take(l, a->body, agent_show_ended);
         next = http1_value(a->head, "X-Next-Token");
-        list = json_array();
-        json_array_foreach (a->body, i, one)
-                (void)json_array_append_new(list, agent_show_sandbox(one));
-        obj = json_with(json_object(), "sandboxes", list);
-        if (next.n)
-                obj = json_with(obj, "next_cursor", json_stringn(next.p, next.n));
-        tell_json(x, 200, obj);
+        list_tell(x, LIST_CURSOR_STOPPED, next, next.n > 0);
 }
 
-/* The API was asked all the same: whether the token is valid, and the other parameters. */
-static void nothing_listed(struct exchange *x, const struct ask_answer *a)
+static void list_ask(struct exchange *x, const char *path, size_t limit, struct buf *query,
+                     void (*on_answer)(struct exchange *x, const struct ask_answer *a))
 {
-        if (a->status == 200)
-                tell_json(x, 200, json_pack("{s:[]}", "sandboxes"));
+        AUTO_BUF struct buf target = BUF_INIT(LIST_QUERY_MAX + 64);
+
+        if (buf_addf(&target, "%s?limit=%zu", path, limit) < 0 ||
+            (query->len && buf_add(&target, buf_at(query), query->len) < 0) || !buf_cstr(&target))
+                tell_no_memory(x);
         else
+                ask(x, &(struct ask_options){
+                               .to = ASK_API, .method = "GET", .target = buf_cstr(&target), .on_answer = on_answer});
+}
+
+static void list_ask_stopped(struct exchange *x)
+{
+        struct list_job *l = x->job;
+
+        list_ask(x, "/sandglass/sandboxes/ended", l->query.limit - json_array_size(l->list), &l->query.stopped,
+                 list_stopped_answered);
+}
+
+static void list_live_answered(struct exchange *x, const struct ask_answer *a)
+{
+        struct list_job *l = x->job;
+        struct str next;
+
+        if (a->status != 200) {
                 ask_pass_error(x, a);
+                return;
+        }
+        list_take(l, a->body, agent_show_sandbox);
+        next = http1_value(a->head, "X-Next-Token");
+        if (next.n || !l->query.wants_stopped)
+                list_tell(x, "", next, next.n > 0);
+        else if (json_array_size(l->list) < l->query.limit)
+                list_ask_stopped(x);
+        else
+                list_tell(x, LIST_CURSOR_STOPPED, STR(""), true);
 }
 
 void agent_list_sandboxes(struct exchange *x)
 {
-        AUTO_BUF struct buf target = BUF_INIT(32u << 10);
-        bool finds_nothing = false;
+        struct list_job *l = calloc(1, sizeof(*l));
         struct err err = {0};
 
-        if (buf_addc(&target, "/v2/sandboxes?") < 0 ||
-            list_query_decode(x->rq->url.query, &target, &finds_nothing, &err) < 0 || !buf_cstr(&target))
+        if (!l) {
+                tell_no_memory(x);
+                return;
+        }
+        x->job = l;
+        x->job_free = list_job_free;
+        l->list = json_array();
+        if (!l->list)
+                tell_no_memory(x);
+        else if (list_query_decode(x->rq->url.query, &l->query, &err) < 0)
                 tell_err(x, &err);
+        else if (l->query.wants_live)
+                list_ask(x, "/v2/sandboxes", l->query.limit, &l->query.live, list_live_answered);
         else
-                ask(x, &(struct ask_options){.to = ASK_API,
-                                             .method = "GET",
-                                             .target = buf_cstr(&target),
-                                             .on_answer = finds_nothing ? nothing_listed : list_answered});
+                list_ask_stopped(x);
 }
 
 /* ---- one ---- */

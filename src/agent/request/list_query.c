@@ -12,48 +12,67 @@
 #define METADATA_MAX (16u << 10)
 #define METADATA_PREFIX "metadata."
 
-static int take_limit(const char *text, struct buf *out, struct err *err)
+static int take_limit(const char *text, uint32_t *ret, struct err *err)
 {
-        uint32_t limit = LIMIT_MAX;
-
-        if (text && parse_u32(str_of(text), 1, LIMIT_MAX, &limit) < 0)
+        *ret = LIMIT_MAX;
+        if (text && parse_u32(str_of(text), 1, LIMIT_MAX, ret) < 0)
                 return err_set(err, ERR_INVALID, "parameter 'limit' must be from 1 to %d", LIMIT_MAX);
-        return buf_addf(out, "limit=%u", limit);
+        return 0;
 }
 
-/* Those that have stopped are told one by one, and are in no list: asking for them alone finds nothing. */
-static int take_status(const char *text, struct buf *out, bool *ret_finds_nothing, struct err *err)
+/* Without it: those that run or are paused. */
+static int take_status(const char *text, struct list_query *q, struct err *err)
 {
         struct str rest = str_of(text), one;
-        bool more = true, is_first = true;
+        bool more = true;
         int r = 0;
 
+        q->wants_live = !text;
         while (r == 0 && text && more) {
                 more = str_cut(&rest, ',', &one);
                 if (!str_is(one, "running") && !str_is(one, "paused") && !str_is(one, "stopped"))
                         return err_set(err, ERR_INVALID,
                                        "parameter 'status' must be running, paused, stopped or several of them "
                                        "(running,paused)");
-                if (str_is(one, "stopped"))
+                if (str_is(one, "stopped")) {
+                        q->wants_stopped = true;
                         continue;
-                r = buf_addc(out, is_first ? "&state=" : ",");
+                }
+                r = buf_addc(&q->live, q->wants_live ? "," : "&state=");
                 if (r == 0)
-                        r = buf_add(out, one.p, one.n);
-                is_first = false;
+                        r = buf_add(&q->live, one.p, one.n);
+                q->wants_live = true;
         }
-        *ret_finds_nothing = text && is_first;
         return r;
 }
 
-static int take_cursor(const char *text, struct buf *out)
+static int take_cursor(const char *text, struct list_query *q, struct err *err)
 {
-        int r = text ? buf_addc(out, "&nextToken=") : 0;
+        bool is_stopped = text && str_starts(str_of(text), LIST_CURSOR_STOPPED);
+        struct buf *out = is_stopped ? &q->stopped : &q->live;
+        int r;
 
-        return r < 0 || !text ? r : url_encode(str_of(text), out);
+        if (text && !(is_stopped ? q->wants_stopped : q->wants_live))
+                return err_set(err, ERR_INVALID, "parameter 'cursor' is not of a list of these statuses");
+        if (is_stopped)
+                q->wants_live = false;
+        if (is_stopped)
+                text += sizeof(LIST_CURSOR_STOPPED) - 1;
+        if (!text || !text[0])
+                return 0;
+        r = buf_addc(out, "&nextToken=");
+        return r < 0 ? r : url_encode(str_of(text), out);
+}
+
+static int add_metadata(const struct buf *pairs, struct buf *out)
+{
+        int r = buf_addc(out, "&metadata=");
+
+        return r < 0 ? r : url_encode((struct str){(const char *)buf_at(pairs), pairs->len}, out);
 }
 
 /* metadata.NAME=VALUE, as often as wanted: the API takes them as one parameter, encoded twice. */
-static int take_metadata(struct str query, struct buf *out, struct err *err)
+static int take_metadata(struct str query, struct list_query *q, struct err *err)
 {
         AUTO_BUF struct buf pairs = BUF_INIT(METADATA_MAX);
         struct str one, name;
@@ -79,11 +98,11 @@ static int take_metadata(struct str query, struct buf *out, struct err *err)
                         r = url_encode(str_of(value), &pairs);
         }
         if (r == 0 && pairs.len)
-                r = buf_addc(out, "&metadata=");
-        return r < 0 || !pairs.len ? r : url_encode((struct str){(const char *)buf_at(&pairs), pairs.len}, out);
+                r = add_metadata(&pairs, &q->live);
+        return r == 0 && pairs.len ? add_metadata(&pairs, &q->stopped) : r;
 }
 
-int list_query_decode(struct str query, struct buf *out, bool *ret_finds_nothing, struct err *err)
+static int list_query_fill(struct str query, struct list_query *q, struct err *err)
 {
         AUTO_FREE char *limit = NULL, *status = NULL, *cursor = NULL;
         int r;
@@ -91,14 +110,32 @@ int list_query_decode(struct str query, struct buf *out, bool *ret_finds_nothing
         if (url_query_get(query, "limit", &limit) < 0 || url_query_get(query, "status", &status) < 0 ||
             url_query_get(query, "cursor", &cursor) < 0)
                 return err_set(err, ERR_INVALID, "a parameter is not valid in a URL");
-        r = take_limit(limit, out, err);
+        r = take_limit(limit, &q->limit, err);
         if (r == 0)
-                r = take_status(status, out, ret_finds_nothing, err);
+                r = take_status(status, q, err);
         if (r == 0)
-                r = take_cursor(cursor, out);
+                r = take_cursor(cursor, q, err);
         if (r == 0)
-                r = take_metadata(query, out, err);
+                r = take_metadata(query, q, err);
         if (r < 0 && err->kind == ERR_NONE)
                 return err_set(err, ERR_INVALID, "the query is too long");
         return r;
+}
+
+int list_query_decode(struct str query, struct list_query *ret, struct err *err)
+{
+        struct list_query q = {.live = BUF_INIT(LIST_QUERY_MAX), .stopped = BUF_INIT(LIST_QUERY_MAX)};
+        int r = list_query_fill(query, &q, err);
+
+        if (r < 0)
+                list_query_done(&q);
+        else
+                *ret = q;
+        return r;
+}
+
+void list_query_done(struct list_query *q)
+{
+        buf_done(&q->live);
+        buf_done(&q->stopped);
 }

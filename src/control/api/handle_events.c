@@ -1,4 +1,4 @@
-/* GET /sandglass/sandboxes/{sandboxID}/events and …/end: what happened to a sandbox, for the agent API. */
+/* GET /sandglass/sandboxes/{sandboxID}/events, …/end and /sandglass/sandboxes/ended: what happened to sandboxes, for the agent API. */
 #include "control/api/handlers.h"
 
 #include <inttypes.h>
@@ -7,11 +7,14 @@
 
 #include "base/auto.h"
 #include "base/buf.h"
+#include "base/err.h"
 #include "control/api/api.h"
 #include "control/api/api_exchange.h"
+#include "control/api/query.h"
 #include "control/life/journal.h"
 #include "control/life/lives.h"
 
+#define ENDED_READ_MAX 512u /* ends that are read for one page, whether they match or not */
 #define ALIVE_MS 15000u
 #define EVENT_MAX 4096u
 
@@ -125,4 +128,67 @@ void handle_end(struct api_exchange *x)
                 answer_json(x, 200, journal_show_end(e));
         else
                 answer_no_sandbox(x);
+}
+
+/* ---- all that have ended ---- */
+
+/* Not by a request, and not there again. */
+static bool ended_is_listed(const struct api_exchange *x, const struct journal_event *e)
+{
+        const struct life *l;
+
+        if (e->kind != JOURNAL_ENDED || e->team != x->team || !e->shown || strcmp(e->reason, "deleted") == 0)
+                return false;
+        l = lives_find_of(x->api->lives, e->id, x->team);
+        return !(l && sandbox_is_visible(&l->sandbox));
+}
+
+/* The last end that was looked at, where more are left; NULL: none are. */
+static const struct journal_event *ended_collect(const struct api_exchange *x, const struct page_query *q,
+                                                 const json_t *metadata, json_t *list)
+{
+        const struct journal *j = &x->api->lives->journal;
+        const struct journal_event *last = NULL;
+        size_t looked = 0;
+
+        for (const struct list *at = j->events.prev; at != &j->events; at = at->prev) {
+                const struct journal_event *e = LIST_ENTRY(at, struct journal_event, node);
+                json_t *shown;
+
+                if ((q->after_id[0] && e->no >= (uint64_t)q->after_ns) || !ended_is_listed(x, e))
+                        continue;
+                if (looked == ENDED_READ_MAX || json_array_size(list) == q->limit)
+                        return last;
+                looked++;
+                last = e;
+                shown = journal_show_end(e);
+                if (shown && listing_has_metadata(metadata, json_object_get(shown, "metadata")))
+                        (void)json_array_append(list, shown);
+                json_decref(shown);
+        }
+        return NULL;
+}
+
+/* A token between pages has the number of an event in place of a time. */
+void handle_list_ended(struct api_exchange *x)
+{
+        struct http_header more[2] = {0};
+        const struct journal_event *last;
+        char token[QUERY_TOKEN_MAX];
+        json_t *metadata, *list;
+        struct page_query q;
+        struct err err = {0};
+
+        if (query_ended(x->rq->url.query, &q, &metadata, &err) < 0) {
+                answer_err(x, &err);
+                return;
+        }
+        list = json_array();
+        last = list ? ended_collect(x, &q, metadata, list) : NULL;
+        json_decref(metadata);
+        if (last) {
+                query_page_token((int64_t)last->no, last->id, token);
+                more[0] = (struct http_header){"X-Next-Token", token};
+        }
+        answer_json_with(x, 200, more, list);
 }

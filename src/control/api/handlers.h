@@ -22,6 +22,7 @@ void handle_list_v2(struct api_exchange *x);
 
 void handle_events(struct api_exchange *x);
 void handle_end(struct api_exchange *x);
+void handle_list_ended(struct api_exchange *x);
 void handle_metrics(struct api_exchange *x); /* handle_metrics.c */
 
 void handle_fork(struct api_exchange *x); /* handle_fork.c */

@@ -62,7 +62,7 @@ static int query_add_pair(struct str pair, json_t *filter, struct err *err)
         return 0;
 }
 
-static int query_get_metadata(struct str query, struct listing *l, struct err *err)
+static int query_get_metadata(struct str query, json_t **ret, struct err *err)
 {
         AUTO_FREE char *text = NULL;
         struct str rest, pair;
@@ -72,10 +72,10 @@ static int query_get_metadata(struct str query, struct listing *l, struct err *e
         r = query_get(query, "metadata", &text, err);
         if (r < 0 || !text)
                 return r;
-        l->metadata = json_object();
+        *ret = json_object();
         for (rest = str_of(text); more;) {
                 more = str_cut(&rest, '&', &pair);
-                r = query_add_pair(pair, l->metadata, err);
+                r = query_add_pair(pair, *ret, err);
                 if (r < 0)
                         return r;
         }
@@ -241,7 +241,7 @@ int query_listing(struct str query, const char *slug, struct listing *ret, struc
         struct listing l = {0};
         int r;
 
-        if ((r = query_get_states(query, &l, err)) < 0 || (r = query_get_metadata(query, &l, err)) < 0 ||
+        if ((r = query_get_states(query, &l, err)) < 0 || (r = query_get_metadata(query, &l.metadata, err)) < 0 ||
             (r = query_get_order(query, &l, err)) < 0 || (r = query_get_started_after(query, &l, err)) < 0 ||
             (r = query_get_template(query, slug, &l, err)) < 0 || (r = query_get_limit(query, &l.limit, err)) < 0 ||
             (r = query_get_token(query, &l, err)) < 0) {
@@ -257,7 +257,7 @@ int query_listing_v1(struct str query, struct listing *ret, struct err *err)
         struct listing l = {.wants_running = true, .limit = SIZE_MAX};
         int r;
 
-        r = query_get_metadata(query, &l, err);
+        r = query_get_metadata(query, &l.metadata, err);
         if (r < 0) {
                 listing_done(&l);
                 return r;
@@ -289,6 +289,20 @@ int query_page(struct str query, struct page_query *ret, struct err *err)
                 memcpy(q.after_id, id.p, id.n);
         }
         *ret = q;
+        return 0;
+}
+
+int query_ended(struct str query, struct page_query *ret_page, json_t **ret_metadata, struct err *err)
+{
+        json_t *metadata = NULL;
+        struct page_query q;
+
+        if (query_page(query, &q, err) < 0 || query_get_metadata(query, &metadata, err) < 0) {
+                json_decref(metadata);
+                return -EINVAL;
+        }
+        *ret_page = q;
+        *ret_metadata = metadata;
         return 0;
 }
 

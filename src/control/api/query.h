@@ -25,6 +25,8 @@ struct page_query {
         char after_id[UUID_MAX]; /* "": this is the first page */
 };
 int query_page(struct str query, struct page_query *ret, struct err *err);
+/* The same of the list of sandboxes that have ended.  *ret_metadata is the caller's; NULL: all of them. */
+int query_ended(struct str query, struct page_query *ret_page, json_t **ret_metadata, struct err *err);
 void query_page_token(int64_t ns, const char *id, char out[QUERY_TOKEN_MAX]);
 
 struct snapshot_query {

@@ -83,6 +83,7 @@ static const struct endpoint table[] = {
 
         GET("/sandglass/sandboxes/{sandboxID}/events", handle_events),
         GET("/sandglass/sandboxes/{sandboxID}/end", handle_end),
+        GET("/sandglass/sandboxes/ended", handle_list_ended),
         DELETE("/sandglass/snapshots/{snapshotID}", handle_delete_snapshot),
         GET("/sandglass/credentials", handle_list_credentials),
         GET("/sandglass/credentials/{credentialName}", handle_get_credential),

@@ -9,7 +9,7 @@ void listing_done(struct listing *l)
         l->metadata = NULL;
 }
 
-static bool has_metadata(const json_t *wanted, const json_t *have)
+bool listing_has_metadata(const json_t *wanted, const json_t *have)
 {
         const char *key;
         json_t *v;
@@ -32,7 +32,7 @@ bool listing_matches(const struct listing *l, const struct sandbox *s)
         if (l->has_template && strcmp(s->template_id, l->template.name) != 0 &&
             (!s->alias || strcmp(s->alias, l->template.name) != 0))
                 return false;
-        return has_metadata(l->metadata, s->metadata);
+        return listing_has_metadata(l->metadata, s->metadata);
 }
 
 /* Newest first; of those started together the smaller id first. */

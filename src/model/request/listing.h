@@ -28,6 +28,7 @@ struct listing {
 };
 
 void listing_done(struct listing *l);
+bool listing_has_metadata(const json_t *wanted, const json_t *have); /* each pair of wanted; NULL: there is none */
 bool listing_matches(const struct listing *l, const struct sandbox *s);
 /* Sort `all` into the listing's order, and give the part of it that the page shows. */
 void listing_page(const struct listing *l, const struct sandbox **all, size_t n, size_t *ret_first, size_t *ret_count);

@@ -130,7 +130,7 @@ test('a list has pages', async () => {
   assert.deepEqual((await ask('GET', '/sandboxes?status=paused')).json.sandboxes, [])
   assert.deepEqual((await ask('GET', '/sandboxes?status=running,stopped')).json.sandboxes.length, 3)
   const stopped = await ask('GET', '/sandboxes?status=stopped')
-  assert.deepEqual([stopped.status, stopped.json], [200, { sandboxes: [] }])
+  assert.deepEqual([stopped.status, stopped.json], [200, { sandboxes: [] }]) // those that were deleted are none
   isError(await ask('GET', '/sandboxes?status=stopped', undefined, { token: 'e2b_' + 'f'.repeat(40) }), 401, 'unauthorized')
   for (const query of ['limit=0', 'limit=x', 'status=gone', 'cursor=%ff%zz']) isError(await ask('GET', `/sandboxes?${query}`), 400, 'invalid_request')
   isError(await ask('GET', '/sandboxes?cursor=nonsense'), 400, 'invalid_request')
@@ -239,10 +239,38 @@ test('stopped, with the reason, unless it was deleted', async () => {
   assert.ok(Date.parse(stopped.json.ended_at) >= Date.parse(stopped.json.created_at))
   isError(await run(late.sandbox_id, 'true'), 404, 'not_found')
   isError(await ask('GET', `/sandboxes/${late.sandbox_id}`, undefined, { token: otherKey }), 404, 'not_found')
+  const list = async (query, options) => (await ask('GET', `/sandboxes?${query}`, undefined, options)).json.sandboxes.map((s) => `${s.sandbox_id} ${s.status}`)
+  assert.deepEqual(await list('status=stopped'), [`${late.sandbox_id} stopped`])
+  assert.deepEqual((await ask('GET', '/sandboxes?status=stopped&metadata.a=b')).json.sandboxes, [stopped.json])
+  assert.deepEqual(await list('status=stopped&metadata.a=c'), [])
+  assert.deepEqual(await list('status=running,stopped'), [`${dies.sandbox_id} running`, `${late.sandbox_id} stopped`])
+  assert.deepEqual(await list(''), [`${dies.sandbox_id} running`])
+  assert.deepEqual(await list('status=stopped', { token: otherKey }), [])
   const pid = server.roles().engine[0]
   assert.ok(pid)
   await ask('DELETE', `/sandboxes/${dies.sandbox_id}`)
   isError(await ask('GET', `/sandboxes/${dies.sandbox_id}`), 404, 'not_found')
+  assert.deepEqual(await list('status=stopped'), [`${late.sandbox_id} stopped`])
+})
+
+test('those that have stopped come behind the others, in pages', async () => {
+  const alive = await make({ metadata: { page: 'yes' } })
+  const ends = [await make({ timeout_s: 1, metadata: { page: 'yes' } }), await make({ timeout_s: 1, metadata: { page: 'yes' } }), await make({ timeout_s: 1, metadata: { page: 'yes' } })]
+  await until('their time is up', async () => (await ask('GET', '/sandboxes?status=stopped&metadata.page=yes')).json.sandboxes.length === 3)
+  const pages = []
+  for (let query = 'limit=2&status=running,stopped&metadata.page=yes', cursor = ''; cursor !== undefined;) {
+    const { status, json } = await ask('GET', `/sandboxes?${query}${cursor && `&cursor=${encodeURIComponent(cursor)}`}`)
+    assert.equal(status, 200)
+    pages.push(json.sandboxes.map((s) => s.sandbox_id))
+    cursor = json.next_cursor
+  }
+  assert.ok(pages.every((page) => page.length <= 2))
+  assert.equal(pages.flat()[0], alive.sandbox_id)
+  assert.deepEqual(pages.flat().slice(1).sort(), ends.map((b) => b.sandbox_id).sort())
+  for (const cursor of ['stopped:x', 'stopped:-1', 'nonsense']) isError(await ask('GET', `/sandboxes?status=stopped&cursor=${cursor}`), 400, 'invalid_request')
+  isError(await ask('GET', '/sandboxes?status=running&cursor=stopped:5'), 400, 'invalid_request', /cursor/)
+  isError(await ask('GET', '/sandboxes?status=stopped&limit=5', undefined, { token: 'e2b_' + 'f'.repeat(40) }), 401, 'unauthorized')
+  await remove(alive.sandbox_id)
 })
 
 /** A template whose services.json says this. */

@@ -132,18 +132,25 @@ static void ports_must_hold(struct str text)
                 MUST(ports[i].port > 0 && (i == 0 || ports[i - 1].port < ports[i].port));
 }
 
+static void target_must_hold(const struct buf *part)
+{
+        for (size_t i = 0; i < part->len; i++) /* it becomes part of a request's target */
+                MUST(buf_at(part)[i] > ' ' && buf_at(part)[i] < 0x7f);
+}
+
 static void query_must_hold(struct str query)
 {
-        AUTO_BUF struct buf out = BUF_INIT(64u << 10);
-        bool finds_nothing = false;
+        struct list_query q;
         struct err err = {0};
 
-        if (list_query_decode(query, &out, &finds_nothing, &err) < 0) {
+        if (list_query_decode(query, &q, &err) < 0) {
                 error_must_name_something(&err);
                 return;
         }
-        for (size_t i = 0; i < out.len; i++) /* it becomes a request's target */
-                MUST(buf_at(&out)[i] > ' ' && buf_at(&out)[i] < 0x7f);
+        MUST(q.limit > 0 && (q.wants_live || q.wants_stopped));
+        target_must_hold(&q.live);
+        target_must_hold(&q.stopped);
+        list_query_done(&q);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

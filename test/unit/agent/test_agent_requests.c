@@ -183,31 +183,57 @@ static void files_are_text_or_base64(void)
         json_decref(body);
 }
 
+static const char *text_of(struct buf *b)
+{
+        return b->len ? buf_cstr(b) : "";
+}
+
 static void lists_have_a_query(void)
 {
-        AUTO_BUF struct buf out = BUF_INIT(4096);
+        static const char *const wrong[][2] = {
+                {"limit=0", "limit"},
+                {"limit=101", "limit"},
+                {"status=gone", "status"},
+                {"status=", "status"},
+                {"status=stopped&cursor=abc", "cursor"},
+                {"status=running&cursor=stopped:abc", "cursor"},
+                {"cursor=stopped:", "cursor"},
+                {"metadata.k=%zz", "parameter"},
+        };
+        AUTO(list_query_done) struct list_query q = {0};
         struct err err = {0};
-        bool nothing = true;
 
-        CHECK_INT(list_query_decode(STR(""), &out, &nothing, &err), ==, 0);
-        CHECK_STR(buf_cstr(&out), "limit=100");
-        buf_reset(&out);
+        CHECK_INT(list_query_decode(STR(""), &q, &err), ==, 0);
+        CHECK(q.limit == 100 && q.wants_live && !q.wants_stopped);
+        CHECK_STR(text_of(&q.live), "");
+        list_query_done(&q);
         CHECK_INT(list_query_decode(STR("status=paused,running&limit=5&cursor=a%3Db&metadata.k=v+1&metadata.x=%26"),
-                                    &out, &nothing, &err),
+                                    &q, &err),
                   ==, 0);
-        CHECK(!nothing);
-        CHECK_STR(buf_cstr(&out), "limit=5&state=paused,running&nextToken=a%3Db&metadata=k%3Dv%25201%26x%3D%2526");
-        buf_reset(&out);
-        CHECK(list_query_decode(STR("limit=0"), &out, &nothing, &err) < 0 && NAMES(err, "limit"));
-        CHECK(list_query_decode(STR("limit=101"), &out, &nothing, &err) < 0 && NAMES(err, "limit"));
-        CHECK(list_query_decode(STR("status=gone"), &out, &nothing, &err) < 0 && NAMES(err, "status"));
-        buf_reset(&out);
-        CHECK_INT(list_query_decode(STR("status=stopped,paused"), &out, &nothing, &err), ==, 0);
-        CHECK(!nothing);
-        CHECK_STR(buf_cstr(&out), "limit=100&state=paused");
-        CHECK_INT(list_query_decode(STR("status=stopped"), &out, &nothing, &err), ==, 0);
-        CHECK(nothing);
-        CHECK(list_query_decode(STR("metadata.k=%zz"), &out, &nothing, &err) < 0 && err.kind == ERR_INVALID);
+        CHECK(q.limit == 5 && q.wants_live && !q.wants_stopped);
+        CHECK_STR(text_of(&q.live), "&state=paused,running&nextToken=a%3Db&metadata=k%3Dv%25201%26x%3D%2526");
+        list_query_done(&q);
+        CHECK_INT(list_query_decode(STR("status=stopped,paused&metadata.k=v"), &q, &err), ==, 0);
+        CHECK(q.wants_live && q.wants_stopped);
+        CHECK_STR(text_of(&q.live), "&state=paused&metadata=k%3Dv");
+        CHECK_STR(text_of(&q.stopped), "&metadata=k%3Dv");
+        list_query_done(&q);
+        CHECK_INT(list_query_decode(STR("status=stopped"), &q, &err), ==, 0);
+        CHECK(!q.wants_live && q.wants_stopped);
+        list_query_done(&q);
+        CHECK_INT(list_query_decode(STR("status=running,stopped&cursor=stopped:ab%3D"), &q, &err), ==, 0);
+        CHECK(!q.wants_live && q.wants_stopped); /* the first list has been told */
+        CHECK_STR(text_of(&q.stopped), "&nextToken=ab%3D");
+        list_query_done(&q);
+        CHECK_INT(list_query_decode(STR("status=running,stopped&cursor=stopped:"), &q, &err), ==, 0);
+        CHECK_STR(text_of(&q.stopped), "");
+        for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+                struct list_query none;
+
+                err = (struct err){0};
+                printf("# %s\n", wrong[i][0]);
+                CHECK(list_query_decode(str_of(wrong[i][0]), &none, &err) < 0 && NAMES(err, wrong[i][1]));
+        }
 }
 
 static void accept_is_read(void)

@@ -494,6 +494,52 @@ static void pages_follow_the_token(void)
         }
 }
 
+static void note_end(struct team *team, const char *id, const char *reason, json_t *metadata)
+{
+        struct sandbox s = {.state = SANDBOX_GONE, .started_ns = S_NS, .metadata = metadata};
+
+        (void)snprintf(s.id, sizeof(s.id), "%s", id);
+        journal_note(&rig.control.lives.journal, &s, team, SANDBOX_RUNNING, reason, rig.now_ns);
+}
+
+/* Those of which a page is are a thousand and more behind: a request reads a part of them, and says where the next one goes on. */
+static void ended_sandboxes_are_listed_in_pages(void)
+{
+        struct team *team = keys_team(&rig.control.keys, 1), stranger = {0};
+        json_t *metadata = json_pack("{s:s}", "k", "v");
+        size_t found = 0, pages = 0;
+        char path[200];
+
+        CHECK(team);
+        note_end(team, "iwanted1", "timeout", metadata);
+        note_end(team, "iwanted2", "exited", metadata);
+        note_end(team, "ideleted", "deleted", metadata);
+        note_end(&stranger, "iforeign", "timeout", metadata);
+        for (int i = 0; i < 1200; i++)
+                note_end(team, "iother", "timeout", NULL);
+        json_decref(metadata);
+        CHECK_INT(ask("GET", "/sandglass/sandboxes/ended?limit=3", NULL), ==, 200);
+        CHECK_INT(json_array_size(last.json), ==, 3);
+        CHECK(header("X-Next-Token").n > 0);
+        (void)snprintf(path, sizeof(path), "/sandglass/sandboxes/ended?limit=1&metadata=k%%3Dv");
+        for (bool more = true; more; pages++) {
+                struct str token;
+
+                CHECK_INT(ask("GET", path, NULL), ==, 200);
+                for (size_t i = 0; i < json_array_size(last.json); i++)
+                        CHECK_STR(json_string_value(json_object_get(json_array_get(last.json, i), "sandboxID")),
+                                  found++ ? "iwanted1" : "iwanted2");
+                token = header("X-Next-Token");
+                more = token.n > 0 && pages < 10;
+                (void)snprintf(path, sizeof(path), "/sandglass/sandboxes/ended?limit=1&metadata=k%%3Dv&nextToken=%.*s",
+                               STR_ARG(token));
+        }
+        CHECK_INT(found, ==, 2);
+        CHECK(pages > 2 && pages < 10);
+        CHECK_INT(ask("GET", "/sandglass/sandboxes/ended?nextToken=AAAA", NULL), ==, 400);
+        CHECK_INT(ask("GET", "/sandglass/sandboxes/ended?limit=0", NULL), ==, 400);
+}
+
 static void bad_list_queries_are_400(void)
 {
         static const struct {
@@ -551,6 +597,7 @@ int main(void)
         RUN_IN_RIG(metrics_are_what_is_used_now);
         RUN_IN_RIG(lists_are_filtered);
         RUN_IN_RIG(pages_follow_the_token);
+        RUN_IN_RIG(ended_sandboxes_are_listed_in_pages);
         RUN_IN_RIG(bad_list_queries_are_400);
         return tap_done();
 }

@@ -121,6 +121,25 @@ test('a stream of output: as it comes, to the exit, and on after the last event'
   for (const query of ['from=x', 'from=-1']) isError(await ask('GET', at(`/${command_id}?${query}`)), 400, 'invalid_request', /from/)
 })
 
+test('output of more than a MiB that nobody has read: its newest part, and how much was dropped', async () => {
+  const size = 3_000_000
+  const { command_id } = await start(`head -c ${size} /dev/zero | tr "\\0" x; printf end; read line; printf more`, { stdin: true })
+  const whole = await until('all of it', async () => { const now = await read(command_id); return now.next === size + 3 && now })
+  assert.equal(whole.status, 'running')
+  assert.ok(whole.stdout.endsWith('xend') && whole.stdout.length <= 1 << 20 && whole.stdout.length > 900_000, `${whole.stdout.length}`)
+  assert.equal(whole.dropped + whole.stdout.length, size + 3)
+  const part = (await ask('GET', at(`/${command_id}?from=${whole.dropped - 100}`))).json
+  assert.deepEqual([part.dropped, part.stdout.length], [100, whole.stdout.length])
+  const rest = (await ask('GET', at(`/${command_id}?from=${size}`))).json
+  assert.deepEqual([rest.dropped, rest.stdout], [undefined, 'end'])
+  await ask('POST', at(`/${command_id}/stdin`), { data: '\n' })
+  const heard = await collect(events(server, at(`/${command_id}?stream=1`)))
+  assert.deepEqual(heard.slice(0, 2).map((e) => e.event), ['start', 'dropped'])
+  const text = heard.filter((e) => e.event === 'output').map((e) => e.data.text).join('')
+  assert.ok(text.endsWith('xendmore'))
+  assert.equal(heard[1].data.bytes + text.length, size + 7)
+})
+
 test('a gigabyte of output: its beginning and end, in bounded memory; other requests are served meanwhile', async () => {
   const pid = role()
   const big = run('echo begin; head -c 1000000000 /dev/zero | tr "\\0" x; echo; echo end')
@@ -203,6 +222,23 @@ test('a sandbox that is killed while a command runs: an error, not an answer', a
   await until('it runs', async () => (await ask('GET', `/sandboxes/${box.sandbox_id}/commands`)).json.commands.length === 1)
   assert.equal((await ask('DELETE', `/sandboxes/${box.sandbox_id}`)).status, 204)
   isError(await running, 502, 'sandbox_lost', /killed/)
+})
+
+test('a sandbox that is deleted while a stream of a command is read, and two requests that delete it: the stream breaks, one of both is 204', async () => {
+  const { json: box } = await ask('POST', '/sandboxes', { template_id: 'base' })
+  const path = `/sandboxes/${box.sandbox_id}`
+  const { command_id } = (await ask('POST', `${path}/commands`, { command: 'echo x; sleep 100', background: true })).json
+  const heard = []
+  const reading = (async () => {
+    for await (const event of events(server, `${path}/commands/${command_id}?stream=1`)) heard.push(event)
+  })().then(() => 'ended', () => 'broken')
+  await until('its output', () => heard.some((e) => e.event === 'output'))
+  const answers = await Promise.all([ask('DELETE', path), ask('DELETE', path), ask('POST', `${path}/pause`), ask('POST', `${path}/commands`, { command: 'sleep 100' })])
+  assert.ok(answers.slice(0, 2).some((a) => a.status === 204))
+  for (const a of answers) assert.ok([204, 404, 409, 502].includes(a.status), `${a.status} ${a.body}`)
+  assert.equal(await reading, 'broken')
+  assert.ok(heard.every((e) => e.event !== 'exit'))
+  isError(await ask('GET', path), 404, 'not_found')
 })
 
 test('no interpreter in this template: 501', async () => {

@@ -65,7 +65,7 @@ void command_tell_failure(struct exchange *x, const struct envd_process_end *end
                 tell_error(x, 404, NULL, "%s", end->err.msg);
         else if (strcmp(code, "resource_exhausted") == 0)
                 tell_error(x, 429, NULL, "%s", end->err.msg);
-        else if (end->http_status >= 400)
+        else if (end->http_status >= 400 && end->http_status != 401) /* that is about the caller's token */
                 tell_error(x, end->http_status, NULL, "%s", end->err.msg);
         else if (end->err.kind == ERR_UNAVAILABLE)
                 tell_error(x, 502, "sandbox_lost",

@@ -48,8 +48,8 @@ static void code_answered(struct exchange *x, const struct ask_answer *a)
                            "as code-interpreter-v1",
                            x->id, INTERPRETER_PORT);
         else if (a->status != 200)
-                tell_error(x, a->status < 400 ? 502 : a->status, NULL, "%.*s", (int)(a->text.n < 400 ? a->text.n : 400),
-                           a->text.p);
+                tell_error(x, a->status < 400 || a->status == 401 ? 502 : a->status, NULL, "%.*s",
+                           (int)(a->text.n < 400 ? a->text.n : 400), a->text.p);
         else if (code_answer_decode(a->text, &obj, &err) < 0)
                 tell_error(x, err.kind == ERR_TOO_LARGE ? 413 : 502, NULL, "%s", err.msg);
         else

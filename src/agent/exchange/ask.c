@@ -92,6 +92,8 @@ void ask_pass_error(struct exchange *x, const struct ask_answer *a)
 
         if (status == 499) /* Connect's "canceled" */
                 status = 503;
+        if (status == 401 && a->is_foreign)
+                status = 400;
         tell_error(x, status, NULL, "%s", message ? message : "the request could not be carried out");
 }
 
@@ -150,6 +152,7 @@ static void ask_on_end(struct http_call *call, const struct err *why, void *arg)
                 .status = http_call_head(a->call)->status,
                 .head = http_call_head(a->call),
                 .text = answer_text(a),
+                .is_foreign = a->is_foreign,
         };
         if (answer_is_json(a))
                 answer.body = json_loadb(answer.text.p, answer.text.n, JSON_ALLOW_NUL | JSON_DECODE_ANY, NULL);

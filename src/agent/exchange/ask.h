@@ -27,6 +27,7 @@ struct ask_answer {
         unsigned status;
         json_t *body;    /* borrowed; NULL: none, or no JSON */
         struct str text; /* the body as it came */
+        bool is_foreign; /* it comes out of a sandbox */
         const struct http1_head *head;
 };
 
@@ -54,7 +55,8 @@ void ask(struct exchange *x, const struct ask_options *o);
 void ask_cancel_all(struct exchange *x);
 void ask_orphans_done(struct agent *a); /* the role ends */
 
-/* The same error to the client, in the form of this API.  Statuses below 400 are no errors: 502 then. */
+/* The same error to the client, in the form of this API.  Statuses below 400 are no errors: 502 then.  A 401 of a sandbox is about a
+ * user that it does not have, not about the caller's token: 400. */
 void ask_pass_error(struct exchange *x, const struct ask_answer *a);
 /* What a connection that broke, or was silent for too long, means to the client. */
 void ask_answer_failure(struct exchange *x, const struct err *why);

@@ -17,6 +17,7 @@ struct relay {
         struct http_call *call; /* owned */
         const char *answer_type;
         void (*on_answer)(struct exchange *x, const struct ask_answer *a);
+        bool is_foreign;   /* the answer comes out of a sandbox */
         bool is_passing;   /* the answer's head was passed on */
         struct buf answer; /* of an error, or of an answer that is read whole */
         /* the body, from the client to the other side */
@@ -148,6 +149,7 @@ static void relay_on_end(struct http_call *call, const struct err *why, void *ar
         } else {
                 a.status = http_call_head(call)->status;
                 a.head = http_call_head(call);
+                a.is_foreign = r->is_foreign;
                 a.body = json_loadb(r->answer.len ? (const char *)buf_at(&r->answer) : "", r->answer.len, 0, NULL);
                 if (r->on_answer)
                         r->on_answer(x, &a);
@@ -197,6 +199,7 @@ void relay(struct exchange *x, const struct relay_options *o)
         *r = (struct relay){.x = x,
                             .answer_type = o->answer_type,
                             .on_answer = o->on_answer,
+                            .is_foreign = o->to == ASK_DAEMON || o->to == ASK_PORT,
                             .answer = BUF_INIT(ANSWER_MAX),
                             .body = BUF_INIT(PIECE_MAX),
                             .body_is_over = x->rq->head->framing == HTTP1_BODY_NONE};

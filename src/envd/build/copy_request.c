@@ -202,7 +202,7 @@ int copy_request_decode(struct str query, const char *default_user, struct copy_
         if (r < 0)
                 return err_sys(err, r, "read /etc/passwd");
         if (users_find(&us, str_of(q.user), &user) < 0)
-                return err_set(err, ERR_NOT_FOUND, "invalid username: '%.64s'", q.user);
+                return err_set(err, ERR_INVALID, "invalid username: '%.64s'", q.user);
         if ((r = decode_source(q.src, ret, err)) < 0 ||
             (r = decode_dest(q.dest, q.workdir && q.workdir[0] == '/' ? q.workdir : user.home, ret, err)) < 0 ||
             (r = decode_owner(&us, q.owner && q.owner[0] ? q.owner : q.user, ret, err)) < 0)

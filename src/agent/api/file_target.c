@@ -7,17 +7,24 @@
 #include "base/err.h"
 #include "wire/url.h"
 
+int file_user_decode(const struct exchange *x, char **ret_user, struct err *err)
+{
+        int r = exchange_query(x, "user", ret_user, err);
+
+        if (r == 0 && *ret_user && (!**ret_user || strchr(*ret_user, ':') || !str_is_utf8(str_of(*ret_user))))
+                return err_set(err, ERR_INVALID, "parameter 'user' is no name of a user");
+        return r;
+}
+
 int file_query_decode(const struct exchange *x, char **ret_path, char **ret_user, struct err *err)
 {
         int r;
 
-        if ((r = exchange_query(x, "path", ret_path, err)) < 0 || (r = exchange_query(x, "user", ret_user, err)) < 0)
+        if ((r = exchange_query(x, "path", ret_path, err)) < 0 || (r = file_user_decode(x, ret_user, err)) < 0)
                 return r;
         if (!*ret_path || !**ret_path)
                 return err_set(err, ERR_INVALID, "parameter 'path' is required");
-        if (*ret_user && (!**ret_user || strchr(*ret_user, ':')))
-                return err_set(err, ERR_INVALID, "parameter 'user' is no name of a user");
-        return 0;
+        return str_is_utf8(str_of(*ret_path)) ? 0 : err_set(err, ERR_INVALID, "parameter 'path' is no UTF-8");
 }
 
 int file_target(const char *begin, const char *path, const char *user_name, const char *user, struct buf *out)

@@ -10,6 +10,7 @@
 #include "agent/exchange/sandbox_find.h"
 #include "agent/request/accept.h"
 #include "agent/request/file_request.h"
+#include "agent/request/text_field.h"
 #include "base/err.h"
 #include "model/json_field.h"
 #include "wire/url.h"
@@ -62,6 +63,28 @@ static struct file_call *file_call_of_query(struct exchange *x)
         return c;
 }
 
+/* The same with the user of the body, or of ?user=.  NULL: the request is answered. */
+static struct file_call *file_call_of_body(struct exchange *x)
+{
+        struct file_call *c = file_call_create(x);
+        const char *user = NULL;
+        struct err err = {0};
+
+        if (!c)
+                return NULL;
+        if (text_field_user(x->body, &user, &err) < 0 || (!user && file_user_decode(x, &c->user, &err) < 0)) {
+                tell_err(x, &err);
+                return NULL;
+        }
+        if (!user)
+                return c;
+        c->user = strdup(user);
+        if (c->user)
+                return c;
+        tell_no_memory(x);
+        return NULL;
+}
+
 /* ---- calls of envd's filesystem ---- */
 
 static void file_call_ask(struct exchange *x, void (*on_answer)(struct exchange *x, const struct ask_answer *a))
@@ -108,7 +131,7 @@ void agent_stat_file(struct exchange *x)
 
 void agent_rename_file(struct exchange *x)
 {
-        struct file_call *c = file_call_create(x);
+        struct file_call *c = file_call_of_body(x);
         const char *from, *to;
         struct err err = {0};
 
@@ -126,7 +149,7 @@ void agent_rename_file(struct exchange *x)
 
 void agent_make_directory(struct exchange *x)
 {
-        struct file_call *c = file_call_create(x);
+        struct file_call *c = file_call_of_body(x);
         const char *path;
         struct err err = {0};
 
@@ -299,7 +322,7 @@ static void write_start(struct exchange *x)
         struct file_call *c = x->job;
         AUTO_BUF struct buf target = BUF_INIT(FILE_TARGET_MAX);
 
-        if (file_target("/files?path=", c->file.path, "username", c->file.user, &target) < 0) {
+        if (file_target("/files?path=", c->file.path, "username", c->user, &target) < 0) {
                 tell_error(x, 400, NULL, "field 'path' is too long");
                 return;
         }
@@ -313,7 +336,7 @@ static void write_start(struct exchange *x)
 
 void agent_write_file(struct exchange *x)
 {
-        struct file_call *c = file_call_create(x);
+        struct file_call *c = file_call_of_body(x);
         struct err err = {0};
 
         if (!c)
@@ -348,18 +371,26 @@ void agent_upload_file(struct exchange *x)
 
 /* ---- whole directories ---- */
 
-static void archive_start(struct exchange *x)
+static void archive_seen(struct exchange *x, const struct ask_answer *a)
 {
         struct file_call *c = x->job;
         AUTO_BUF struct buf target = BUF_INIT(FILE_TARGET_MAX);
 
-        if (file_target("/sandglass/archive?path=", c->path, NULL, NULL, &target) < 0)
+        if (a->status != 200)
+                ask_pass_error(x, a);
+        else if (file_target("/sandglass/archive?path=", c->path, NULL, NULL, &target) < 0)
                 tell_error(x, 400, NULL, "parameter 'path' is too long");
         else
                 file_relay(x, &(struct relay_options){.to = ASK_DAEMON,
                                                       .method = "GET",
                                                       .target = buf_cstr(&target),
                                                       .answer_type = "application/x-tar"});
+}
+
+/* envd takes a path that is not there for a pattern, and knows no user: so it is asked for the path first. */
+static void archive_start(struct exchange *x)
+{
+        file_call_ask(x, archive_seen);
 }
 
 static bool is_absolute(struct exchange *x, const struct file_call *c)
@@ -374,8 +405,11 @@ void agent_read_archive(struct exchange *x)
 {
         struct file_call *c = file_call_of_query(x);
 
-        if (c && is_absolute(x, c))
-                sandbox_find_running(x, archive_start);
+        if (!c || !is_absolute(x, c))
+                return;
+        c->method = "/filesystem.Filesystem/Stat";
+        c->body = json_pack("{s:s}", "path", c->path);
+        sandbox_find_running(x, archive_start);
 }
 
 static void unpack_tell(struct exchange *x, const struct ask_answer *a)

@@ -21,8 +21,7 @@ int code_request_decode(const json_t *body, json_t **ret, uint32_t *ret_timeout_
 
         if ((r = json_field_text(body, "code", &code, err)) < 0 ||
             (r = text_field(body, "language", &language, err)) < 0 ||
-            (r = text_field(body, "context_id", &context, err)) < 0 ||
-            (r = text_field_env(body, &env, err)) < 0 ||
+            (r = text_field(body, "context_id", &context, err)) < 0 || (r = text_field_env(body, &env, err)) < 0 ||
             (r = json_field_int(body, "timeout_s", 1, CODE_TIMEOUT_MAX_S, &timeout_s, err)) < 0)
                 return r;
         if (!code)

@@ -33,8 +33,7 @@ int command_request_decode(const json_t *body, struct command_request *ret, stru
         if ((r = text_field(body, "command", &c.command, err)) < 0 ||
             (r = json_field_bool(body, "background", &c.is_background, err)) < 0 ||
             (r = json_field_bool(body, "stdin", &c.has_stdin, err)) < 0 ||
-            (r = text_field(body, "cwd", &c.cwd, err)) < 0 ||
-            (r = text_field_user(body, &c.user, err)) < 0 ||
+            (r = text_field(body, "cwd", &c.cwd, err)) < 0 || (r = text_field_user(body, &c.user, err)) < 0 ||
             (r = json_field_int(body, "timeout_s", 0, COMMAND_TIMEOUT_MAX_S, &timeout_s, err)) < 0 ||
             (r = decode_env(body, &c.env, err)) < 0)
                 return r;

@@ -21,8 +21,7 @@ int file_path_decode(const json_t *body, const char *field, const char **ret, st
         r = text_field(body, field, ret, err);
         if (r < 0)
                 return r;
-        return *ret && **ret ? 0
-                             : err_set(err, ERR_INVALID, "validation error: field '%s' is required", field);
+        return *ret && **ret ? 0 : err_set(err, ERR_INVALID, "validation error: field '%s' is required", field);
 }
 
 static int take_content(const json_t *body, struct file_request *f, struct err *err)
@@ -52,8 +51,7 @@ int file_request_decode(const json_t *body, struct file_request *ret, struct err
         struct file_request f = {.bytes = BUF_INIT(CONTENT_MAX)};
         int r;
 
-        if ((r = file_path_decode(body, "path", &f.path, err)) < 0 ||
-            (r = text_field_user(body, &f.user, err)) < 0 || (r = take_content(body, &f, err)) < 0) {
+        if ((r = file_path_decode(body, "path", &f.path, err)) < 0 || (r = take_content(body, &f, err)) < 0) {
                 file_request_done(&f);
                 return r;
         }

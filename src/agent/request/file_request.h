@@ -9,11 +9,11 @@
 struct err;
 
 struct file_request {
-        const char *path, *user; /* borrowed from the body; user NULL: the default one of the sandbox */
-        struct str content;      /* borrowed from the body, or from `bytes` */
-        struct buf bytes;        /* decoded base64 */
+        const char *path;   /* borrowed from the body */
+        struct str content; /* borrowed from the body, or from `bytes` */
+        struct buf bytes;   /* decoded base64 */
 };
-/* {"path","content","encoding"?,"user"?}.  ERR_INVALID names the field.  On success *ret is the caller's: file_request_done(). */
+/* {"path","content","encoding"?}.  ERR_INVALID names the field.  On success *ret is the caller's: file_request_done(). */
 int file_request_decode(const json_t *body, struct file_request *ret, struct err *err);
 void file_request_done(struct file_request *f);
 

@@ -90,8 +90,8 @@ static int decode_into(const json_t *body, uint32_t timeout_max_s, json_t *to, s
         const char *template_id = NULL;
         int r;
 
-        if ((r = text_field(body, "template_id", &template_id, err)) < 0 ||
-            (r = text_field_env(body, &env, err)) < 0 || (r = text_field_map(body, "metadata", &metadata, err)) < 0 ||
+        if ((r = text_field(body, "template_id", &template_id, err)) < 0 || (r = text_field_env(body, &env, err)) < 0 ||
+            (r = text_field_map(body, "metadata", &metadata, err)) < 0 ||
             (r = decode_numbers(body, timeout_max_s, to, err)) < 0 || (r = decode_lifecycle(body, to, err)) < 0 ||
             (r = decode_network(body, to, err)) < 0)
                 return r;

@@ -7,6 +7,7 @@
 #include "agent/request/listening.h"
 #include "agent/request/sandbox_request.h"
 #include "agent/request/services.h"
+#include "agent/request/text_field.h"
 #include "base/err.h"
 #include "tap.h"
 
@@ -172,9 +173,6 @@ static void files_are_text_or_base64(void)
         body = parse("{\"path\":\"/a\",\"content\":\"\",\"encoding\":\"base64\\u0000\"}");
         CHECK(file_request_decode(body, &f, &err) < 0 && NAMES(err, "encoding"));
         json_decref(body);
-        body = parse("{\"path\":\"/a\",\"content\":\"\",\"user\":\"root\\u0000\"}");
-        CHECK(file_request_decode(body, &f, &err) < 0 && NAMES(err, "user"));
-        json_decref(body);
         body = parse("{\"path\":\"/a\"}");
         CHECK(file_request_decode(body, &f, &err) < 0 && NAMES(err, "content"));
         json_decref(body);
@@ -186,6 +184,30 @@ static void files_are_text_or_base64(void)
 static const char *text_of(struct buf *b)
 {
         return b->len ? buf_cstr(b) : "";
+}
+
+static void users_are_names(void)
+{
+        static const char *const bad[] = {"{\"user\":\"root\\u0000\"}", "{\"user\":\"\"}", "{\"user\":\"a:b\"}",
+                                          "{\"user\":0}"};
+        json_t *body = parse("{\"user\":\"root\"}");
+        const char *user = NULL;
+        struct err err = {0};
+
+        CHECK_INT(text_field_user(body, &user, &err), ==, 0);
+        CHECK_STR(user, "root");
+        json_decref(body);
+        user = NULL;
+        body = parse("{\"user\":null}");
+        CHECK(text_field_user(body, &user, &err) == 0 && !user);
+        json_decref(body);
+        for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+                body = parse(bad[i]);
+                err = (struct err){0};
+                printf("# %s\n", bad[i]);
+                CHECK(text_field_user(body, &user, &err) < 0 && NAMES(err, "user"));
+                json_decref(body);
+        }
 }
 
 static void lists_have_a_query(void)
@@ -207,8 +229,8 @@ static void lists_have_a_query(void)
         CHECK(q.limit == 100 && q.wants_live && !q.wants_stopped);
         CHECK_STR(text_of(&q.live), "");
         list_query_done(&q);
-        CHECK_INT(list_query_decode(STR("status=paused,running&limit=5&cursor=a%3Db&metadata.k=v+1&metadata.x=%26"),
-                                    &q, &err),
+        CHECK_INT(list_query_decode(STR("status=paused,running&limit=5&cursor=a%3Db&metadata.k=v+1&metadata.x=%26"), &q,
+                                    &err),
                   ==, 0);
         CHECK(q.limit == 5 && q.wants_live && !q.wants_stopped);
         CHECK_STR(text_of(&q.live), "&state=paused,running&nextToken=a%3Db&metadata=k%3Dv%25201%26x%3D%2526");
@@ -380,6 +402,7 @@ int main(void)
         RUN(other_bodies_name_what_is_wrong);
         RUN(commands_are_checked);
         RUN(files_are_text_or_base64);
+        RUN(users_are_names);
         RUN(lists_have_a_query);
         RUN(accept_is_read);
         RUN(listening_ports_are_found);

@@ -44,6 +44,7 @@ static void every_endpoint_is_described(void)
                 CHECK_INT(table[i].access == ACCESS_KEY, ==, json_object_get(responses, "401") != NULL);
                 CHECK(json_object_get(responses, "429")); /* each request counts */
                 CHECK_INT(takes_json, ==, has_json_body(op));
+                CHECK(!takes_json || json_object_get(responses, "413")); /* the router bounds each */
                 CHECK_INT(table[i].body != BODY_NONE, ==, json_object_get(op, "requestBody") != NULL);
                 CHECK_INT(is_required, ==,
                           json_is_true(json_object_get(json_object_get(op, "requestBody"), "required")));

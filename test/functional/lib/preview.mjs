@@ -22,8 +22,8 @@ export function request({ server, transport }, sandbox, port, { path = '/', head
   })
 }
 
-export function webSocket({ server, transport }, sandbox, port, path = '/') {
+export function webSocket({ server, transport }, sandbox, port, path = '/', headers = {}) {
   const host = sandbox.getHost(port)
-  if (transport === 'http') return new WebSocket(`ws://127.0.0.1:${server.port}${path}`, { headers: { Host: host } })
-  return new WebSocket(`wss://${host}${path}`)
+  if (transport === 'http') return new WebSocket(`ws://127.0.0.1:${server.port}${path}`, { headers: { Host: host, ...headers } })
+  return new WebSocket(`wss://${host}${path}`, { headers })
 }

@@ -12,6 +12,7 @@ import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 
 import { checkAgent } from '../lib/agent.mjs'
+import { call } from '../lib/agent_api.mjs'
 import { withAgentImage } from '../lib/build/agent_image.mjs'
 import { buildLog, deleteTemplates } from '../lib/build/builds.mjs'
 import { keptServer } from '../lib/kept_server.mjs'
@@ -110,8 +111,8 @@ test('an image of a registry', { timeout: 400_000 }, async () => {
 })
 
 /** A sandbox of the ready-made template, with a stand-in for the model inside. */
-async function withReadyAgent(envs, body) {
-  const sandbox = await client.Sandbox.create('agent-sandbox', { timeoutMs: 300_000, envs: { ANTHROPIC_BASE_URL: 'http://127.0.0.1:8089', ...envs } })
+async function withReadyAgent(envs, body, make = (all) => client.Sandbox.create('agent-sandbox', { timeoutMs: 300_000, envs: all })) {
+  const sandbox = await make({ ANTHROPIC_BASE_URL: 'http://127.0.0.1:8089', ...envs })
   try {
     await sandbox.files.write('model.js', fs.readFileSync(path.join(app, 'server/model.js'), 'utf8'))
     await sandbox.commands.run(`exec node -e "require('/home/user/model.js').start(8089)"`, { background: true, timeoutMs: 0 })
@@ -123,8 +124,8 @@ async function withReadyAgent(envs, body) {
 }
 
 /** An open WebSocket: `ask(message)` gives the messages up to the end of the answer. */
-async function withConversation(sandbox, body, where = '/') {
-  const socket = webSocket(context, sandbox, 3000, where)
+async function withConversation(sandbox, body, where = '/', headers = {}) {
+  const socket = webSocket(context, sandbox, 3000, where, headers)
   const messages = []
   let wake = () => {}
   socket.on('message', (data) => { messages.push(JSON.parse(data)); wake() })
@@ -143,6 +144,15 @@ async function withConversation(sandbox, body, where = '/') {
   } finally {
     socket.terminate()
   }
+}
+
+/** A WebSocket of somebody without the token. */
+async function refused(sandbox, where = '/', headers = {}) {
+  const socket = webSocket(context, sandbox, 3000, where, headers)
+  socket.on('error', () => {})
+  const [, answer] = await within('a refusal', once(socket, 'unexpected-response'))
+  assert.equal(answer.statusCode, 401)
+  socket.terminate()
 }
 
 const resultOf = (messages) => messages.at(-1).result ?? messages.at(-1).error
@@ -170,14 +180,7 @@ test('the ready-made agent-sandbox: messages of the SDK, with the variables of e
 })
 
 test('the ready-made agent-sandbox: only with its token, where it has one; paused and forked, it answers', { timeout: 240_000 }, () => withReadyAgent({ ANTHROPIC_API_KEY: 'key', AGENT_TOKEN: 'a token' }, async (sandbox) => {
-  const refused = async (where, box = sandbox) => {
-    const socket = webSocket(context, box, 3000, where)
-    socket.on('error', () => {})
-    const [, answer] = await within('a refusal', once(socket, 'unexpected-response'))
-    assert.equal(answer.statusCode, 401)
-    socket.terminate()
-  }
-  for (const where of ['/', '/?tkn=wrong', '/?tkn=']) await refused(where)
+  for (const where of ['/', '/?tkn=wrong', '/?tkn=']) await refused(sandbox, where)
   const check = (box) => withConversation(box, async (ask) => assert.equal(resultOf(await ask('say: here is KEY')), 'HERE IS KEY'), '/?tkn=a%20token')
   await check(sandbox)
   await sandbox.files.write('.agent/own.mjs', "import { query } from '@anthropic-ai/claude-agent-sdk'\nconsole.log(typeof query)\n")
@@ -189,11 +192,33 @@ test('the ready-made agent-sandbox: only with its token, where it has one; pause
     await sandbox.connect()
     await check(sandbox)
     await check(forked)
-    await forked.files.write('/etc/sandglass/tokens/agent', 'another\n', { user: 'root' }) // as the agent API does
-    await refused('/?tkn=a%20token', forked)
+    await forked.files.write('/etc/sandglass/tokens/agent', 'another\n', { user: 'root' })
+    await refused(forked, '/?tkn=a%20token')
     await forked.files.write('/etc/sandglass/tokens/agent', '', { user: 'root' })
-    await refused('/?tkn=', forked)
+    await refused(forked, '/?tkn=')
   } finally {
     await forked.kill()
   }
 }))
+
+test('the ready-made agent-sandbox, made by the agent API: each has a token of its own, and answers only with that', { timeout: 240_000 }, async () => {
+  const tokens = []
+  const make = async (env) => {
+    const { status, json, body } = await call(server, 'POST', '/sandboxes', { template_id: 'agent-sandbox', timeout_s: 300, env })
+    assert.equal(status, 201, body)
+    assert.deepEqual(json.ports, { agent: 3000 })
+    assert.deepEqual(json.services.map(({ name, port, url }) => [name, port, url]), [['agent', 3000, `https://3000-${json.sandbox_id}.${server.domain}/`]])
+    assert.match(json.services[0].token, /^[a-z0-9]{64}$/)
+    tokens.push(json.services[0].token)
+    return client.Sandbox.connect(json.sandbox_id)
+  }
+  await withReadyAgent({ ANTHROPIC_API_KEY: 'key' }, (one) => withReadyAgent({ ANTHROPIC_API_KEY: 'key' }, async (two) => {
+    for (const [box, own, other] of [[one, ...tokens], [two, ...tokens.toReversed()]]) {
+      const bearer = (token) => ({ Authorization: `Bearer ${token}` })
+      await refused(box)
+      await refused(box, `/?tkn=${other}`)
+      await refused(box, '/', bearer(other))
+      await withConversation(box, async (ask) => assert.equal(resultOf(await ask('say: here is KEY')), 'HERE IS KEY'), '/', bearer(own))
+    }
+  }, make), make)
+})

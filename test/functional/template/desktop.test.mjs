@@ -148,6 +148,64 @@ test('the stream in a browser shows the desktop, and takes keys; without its pas
   await sandbox.stream.stop()
 }))
 
+/** How many points of two pictures are not the same. */
+const difference = (a, b) => page.evaluate(async (urls) => {
+  const [one, two] = await Promise.all(urls.map(async (url) => {
+    const image = await createImageBitmap(await (await fetch(url)).blob())
+    const drawing = new OffscreenCanvas(image.width, image.height).getContext('2d')
+    drawing.drawImage(image, 0, 0)
+    return new Uint32Array(drawing.getImageData(0, 0, image.width, image.height).data.buffer)
+  }))
+  return one.reduce((count, point, i) => count + (point !== two[i]), 0)
+}, [a, b].map((bytes) => `data:image/png;base64,${Buffer.from(bytes).toString('base64')}`))
+
+test('the default screen; mouse; a stream without a password, and one that only shows', { timeout: 240_000 }, () => withDesktop(async (sandbox) => {
+  assert.deepEqual(await sandbox.getScreenSize(), { width: 1024, height: 768 })
+  assert.deepEqual(await sandbox.getCursorPosition(), { x: 512, y: 384 })
+  await showsDesktop(sandbox)
+  await sandbox.moveMouse(100, 200)
+  assert.deepEqual(await sandbox.getCursorPosition(), { x: 100, y: 200 })
+  /** Do it, until so many points have changed: more than a clock has. */
+  const changes = async (what, act, points = 3000) => {
+    const before = await sandbox.screenshot()
+    await act()
+    let seen
+    await until(() => `${what}, not ${seen} points`, async () => (seen = await difference(before, await sandbox.screenshot())) > points, 30_000)
+  }
+  await changes('a menu', () => sandbox.rightClick(800, 500))
+  await changes('no menu', () => sandbox.press('Escape'))
+
+  const file = '/home/user/lines.txt'
+  const lines = Array.from({ length: 300 }, (_, i) => `line ${i} ${'x'.repeat(i % 40)}`).join('\n')
+  const id = await openInEditor(sandbox, file, lines)
+  await changes('later lines', () => sandbox.scroll('down', 10))
+  await changes('the first lines', () => sandbox.scroll('up', 10))
+  const [, x, y] = /X=(\d+)\nY=(\d+)/.exec(await run(sandbox, `xdotool getwindowgeometry --shell ${id}`)).map(Number)
+  await changes('selected lines', () => sandbox.drag([x + 60, y + 120], [x + 90, y + 260]))
+  await sandbox.write('!')
+  await sandbox.press(['ctrl', 's'])
+  const saved = await until('the selected lines are replaced', async () => { const text = await sandbox.files.read(file); return text.includes('!') && text }, 30_000)
+  assert.ok(saved.length < lines.length - 50 && saved.length > lines.length / 2, `${saved.length} of ${lines.length}`)
+
+  await sandbox.press(['ctrl', 'a'])
+  await sandbox.press('Delete')
+  await sandbox.press(['ctrl', 's'])
+  await hasText(sandbox, file, '')
+  await sandbox.stream.start()
+  assert.doesNotMatch(sandbox.stream.getUrl(), /password/)
+  for (const [url, text] of [[sandbox.stream.getUrl({ viewOnly: true }), 'not this'], [sandbox.stream.getUrl(), 'but this']]) {
+    await page.goto(url)
+    await page.locator('html.noVNC_connected').waitFor({ state: 'attached' })
+    const canvas = page.locator('#noVNC_container canvas')
+    await until('the desktop in the canvas', async () => isDesktop(await look(await canvas.evaluate((c) => c.toDataURL()))), 60_000)
+    await canvas.click()
+    await page.keyboard.type(text)
+    await page.keyboard.press('Control+s')
+  }
+  await hasText(sandbox, file, 'but this')
+  await sandbox.stream.stop()
+}))
+
 test('paused and forked, the desktop goes on with its windows', { timeout: 240_000 }, () => withDesktop(async (sandbox) => {
   await showsDesktop(sandbox)
   const file = '/home/user/kept.txt'

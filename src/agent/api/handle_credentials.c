@@ -5,6 +5,8 @@
 #include "agent/api/handlers.h"
 #include "agent/exchange/ask.h"
 #include "agent/exchange/exchange.h"
+#include "agent/request/text_field.h"
+#include "base/err.h"
 #include "model/json_field.h"
 
 #define NAME_BYTES_MAX 256
@@ -79,7 +81,14 @@ void agent_get_credentials(struct exchange *x)
 
 void agent_put_credential(struct exchange *x)
 {
-        credentials_pass(x, "PUT");
+        const char *value = NULL;
+        struct err err = {0};
+
+        /* The API takes an object, too, and has its own words for other types. */
+        if (json_is_string(json_object_get(x->body, "value")) && text_field(x->body, "value", &value, &err) < 0)
+                tell_err(x, &err);
+        else
+                credentials_pass(x, "PUT");
 }
 
 void agent_delete_credential(struct exchange *x)

@@ -91,6 +91,13 @@ test('create refuses what is wrong, and names the field', async () => {
   assert.deepEqual((await ask('GET', '/sandboxes')).json.sandboxes, [])
 })
 
+test('credentials refuse what is wrong, and name the field', async () => {
+  for (const value of ['a\0b', '', 5, null]) isError(await ask('PUT', '/credentials/github', { value }), 400, 'invalid_request', /value/)
+  isError(await ask('PUT', '/credentials/..', { value: 'x' }), 400, 'invalid_request', /name/)
+  isError(await ask('PUT', '/credentials/github', { value: 'x'.repeat(2 << 20) }), 413, 'too_large')
+  assert.deepEqual((await ask('GET', '/credentials')).json, { credentials: [] })
+})
+
 test('who may: no token, wrong tokens, and those of another team', async () => {
   const box = await make()
   const at = `/sandboxes/${box.sandbox_id}`

@@ -94,6 +94,8 @@ void ask_pass_error(struct exchange *x, const struct ask_answer *a)
                 status = 503;
         if (status == 401 && a->is_foreign)
                 status = 400;
+        if (status == 500 && a->is_foreign)
+                status = 409;
         tell_error(x, status, NULL, "%s", message ? message : "the request could not be carried out");
 }
 

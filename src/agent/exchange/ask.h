@@ -56,7 +56,8 @@ void ask_cancel_all(struct exchange *x);
 void ask_orphans_done(struct agent *a); /* the role ends */
 
 /* The same error to the client, in the form of this API.  Statuses below 400 are no errors: 502 then.  A 401 of a sandbox is about a
- * user that it does not have, not about the caller's token: 400. */
+ * user that it does not have, not about the caller's token: 400.  A 500 is what its kernel refuses, as the name of a directory for
+ * that of a file: 409. */
 void ask_pass_error(struct exchange *x, const struct ask_answer *a);
 /* What a connection that broke, or was silent for too long, means to the client. */
 void ask_answer_failure(struct exchange *x, const struct err *why);

@@ -148,6 +148,14 @@ test('stat, list, rename, directories, delete', async () => {
   isError(await ask('GET', at('/stat?path=/tmp/d')), 404, 'not_found')
 })
 
+test('what the file system of the sandbox refuses is a conflict, not a fault of the server', async () => {
+  await run('mkdir -p /tmp/r/dir/full && echo 1 >/tmp/r/file && ln -s loop /tmp/r/loop && mkfifo /tmp/r/fifo')
+  for (const [method, path, body] of [['POST', '/rename', { from: '/tmp/r/dir', to: '/tmp/r/file' }], ['POST', '/rename', { from: '/tmp/r/file', to: '/tmp/r/dir' }], ['POST', '/rename', { from: '/', to: '/tmp/r/x' }], ['POST', '/mkdir', { path: '/tmp/r/file/x' }], ['POST', '', { path: '/tmp/r/file/x', content: '' }], ['PUT', '?path=/tmp/r/loop', 'x'], ['PUT', '?path=/tmp/r/fifo', 'x'], ['GET', '?path=/tmp/r/loop'], ['GET', '/stat?path=/tmp/r/file/x'], ['DELETE', '?path=/proc/1'], ['GET', '/archive?path=/proc/kmsg']])
+    isError(await ask(method, at(path), body), 409, 'conflict', /./)
+  isError(await ask('GET', at('?path=/tmp/r/fifo')), 400, 'invalid_request') // and no wait for a writer
+  assert.equal(await run('ls /tmp/r /tmp/r/dir'), '/tmp/r:\ndir\nfifo\nfile\nloop\n\n/tmp/r/dir:\nfull\n')
+})
+
 test('a directory as an archive, there and back; damaged archives and names that lead out are refused', async () => {
   await run('mkdir -p /tmp/tree/sub && head -c 5000000 /dev/urandom >/tmp/tree/sub/data && echo text >/tmp/tree/text && ln -s text /tmp/tree/link')
   const archive = await ask('GET', at('/archive?path=/tmp/tree'))

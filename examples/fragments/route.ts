@@ -72,7 +72,8 @@ async function serve(fragment: Fragment) {
 }
 
 export async function POST(request: Request): Promise<Response> {
-  const { fragment } = await request.json().catch(() => ({}))
+  const body = await request.json().catch(() => null) // any JSON may come, also null
+  const fragment: Fragment = body?.fragment
   const wrong = check(fragment)
   if (wrong) return Response.json({ error: wrong }, { status: 400 })
   try {

@@ -17,16 +17,26 @@ export class LocalRunner implements Runner {
   async ask(prompt: string, onMessage?: OnMessage): Promise<string> {
     const messages = new Messages(onMessage)
     const env = { PATH: process.env.PATH, HOME: process.env.HOME, ...passedEnvironment() }
-    // A process group of its own: at the end nothing of it is left.
+    // A process group of its own, which is ended with the agent: what the agent has started does not stay behind.
     const child = spawn(process.execPath, [program, prompt], { cwd: this.workspace, env, detached: true, stdio: ['ignore', 'pipe', 'inherit'] })
-    const end = () => process.kill(-child.pid!, 'SIGKILL')
+    const end = () => {
+      try {
+        process.kill(-child.pid!, 'SIGKILL')
+      } catch (e) {
+        if ((e as NodeJS.ErrnoException).code !== 'ESRCH') throw e // it has ended
+      }
+    }
+    // At once: what stays behind may hold the agent's output open.
+    const exited = new Promise<void>((done) => child.once('exit', () => done(end())))
     const timer = setTimeout(end, this.timeoutMs)
     process.once('exit', end)
     try {
       for await (const piece of child.stdout.setEncoding('utf8')) messages.add(piece)
+      await exited
     } finally {
       clearTimeout(timer)
       process.off('exit', end)
+      end()
     }
     return messages.end()
   }

@@ -27,6 +27,16 @@ export function passedEnvironment(names = ['ANTHROPIC_API_KEY', 'ANTHROPIC_BASE_
   return Object.fromEntries(names.flatMap((name) => (process.env[name] ? [[name, process.env[name]!]] : [])))
 }
 
+/** Only an object is a message: numbers and null are JSON, too. */
+function messageOf(line: string): Message | undefined {
+  try {
+    const value = JSON.parse(line)
+    return value && typeof value === 'object' && !Array.isArray(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
 /** Lines of JSON out of pieces of output: a message per line; other lines are text, and go to standard error. */
 export class Messages {
   #rest = ''
@@ -51,10 +61,8 @@ export class Messages {
   }
 
   #line(line: string): void {
-    let message: Message
-    try {
-      message = JSON.parse(line)
-    } catch {
+    const message = messageOf(line)
+    if (!message) {
       process.stderr.write(`${line}\n`)
       return
     }

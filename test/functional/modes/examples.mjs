@@ -7,8 +7,9 @@ import path from 'node:path'
 import { test } from 'node:test'
 import { pathToFileURL, fileURLToPath } from 'node:url'
 
+import { processes } from '../lib/proc.mjs'
 import { temporaryDir } from '../lib/server.mjs'
-import { within } from '../lib/wait.mjs'
+import { until, within } from '../lib/wait.mjs'
 import { run } from './library.mjs'
 import { modelPort, startModel, templateName } from './places.mjs'
 
@@ -36,6 +37,23 @@ export function exampleTests(context, hooks) {
     const { code, text } = await example('modes/main.ts', ['say: hello'], { ANTHROPIC_BASE_URL: model.url })
     assert.deepEqual([code, text], [0, 'HELLO\n'])
     assert.ok(fs.existsSync(path.join(dir, 'workspace')))
+  })
+
+  test('examples: mode local, nothing of the agent stays, and lines that are no objects are text', async () => {
+    // The modes with an agent that leaves a process behind, which holds the output open.
+    const copy = path.join(context().examples, 'modes-beside')
+    fs.cpSync(path.join(context().examples, 'modes'), copy, { recursive: true })
+    const lines = ['null', '7', '[{}]', JSON.stringify({ type: 'result', subtype: 'success', result: 'done' })]
+    const leaves = `import { spawn } from 'node:child_process'\nspawn('sleep', ['98767'], { stdio: 'inherit' }).unref()\n`
+    fs.writeFileSync(path.join(copy, 'agent.mjs'), `${leaves}process.stdout.write(${JSON.stringify(`${lines.join('\n')}\n`)})\n`)
+    try {
+      const { code, text } = await within('the end of the agent', example('modes-beside/main.ts', ['x'], { ANTHROPIC_BASE_URL: model.url }))
+      assert.equal(code, 0, text)
+      assert.deepEqual(text.trim().split('\n').sort(), ['7', '[{}]', 'done', 'null'])
+      await until('no process', () => !processes().some((p) => p.state !== 'Z' && p.args.includes('98767')))
+    } finally {
+      fs.rmSync(copy, { recursive: true })
+    }
   })
 
   test('examples: mode e2b', async () => {
@@ -87,6 +105,7 @@ export function exampleTests(context, hooks) {
       const { sbxId, ...result } = await post({ template: 'code-interpreter-v1', code })
       assert.deepEqual([result.status, result.stdout, result.cellResults?.[0]?.text], [200, ['42\n'], '6'], JSON.stringify(result))
       assert.match((await post({ template: 'code-interpreter-v1', code: 'raise ValueError("no")' })).runtimeError.value, /no/)
+      for (const body of ['null', '5', '[]', '{"fragment":null}']) assert.deepEqual(await post(body), { status: 400, error: 'template: must be a text' })
       assert.deepEqual(await post('{'), { status: 400, error: 'template: must be a text' })
       assert.deepEqual(await post({ template: 't', code: 5 }), { status: 400, error: 'code: must be a text or a list of files' })
       assert.deepEqual(await post({ template: 't', code: '', port: 0 }), { status: 400, error: 'port: must be a number from 1 to 65535' })

@@ -17,7 +17,7 @@
 static bool is_a_user(const struct conf *c, uint32_t uid)
 {
         return uid != OVERFLOW_UID && uid != UINT32_MAX && uid != c->control_uid && uid != c->edge_uid &&
-               uid != c->builder_uid && uid != c->puller_uid;
+               uid != c->builder_uid && uid != c->puller_uid && uid != c->agent_uid;
 }
 
 int user_door_answer(const struct user_door *d, uint32_t uid, struct buf *out)

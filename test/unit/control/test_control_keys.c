@@ -222,7 +222,9 @@ static void a_users_revoked_key_is_replaced_by_another(void)
 
 static void roles_and_nobody_get_no_key(void)
 {
-        const uint32_t none[] = {65534, UINT32_MAX, rig.conf.control_uid, rig.conf.edge_uid};
+        const struct conf *c = &rig.conf;
+        const uint32_t none[] = {65534,          UINT32_MAX,    c->control_uid, c->edge_uid,
+                                 c->builder_uid, c->puller_uid, c->agent_uid};
 
         for (size_t i = 0; i < ARRAY_LEN(none); i++) {
                 AUTO(envfile_done) struct envfile e = exports_for(none[i]);

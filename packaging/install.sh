@@ -214,7 +214,10 @@ do_uninstall() {
         end_server
         remove_files
         if [ "$purges" = yes ]; then
-                rm -rf "$root$data" "$root/run/sandglass"
+                # Made by a server on a machine whose own control groups are of version 1.
+                umount "$root/run/sandglass/cgroup2" 2>/dev/null || :
+                rm -rf --one-file-system "$root$data"
+                rm -rf --one-file-system "$root/run/sandglass" || say "not all of /run/sandglass could be removed, see above"
                 rm -f "$root$settings"
         fi
         [ -e "$root$data" ] || remove_users

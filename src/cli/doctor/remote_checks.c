@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "cli/doctor/addresses.h"
 #include "io/cert_facts.h"
 #include "io/tls.h"
 #include "model/conf.h"
@@ -62,13 +63,12 @@ static void address_text(const struct addrinfo *a, char out[INET6_ADDRSTRLEN])
                 (void)snprintf(out, INET6_ADDRSTRLEN, "?");
 }
 
-static bool resolves(const struct remote_env *env, const char *label, char ret_addresses[CHECK_TEXT_MAX / 2],
+static bool resolves(const struct remote_env *env, const char *label, struct addresses *ret_addresses,
                      struct check_result *ret)
 {
         char name[NAME_ROOM], text[INET6_ADDRSTRLEN];
         struct addrinfo *list;
         int fault;
-        size_t n = 0;
 
         name_below(env, label, name);
         list = look_up(name, env->port, &fault);
@@ -77,11 +77,9 @@ static bool resolves(const struct remote_env *env, const char *label, char ret_a
                           "%.120s: %s", name, gai_strerror(fault));
                 return false;
         }
-        ret_addresses[0] = 0;
         for (const struct addrinfo *a = list; a; a = a->ai_next) {
                 address_text(a, text);
-                if (n + strlen(text) + 3 < CHECK_TEXT_MAX / 2)
-                        n += (size_t)snprintf(ret_addresses + n, CHECK_TEXT_MAX / 2 - n, "%s%s", n ? ", " : "", text);
+                addresses_add(ret_addresses, text);
         }
         freeaddrinfo(list);
         return true;
@@ -89,15 +87,18 @@ static bool resolves(const struct remote_env *env, const char *label, char ret_a
 
 static void check_names_resolve(const struct remote_env *env, struct check_result *ret)
 {
-        char api[CHECK_TEXT_MAX / 2], any[CHECK_TEXT_MAX / 2];
+        char api_text[CHECK_TEXT_MAX / 2], any_text[CHECK_TEXT_MAX / 2];
+        struct addresses api = {0}, any = {0};
 
-        if (!resolves(env, "api", api, ret) || !resolves(env, SAMPLE_LABEL, any, ret))
+        if (!resolves(env, "api", &api, ret) || !resolves(env, SAMPLE_LABEL, &any, ret))
                 return;
-        if (strcmp(api, any) != 0)
-                check_say(ret, CHECK_NOTE, "both must lead to the server", "api.DOMAIN is %s, but *.DOMAIN is %s", api,
-                          any);
+        addresses_format(&api, api_text, sizeof(api_text));
+        addresses_format(&any, any_text, sizeof(any_text));
+        if (!addresses_equal(&api, &any))
+                check_say(ret, CHECK_NOTE, "both must lead to the server", "api.DOMAIN is %s, but *.DOMAIN is %s",
+                          api_text, any_text);
         else
-                check_say(ret, CHECK_OK, NULL, "*.%.80s is %s", env->host, any);
+                check_say(ret, CHECK_OK, NULL, "*.%.80s is %s", env->host, any_text);
 }
 
 /* ---- on the server's own machine ---- */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "cli/doctor/addresses.h"
 #include "cli/options.h"
 
 #include "cert_pair.h"
@@ -152,6 +153,37 @@ static void the_server_is_found_by_its_directory_its_domain_or_the_environment(v
         remote_env_done(&env);
 }
 
+static struct addresses set_of(const char *const *list)
+{
+        struct addresses a = {0};
+
+        for (; *list; list++)
+                addresses_add(&a, *list);
+        return a;
+}
+#define SET(...) set_of((const char *const[]){__VA_ARGS__, NULL})
+
+static void addresses_are_the_same_in_any_order(void)
+{
+        const struct addresses a = SET("192.0.2.2", "2001:db8::1", "192.0.2.1"),
+                               b = SET("2001:db8::1", "192.0.2.1", "192.0.2.2", "192.0.2.1"),
+                               c = SET("192.0.2.1", "192.0.2.2"), d = SET("192.0.2.1", "192.0.2.3");
+        struct addresses many = {0};
+        char text[64], brief[16], name[16];
+
+        CHECK(addresses_equal(&a, &b));
+        CHECK(!addresses_equal(&a, &c) && !addresses_equal(&c, &d));
+        addresses_format(&a, text, sizeof(text));
+        CHECK_STR(text, "192.0.2.1, 192.0.2.2, 2001:db8::1");
+        addresses_format(&a, brief, sizeof(brief));
+        CHECK_STR(brief, "192.0.2.1");
+        for (unsigned i = 0; i < ADDRESSES_MAX + 3; i++) {
+                (void)snprintf(name, sizeof(name), "192.0.2.%u", i);
+                addresses_add(&many, name);
+        }
+        CHECK_INT(many.count, ==, ADDRESSES_MAX);
+}
+
 int main(void)
 {
         char command[64];
@@ -160,6 +192,7 @@ int main(void)
                 return 1;
         RUN(each_fault_of_a_certificate_is_named);
         RUN(what_the_server_listens_on_is_judged);
+        RUN(addresses_are_the_same_in_any_order);
         RUN(the_server_is_found_by_its_directory_its_domain_or_the_environment);
         (void)snprintf(command, sizeof(command), "rm -rf %s", dir);
         return system(command) != 0 ? 1 : tap_done();

@@ -7,18 +7,20 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "cli/conf.h"
+#include "cli/patience.h"
 #include "wire/url.h"
 
 #define LIST_PAGES_MAX 1000
 #define TARGET_MAX 1024
 #define CALL_MS 120000u
+#define FIRST_USE_MS 900000u /* how long a template may take to be built for its first use */
 
 int api_open(struct cli_api *a, const char *data_dir, struct err *err)
 {
         struct sg_error why = {0};
         int r;
 
-        *a = (struct cli_api){.patience_ms = CALL_MS};
+        *a = (struct cli_api){.patience_ms = CALL_MS, .cancel_fd = -1};
         r = cli_conf(data_dir, &a->env, err);
         if (r < 0)
                 return r;
@@ -51,6 +53,7 @@ int api_cancel_on(struct cli_api *a, int fd, struct err *err)
 
         sg_cancel_free(a->cancel);
         a->cancel = NULL;
+        a->cancel_fd = fd;
         return fd >= 0 && sg_cancel_create_fd(fd, &a->cancel, &why) < 0 ? api_error(a, &why, err) : 0;
 }
 
@@ -145,10 +148,14 @@ int api_send(struct cli_api *a, const char *method, const char *target, const ch
         struct sg_request_options o = more ? *more : (struct sg_request_options){0};
         const struct sg_call call = api_wait(a, a->patience_ms);
         struct sg_error why = {0};
+        int r;
 
         if (!o.headers)
                 o.headers = headers;
-        return sg_request(a->client, method, target, body, &o, &call, ret, &why) < 0 ? api_refused(a, &why, err) : 0;
+        do {
+                r = sg_request(a->client, method, target, body, &o, &call, ret, &why);
+        } while (r < 0 && a->again && patience_wait(a->again, &why));
+        return r < 0 ? api_refused(a, &why, err) : 0;
 }
 
 /* One request with JSON both ways; *ret (may be NULL) is the caller's. */
@@ -208,6 +215,10 @@ static int take_sandbox(const json_t *obj, struct api_sandbox *ret, struct err *
 int api_create(struct cli_api *a, const struct api_create *rq, struct api_sandbox *ret, struct err *err)
 {
         json_t *body = json_pack("{s:s}", "templateID", rq->template), *got = NULL;
+        struct patience again = {.who = "sandglass",
+                                 .deadline_ms = clock_mono_ms() + FIRST_USE_MS,
+                                 .cancel_fd = a->cancel_fd,
+                                 .clears_line = a->on_tick != NULL};
         int r;
 
         if (!body)
@@ -220,7 +231,9 @@ int api_create(struct cli_api *a, const struct api_create *rq, struct api_sandbo
                 (void)json_object_set(body, "metadata", rq->metadata);
         *ret = (struct api_sandbox){.end_ns =
                                             rq->timeout_s ? clock_real_ns() + rq->timeout_s * INT64_C(1000000000) : 0};
+        a->again = &again;
         r = api_call(a, "POST", "/v2/sandboxes", body, &got, NULL, err);
+        a->again = NULL;
         json_decref(body);
         if (r == 0)
                 r = take_sandbox(got, ret, err);

@@ -7,6 +7,7 @@
 #include "sandglass.h"
 
 struct err;
+struct patience;
 
 struct cli_api {
         struct envfile env;
@@ -14,6 +15,8 @@ struct cli_api {
         const char *team;         /* borrowed: the operator acts for this one; NULL: for the key's own */
         uint32_t patience_ms;     /* how long a call may take */
         struct sg_cancel *cancel; /* owned; NULL: calls are not cancelled */
+        int cancel_fd;            /* borrowed: by which they are; -1: none */
+        struct patience *again;   /* borrowed: a request that the server wants later is repeated; NULL: is not */
         /* While a call waits, about every tick_ms; NULL: not. */
         void (*on_tick)(void *arg);
         void *tick_arg;
@@ -59,6 +62,7 @@ struct api_create {
         json_t *env, *metadata; /* borrowed: {name: text}; NULL: none */
         uint32_t timeout_s;     /* 0: the server's usual */
 };
+/* While the template is built for its first use, the request is repeated, and the person is told. */
 int api_create(struct cli_api *a, const struct api_create *rq, struct api_sandbox *ret, struct err *err);
 int api_get(struct cli_api *a, const char *id, struct api_sandbox *ret, struct err *err);
 /* What speaks for it: sg_sandbox_free(). */

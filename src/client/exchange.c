@@ -233,10 +233,24 @@ static bool error_may_pass(const struct exchange *x, bool has_sent, const struct
         return why->kind == SG_UNAVAILABLE && (!has_sent || x->repeats);
 }
 
+/* A repetition had no answer in time: what the server said before tells more. */
+static void tell_refusal(const struct sg_error *refusal, struct sg_error *why)
+{
+        if (why->kind == SG_TIMEOUT && refusal->kind != SG_OK)
+                (void)error_set(why, SG_TIMEOUT, "no answer in time; the one before: %s", refusal->message);
+}
+
+static void note_refusal(const struct exchange_answer *a, struct sg_error *ret)
+{
+        (void)error_refused(ret, a->status, a->retry_after_s,
+                            (struct str){a->body.len ? (const char *)buf_at(&a->body) : "", a->body.len});
+}
+
 int exchange_run(struct sg_client *client, const struct exchange *x, struct limit *l, struct exchange_answer *ret,
                  struct sg_error *err)
 {
         size_t max = x->answer_max ? x->answer_max : ANSWER_MAX;
+        struct sg_error refusal = {0};
 
         for (unsigned tries = 0;; tries++) {
                 struct exchange_answer answer = {.body = BUF_INIT(max)};
@@ -250,6 +264,8 @@ int exchange_run(struct sg_client *client, const struct exchange *x, struct limi
                         int waited = limit_sleep(l, retry_pause_ms(tries, answer.retry_after_s), &ignored);
 
                         if (waited == 0) {
+                                if (r == 0)
+                                        note_refusal(&answer, &refusal);
                                 exchange_answer_done(&answer);
                                 continue;
                         }
@@ -262,6 +278,7 @@ int exchange_run(struct sg_client *client, const struct exchange *x, struct limi
                         *ret = answer;
                 else
                         exchange_answer_done(&answer);
+                tell_refusal(&refusal, &why);
                 return r < 0 ? error_pass(err, &why) : 0;
         }
 }

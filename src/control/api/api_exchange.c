@@ -140,6 +140,19 @@ void answer_error(struct api_exchange *x, unsigned status, const char *code, con
         va_end(ap);
 }
 
+void answer_later(struct api_exchange *x, unsigned again_s, const char *fmt, ...)
+{
+        char seconds[16];
+        const struct http_header more[] = {{"Retry-After", seconds}, {NULL, NULL}};
+        const struct api_refusal why = {.status = 503, .code = 503, .more = more};
+        va_list ap;
+
+        (void)snprintf(seconds, sizeof(seconds), "%u", again_s);
+        va_start(ap, fmt);
+        answer_refusal_fmt(x, &why, fmt, ap);
+        va_end(ap);
+}
+
 void answer_error_as(struct api_exchange *x, unsigned status, int body_code, const char *code, const char *fmt, ...)
 {
         const struct api_refusal why = {.status = status, .code = body_code, .error_code = code};

@@ -60,6 +60,8 @@ void answer_json_with(struct api_exchange *x, unsigned status, const struct http
 void answer_empty(struct api_exchange *x, unsigned status); /* 204, say */
 /* {"code","message"} and, where `code` is not NULL, "error_code". */
 void answer_error(struct api_exchange *x, unsigned status, const char *code, const char *fmt, ...) PRINTF(4, 5);
+/* 503 with Retry-After: nothing was begun, and the same request may be sent again. */
+void answer_later(struct api_exchange *x, unsigned again_s, const char *fmt, ...) PRINTF(3, 4);
 /* The same with another code in the body than the status: for clients that go by it alone. */
 void answer_error_as(struct api_exchange *x, unsigned status, int body_code, const char *code, const char *fmt, ...)
         PRINTF(5, 6);

@@ -151,7 +151,8 @@ static int create_start(struct api_exchange *x, struct create_request *want, con
 
 /* ---- ready-made templates, at their first use ---- */
 
-#define FIRST_USE_MS 50000 /* clients wait for a minute */
+#define FIRST_USE_MS 50000  /* clients wait for a minute */
+#define FIRST_USE_AGAIN_S 1 /* the next request waits here, too */
 
 struct first_use_job {
         struct first_use_waiter waiter;
@@ -196,8 +197,8 @@ static void first_use_late(struct timer *t)
 {
         struct first_use_job *job = CONTAINER_OF(t, struct first_use_job, patience);
 
-        answer_error(job->x, 503, NULL,
-                     "template '%s' is being built for its first use, which takes a few minutes: try again then "
+        answer_later(job->x, FIRST_USE_AGAIN_S,
+                     "template '%s' is being built for its first use, and can be used in a few minutes "
                      "(`sandglass template logs %s` shows how far it is)",
                      job->name, job->name);
 }

@@ -132,6 +132,20 @@ static void a_wait_past_the_time_limit_is_not_begun(void)
         CHECK_INT(atomic_load(&server.requests), ==, 1);
 }
 
+static void a_repetition_without_an_answer_tells_what_the_server_said_before(void)
+{
+        const struct sg_call call = {.timeout_ms = 1300};
+        struct sg_sandbox *s;
+        struct sg_error err = {0};
+
+        SAY(with_status("503 Service Unavailable", "Retry-After: 1\r\n", "{\"message\":\"it is being built\"}"),
+            (struct fake_answer){.holds = true});
+        CHECK_INT(sg_sandbox_create(client, NULL, &call, &s, &err), <, 0);
+        CHECK_INT(err.kind, ==, SG_TIMEOUT);
+        CHECK_STR(err.message, "no answer in time; the one before: it is being built");
+        CHECK_INT(atomic_load(&server.requests), ==, 2);
+}
+
 static void a_server_that_is_not_there_is_unavailable(void)
 {
         struct fake_server gone = {0};
@@ -456,6 +470,7 @@ int main(void)
         RUN(repeating_has_an_end);
         RUN(what_begins_something_is_not_sent_twice);
         RUN(a_wait_past_the_time_limit_is_not_begun);
+        RUN(a_repetition_without_an_answer_tells_what_the_server_said_before);
         RUN(a_server_that_is_not_there_is_unavailable);
         RUN(time_limits_hold);
         RUN(a_call_ticks_and_can_be_cancelled);

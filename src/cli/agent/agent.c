@@ -16,6 +16,7 @@
 #include "cli/cli.h"
 #include "cli/conf.h"
 #include "cli/options.h"
+#include "cli/patience.h"
 #include "cli/signals.h"
 #include "sandglass-modes.h"
 
@@ -25,6 +26,7 @@
 #define END_TIMEOUT_MS 120000u
 #define PROMPT_MAX (1u << 20)
 #define ANSWERS_PIPE_BYTES (1 << 20)
+#define ANSWERS_TICK_MS 50u                /* how often what the pipe had no room for is tried again */
 #define SCRIPT_NAME ".sandglass/agent.mjs" /* in the workspace of a sandbox */
 
 const char agent_usage[] =
@@ -63,7 +65,8 @@ struct agent {
         struct sg_runner *runner; /* owned */
         struct sg_cancel *cancel; /* owned: a signal */
         uint64_t deadline_ms;
-        int requests[2]; /* owned: what the script reads */
+        struct patience patience; /* with a template that is being built for its first use */
+        int requests[2];          /* owned: what the script reads */
         struct agent_workers workers;
         struct agent_view view;
         char sandbox[80]; /* "": none */
@@ -78,12 +81,21 @@ static int fail_as(const struct agent *a, const struct sg_error *why, struct err
         return err_set(err, why->kind == SG_CANCELLED ? ERR_INTERRUPTED : ERR_UNAVAILABLE, "%s", why->message);
 }
 
-static struct sg_call call_of(const struct agent *a)
+/* What cannot be sent is told at the next answer of a worker. */
+static void on_tick(void *arg)
+{
+        (void)agent_workers_flush(&((struct agent *)arg)->workers);
+}
+
+static struct sg_call call_of(struct agent *a)
 {
         uint64_t now = clock_mono_ms();
 
         return (struct sg_call){.timeout_ms = a->deadline_ms > now ? (uint32_t)(a->deadline_ms - now) : 1,
-                                .cancel = a->cancel};
+                                .cancel = a->cancel,
+                                .on_tick = a->workers.answers >= 0 ? on_tick : NULL,
+                                .tick_arg = a,
+                                .tick_ms = a->workers.answers >= 0 ? ANSWERS_TICK_MS : 0};
 }
 
 /* ---- what is asked for ---- */
@@ -212,15 +224,20 @@ static int open_runner(struct agent *a, struct err *err)
                                                           (o->timeout_s ? o->timeout_s : TIMEOUT_S) + TIMEOUT_SPARE_S,
                                                   .sandbox_id = a->mode == SG_MODE_E2B ? o->resume : NULL,
                                                   .pass_env = no_names};
-        const struct sg_call call = call_of(a);
         struct sg_error why = {0};
+        struct sg_call call;
+        int r;
 
         if (a->mode == SG_MODE_E2B)
                 (void)fprintf(stderr, "sandglass agent: %s %s\n",
                               o->resume ? "resuming" : "starting a sandbox of the template",
                               o->resume ? o->resume : options.template_name);
         a->is_resuming = options.sandbox_id != NULL;
-        if (sg_runner_open(&options, &call, &a->runner, &why) < 0) {
+        do {
+                call = call_of(a);
+                r = sg_runner_open(&options, &call, &a->runner, &why);
+        } while (r < 0 && patience_wait(&a->patience, &why));
+        if (r < 0) {
                 a->is_resuming = a->is_resuming && !is_refusal(&why);
                 return explain_open(a, &why, err);
         }
@@ -276,21 +293,22 @@ static char *request_text(const struct agent *a)
         return text;
 }
 
-/* Mode hybrid: the script reads a pipe, since answers of workers follow the request. */
+/* Mode hybrid: the script reads a pipe, since answers of workers follow the request.  A long prompt is sent as it reads. */
 static int open_requests(struct agent *a, struct sg_program *program, const char *request, struct err *err)
 {
-        size_t n = strlen(request);
-
         if (pipe2(a->requests, O_CLOEXEC) < 0 || fcntl(a->requests[1], F_SETFL, O_NONBLOCK) < 0)
                 return err_sys(err, -errno, "make a pipe");
         (void)fcntl(a->requests[1], F_SETPIPE_SZ, ANSWERS_PIPE_BYTES); /* the usual size has room for a few, too */
-        if (write(a->requests[1], request, n) != (ssize_t)n || write(a->requests[1], "\n", 1) != 1)
-                return err_set(err, ERR_TOO_LARGE, "the prompt is too long for mode hybrid");
+        a->workers = (struct agent_workers){.runner = a->runner,
+                                            .answers = a->requests[1],
+                                            .patience = &a->patience,
+                                            .unread = BUF_INIT(AGENT_UNREAD_MAX)};
+        if (agent_workers_send(&a->workers, request) < 0)
+                return err_set(err, ERR_LIMIT, "out of memory");
         program->input = NULL;
         program->input_len = 0;
         program->reads_fd = true;
         program->input_fd = a->requests[0];
-        a->workers = (struct agent_workers){a->runner, a->requests[1]};
         return 0;
 }
 
@@ -335,8 +353,8 @@ static int run_script(struct agent *a, const char *path, struct err *err)
         AUTO_FREE char *request = request_text(a);
         AUTO_FREE struct sg_pair *env = variables_of(a->o);
         struct sg_program program = {.argv = argv, .env = env, .on_message = on_message, .arg = a};
-        const struct sg_call call = call_of(a);
         struct sg_program_end end;
+        struct sg_call call;
         struct sg_error why = {0};
 
         if (!request || !env)
@@ -345,6 +363,7 @@ static int run_script(struct agent *a, const char *path, struct err *err)
         program.input_len = strlen(request);
         if (a->mode == SG_MODE_HYBRID && open_requests(a, &program, request, err) < 0)
                 return -1;
+        call = call_of(a);
         if (sg_runner_run(a->runner, &program, &call, &end, &why) < 0)
                 return explain(a, &why, err);
         return judge(a, &end, err);
@@ -352,8 +371,11 @@ static int run_script(struct agent *a, const char *path, struct err *err)
 
 static int run_agent(struct agent *a, struct err *err)
 {
-        AUTO_FREE char *path = agent_script_path(err);
+        AUTO_FREE char *path = NULL;
 
+        if (check_key(a, err) < 0)
+                return -1;
+        path = agent_script_path(err);
         if (!path || (a->mode != SG_MODE_LOCAL && api_open(&a->api, a->o->data, err) < 0) || open_runner(a, err) < 0)
                 return -1;
         if (a->mode == SG_MODE_E2B && put_script(a, path, err) < 0)
@@ -370,24 +392,25 @@ static enum sg_close how_to_close(const struct agent *a)
         return a->o->kills || a->mode == SG_MODE_HYBRID ? SG_CLOSE_KILL : SG_CLOSE_PAUSE;
 }
 
-static void tell_end(const struct agent *a, enum sg_close how)
+/* The last line of --json, whatever happened. */
+static void print_end(const struct agent *a, const char *state)
 {
-        static const char *const states[] = {
-                [SG_CLOSE_KILL] = "killed", [SG_CLOSE_PAUSE] = "paused", [SG_CLOSE_KEEP] = "running"};
+        json_t *end = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "type", "sandglass", "event", "end", "mode",
+                                sg_mode_name(a->mode), "session", a->view.session, "sandbox", a->sandbox, "state",
+                                a->sandbox[0] ? state : "");
+
+        (void)json_dumpf(end, stdout, JSON_COMPACT);
+        (void)fputc('\n', stdout);
+        (void)fflush(stdout);
+        json_decref(end);
+}
+
+static void tell_end(const struct agent *a, enum sg_close how, const char *state)
+{
         const char *id = a->sandbox[0] ? a->sandbox : a->view.session;
 
-        if (a->o->json) {
-                json_t *end = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "type", "sandglass", "event", "end", "mode",
-                                        sg_mode_name(a->mode), "session", a->view.session, "sandbox", a->sandbox,
-                                        "state", a->sandbox[0] ? states[how] : "");
-
-                (void)json_dumpf(end, stdout, JSON_COMPACT);
-                (void)fputc('\n', stdout);
-                (void)fflush(stdout);
-                json_decref(end);
-        }
         if (a->sandbox[0])
-                (void)fprintf(stderr, "sandglass agent: sandbox %s is %s\n", a->sandbox, states[how]);
+                (void)fprintf(stderr, "sandglass agent: sandbox %s is %s\n", a->sandbox, state);
         if (id[0] && !(a->sandbox[0] && how == SG_CLOSE_KILL))
                 (void)fprintf(stderr, "sandglass agent: to go on: sandglass agent %s--resume %s \"...\"\n",
                               a->mode == SG_MODE_HYBRID ? "--mode hybrid " : "", id);
@@ -403,7 +426,7 @@ static int close_sandboxes(struct agent *a, enum sg_close how, struct sg_error *
                 return sg_runner_close(a->runner, how, &call, why) < 0 ? -1 : 1;
         if (a->is_resuming)
                 r = agent_resumed_end(a->api.client, a->o->resume, how, &call, why);
-        if (r > 0)
+        if (r != 0)
                 (void)snprintf(a->sandbox, sizeof(a->sandbox), "%s", a->o->resume);
         return r;
 }
@@ -411,16 +434,21 @@ static int close_sandboxes(struct agent *a, enum sg_close how, struct sg_error *
 /* Also after a failure and a signal: nothing may run on that nobody has asked to keep. */
 static int close_agent(struct agent *a, struct err *err)
 {
+        static const char *const states[] = {
+                [SG_CLOSE_KILL] = "killed", [SG_CLOSE_PAUSE] = "paused", [SG_CLOSE_KEEP] = "running"};
         enum sg_close how = how_to_close(a);
         struct sg_error why = {0};
         int r = close_sandboxes(a, how, &why);
 
+        if (a->o->json)
+                print_end(a, r < 0 ? "unknown" : states[how]);
         if (r < 0)
                 (void)fprintf(stderr, "sandglass agent: what is left may still run: %s\n", why.message);
         else if (r > 0)
-                tell_end(a, how);
+                tell_end(a, how, states[how]);
         if (r < 0 && err->kind == ERR_NONE)
                 (void)fail_as(a, &why, err);
+        agent_workers_done(&a->workers);
         close_fd(&a->requests[0]);
         close_fd(&a->requests[1]);
         sg_cancel_free(a->cancel);
@@ -443,9 +471,11 @@ static int agent_session(struct agent *a, int signals, struct err *err)
         struct sg_error why;
         int r, code;
 
+        a->patience = (struct patience){.who = "sandglass agent", .deadline_ms = a->deadline_ms, .cancel_fd = signals};
         if (sg_cancel_create_fd(signals, &a->cancel, &why) < 0)
-                return fail_as(a, &why, err);
-        r = run_agent(a, err);
+                r = fail_as(a, &why, err);
+        else
+                r = run_agent(a, err);
         code = r < 0 && err->kind == ERR_INTERRUPTED ? signalled(signals) : 0;
         if (close_agent(a, &later) < 0 && r == 0) {
                 *err = later;
@@ -471,8 +501,6 @@ int agent_cli_main(int argc, char **argv)
         a.prompt = o.args[0];
         a.view = (struct agent_view){.out = stdout, .notes = stderr, .is_json = o.json};
         a.deadline_ms = clock_mono_ms() + (o.timeout_s ? o.timeout_s : TIMEOUT_S) * 1000ull;
-        if (check_key(&a, &err) < 0)
-                return cli_fail("agent", &err);
         signals = cli_take_signals();
         code = agent_session(&a, signals, &err);
         return code < 0 ? cli_fail("agent", &err) : code;

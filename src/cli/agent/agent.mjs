@@ -4,7 +4,8 @@
 //   {prompt, resume?, continues?, permissionMode?, maxTurns?, workers?}
 // continues: the session that the last run in this directory had.  workers: offer the tool `run`, which runs commands in named
 // sandboxes.  The program that started this one does it: this one prints {type: "sandglass", event: "worker", id, worker, command,
-// timeout}, and reads {id, exitCode, output} or {id, error, output} as a further line of standard input.
+// timeout}, and reads {id, exitCode, output, note?} or {id, error, output, note?} as a further line of standard input.  note: what is
+// missing in the output.
 //
 // Lines of its own have the type "sandglass": {event: "progress" | "error" | "worker", text?}.
 // Exit codes: 0 the agent has answered, 1 it has failed, 3 the SDK cannot be had.
@@ -94,8 +95,9 @@ async function workerTool(sdk, workers) {
     timeout: z.number().int().min(1).max(86400).default(300).describe('seconds after which the command is ended'),
   }
   const run = async (request) => {
-    const { exitCode, output, error } = await workers.run(request)
-    const text = error ? `${output ?? ''}[${error}]` : `${output}\n[exit code ${exitCode}]`
+    const { exitCode, output = '', note, error } = await workers.run(request)
+    const shown = note ? `${output}\n[${note}]` : output
+    const text = error ? `${shown}${note ? '\n' : ''}[${error}]` : `${shown}\n[exit code ${exitCode}]`
     return { content: [{ type: 'text', text }], isError: Boolean(error) }
   }
   const about = 'Run a command in the sandbox of a named worker. Each worker has a sandbox of its own with a workspace, made at the first use and kept until the end.'

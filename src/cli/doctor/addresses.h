@@ -6,7 +6,7 @@
 
 #define ADDRESSES_MAX 64u
 
-struct addresses { /* zeroed: none */
+struct addresses {                                  /* zeroed: none */
         char text[ADDRESSES_MAX][INET6_ADDRSTRLEN]; /* in order, each once */
         size_t count;
 };

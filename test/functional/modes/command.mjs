@@ -102,6 +102,17 @@ export function commandTests(context, hooks) {
     assert.match(stdout, / {2}! begun\n {2}! \[the command took longer than 5 s, and was ended\]/)
   })
 
+  test('agent, hybrid: of long output the agent gets the beginning, and a note', async () => {
+    const long = { 'seq 1 10000': '28894 bytes more are left out', 'head -c 30000 /dev/zero | tr "\\0" x': '10001 bytes more are left out' }
+    for (const [command, note] of Object.entries(long)) {
+      const use = `use: mcp__workers__run ${JSON.stringify({ worker: 'one', command })}`
+      const { status, stdout, stderr } = await agent(['--mode', 'hybrid', '--json', '-t', templateName, use], here)
+      assert.equal(status, 0, stderr)
+      const answers = stdout.split('\n').filter((line) => line.includes('tool_result'))
+      assert.ok(answers.some((line) => line.includes(`[${note}]\\n[exit code 0]`)), answers.join('\n').slice(-500))
+    }
+  })
+
   test('agent: SANDBOX_MODE chooses, in any case of letters', async () => {
     const { status, stdout, stderr } = await agent(['-t', templateName, '--kill', 'say: by mode'], { ...sandboxes, env: { ...sandboxes.env, SANDBOX_MODE: 'E2B' } })
     assert.deepEqual([status, stdout], [0, 'BY MODE\n'], stderr)

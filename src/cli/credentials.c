@@ -1,10 +1,8 @@
 /* credentials.c - the command credentials: what agents in sandboxes authenticate with is set, listed and removed. */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -12,6 +10,7 @@
 #include "base/str.h"
 #include "cli/api.h"
 #include "cli/cli.h"
+#include "cli/terminal/hidden_line.h"
 #include "cli/options.h"
 #include "cli/output.h"
 
@@ -43,7 +42,7 @@ static void forget(struct buf *b)
 }
 
 /* Into memory that does not move, so that no copy stays behind. */
-static int read_all(int fd, bool is_line, struct buf *out, struct err *err)
+static int read_all(int fd, struct buf *out, struct err *err)
 {
         uint8_t *at;
         ssize_t n;
@@ -52,41 +51,21 @@ static int read_all(int fd, bool is_line, struct buf *out, struct err *err)
                 return err_set(err, ERR_LIMIT, "out of memory");
         do {
                 n = buf_fill(out, fd, buf_room(out));
-        } while (n > 0 && !(is_line && memchr(buf_at(out), '\n', out->len)));
+        } while (n > 0);
         if (n == -E2BIG || out->len > VALUE_MAX)
                 return err_set(err, ERR_INVALID, "the value has more than %u bytes", VALUE_MAX);
         return n < 0 ? err_sys(err, (int)n, "read the value") : 0;
 }
 
-static struct termios terminal_before;
-
-/* The echo comes back before a signal ends the program. */
-static void end_by_signal(int signo)
-{
-        (void)tcsetattr(STDIN_FILENO, TCSANOW, &terminal_before);
-        (void)signal(signo, SIG_DFL);
-        (void)raise(signo);
-}
-
 static int ask_terminal(const char *name, struct buf *out, struct err *err)
 {
-        static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
-        struct termios quiet;
-        int r;
+        AUTO_FREE char *question = NULL;
 
-        if (tcgetattr(STDIN_FILENO, &terminal_before) < 0)
-                return err_sys(err, -errno, "use the terminal");
-        for (size_t i = 0; i < ARRAY_LEN(signals); i++)
-                (void)signal(signals[i], signals[i] == SIGTSTP ? SIG_IGN : end_by_signal);
-        quiet = terminal_before;
-        quiet.c_lflag &= ~(tcflag_t)ECHO;
-        if (tcsetattr(STDIN_FILENO, TCSAFLUSH, &quiet) < 0)
-                return err_sys(err, -errno, "use the terminal");
-        (void)fprintf(stderr, "Value of %s, one line (it is not shown): ", name);
-        r = read_all(STDIN_FILENO, true, out, err);
-        (void)tcsetattr(STDIN_FILENO, TCSANOW, &terminal_before);
-        (void)fputc('\n', stderr);
-        return r;
+        if (asprintf(&question, "Value of %s, one line (it is not shown): ", name) < 0) {
+                question = NULL;
+                return err_set(err, ERR_LIMIT, "out of memory");
+        }
+        return hidden_line_ask(question, VALUE_MAX, out, err);
 }
 
 static int take_value(const struct cli_options *o, struct buf *out, struct err *err)
@@ -96,9 +75,9 @@ static int take_value(const struct cli_options *o, struct buf *out, struct err *
         if (!o->file && isatty(STDIN_FILENO))
                 return ask_terminal(o->args[0], out, err);
         if (!o->file)
-                return read_all(STDIN_FILENO, false, out, err);
+                return read_all(STDIN_FILENO, out, err);
         fd = open(o->file, O_RDONLY | O_CLOEXEC);
-        return fd < 0 ? err_sys(err, -errno, "open '%s'", o->file) : read_all(fd, false, out, err);
+        return fd < 0 ? err_sys(err, -errno, "open '%s'", o->file) : read_all(fd, out, err);
 }
 
 /* ---- the calls ---- */

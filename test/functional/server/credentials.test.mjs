@@ -129,23 +129,46 @@ test('bad values are refused in words that do not repeat them', async () => {
   assert.equal(credentials(server, ['set', 'openai', '--team', '--user'], { input: 'x' }).status, 2)
 })
 
-test('a terminal is asked without echo', () => {
-  const typed = told('openrouter', secret('typed'))
+/** `credentials set openrouter` at a terminal, at which these bytes are typed: {code, shown}. */
+function typedAtTerminal(bytes) {
   const script = `
-import os, pty, sys
+import os, pty, sys, threading
 pid, fd = pty.fork()
 if pid == 0: os.execv(sys.argv[1], sys.argv[1:])
 seen = b""
 while b"not shown" not in seen: seen += os.read(fd, 1024)
-os.write(fd, sys.stdin.read().encode() + b"\\n")
+def type(left):
+    while left: left = left[os.write(fd, left[:512]):]
+threading.Thread(target=type, args=(sys.stdin.buffer.read(),), daemon=True).start()
 try:
     while piece := os.read(fd, 1024): seen += piece
 except OSError: pass
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])); print(seen.decode())`
-  const r = spawnSync('python3', ['-c', script, binary, 'credentials', 'set', 'openrouter', '--data', server.data], { encoding: 'utf8', input: typed, timeout: 60_000 })
-  assert.match(r.stdout, /^0\n/, r.stdout + r.stderr)
-  assert.ok(!r.stdout.includes(typed))
-  assert.equal(together(fetchCredentials(server)).env.OPENROUTER_API_KEY, typed)
+  const r = spawnSync('python3', ['-c', script, binary, 'credentials', 'set', 'openrouter', '--data', server.data], { encoding: 'utf8', input: bytes, timeout: 60_000 })
+  const [code, ...shown] = r.stdout.split('\n')
+  return { code: Number(code), shown: shown.join('\n') + r.stderr }
+}
+
+test('a terminal is asked without echo', () => {
+  const typed = told('openrouter', secret('typed'))
+  const long = told('openrouter', secret('typed') + 'x'.repeat(8000)) // a line of the kernel has 4095 bytes
+  const stored = () => together(fetchCredentials(server)).env.OPENROUTER_API_KEY
+  const cases = [
+    [`${typed}\n`, typed],
+    [`${long}\n`, long],
+    [`wrong\u0015${typed}é\x7f two\x17\x7f\x04`, typed], // all, a character, a word and the blank before it are erased; Ctrl-D
+  ]
+  for (const [bytes, value] of cases) {
+    const { code, shown } = typedAtTerminal(bytes)
+    assert.equal(code, 0, shown)
+    assert.ok(!shown.includes(value.slice(0, 38)))
+    assert.equal(stored(), value)
+  }
+  const tooLong = typedAtTerminal(`${'x'.repeat(65_537)}\n`)
+  assert.equal(tooLong.code, 1)
+  assert.match(tooLong.shown, /more than 65536 bytes/)
+  assert.equal(typedAtTerminal('never\x03').code, -2, 'Ctrl-C')
+  assert.equal(stored(), typed)
 })
 
 test('a restart and kill -9 of control lose nothing', async () => {

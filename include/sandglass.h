@@ -126,8 +126,8 @@ struct sg_client_options {
         const char *api_url;      /* NULL: https://api.<domain> */
         /* Where all sandboxes are reached, with headers that say which one.  NULL: https://<port>-<id>.<domain>. */
         const char *sandbox_url;
-        const char
-                *ca_file; /* PEM, authorities to trust instead of the system's; NULL: the system's, or SSL_CERT_FILE */
+        /* PEM: authorities to trust besides the system's (SSL_CERT_FILE, SSL_CERT_DIR: instead of these); NULL: none. */
+        const char *ca_file;
         const char *user_agent;        /* a name to be told besides the library's */
         const struct sg_pair *headers; /* sent with each request to the API */
         uint32_t timeout_ms;           /* of calls that name none; 0: 60 s; SG_NO_TIMEOUT: none */

@@ -24,7 +24,7 @@
 struct run {
         struct list node;        /* of workbench->shell_queue */
         struct workbench *bench; /* of the session */
-        char *command;           /* owned */
+        char *command, *cwd;     /* owned; cwd NULL: where the shell is */
         struct call *call;       /* NULL: cancelled; the shell is being interrupted */
         struct loop *loop;
         struct shell *shell; /* of the session; NULL: the command waits for its turn */
@@ -42,6 +42,7 @@ static void run_free(struct run *r)
 {
         list_remove(&r->node);
         free(r->command);
+        free(r->cwd);
         timer_clear(&r->timer);
         timer_clear(&r->tick);
         shortened_done(&r->out);
@@ -188,20 +189,6 @@ static struct shell *shell_of(struct workbench *w, struct loop *loop, const char
         return w->shell;
 }
 
-static int with_directory(const char *command, const char *cwd, struct buf *out)
-{
-        int r = 0;
-
-        if (cwd) {
-                r = buf_addc(out, "cd -- '");
-                for (const char *p = cwd; *p && r == 0; p++)
-                        r = *p == '\'' ? buf_addc(out, "'\\''") : buf_add(out, p, 1);
-                if (r == 0)
-                        r = buf_addc(out, "' && ");
-        }
-        return r < 0 ? r : buf_addc(out, command);
-}
-
 /* Give the command to the shell; false: it failed, and the call is answered. */
 static bool run_begin(struct run *r)
 {
@@ -209,7 +196,7 @@ static bool run_begin(struct run *r)
         struct err err = {0};
         struct shell *sh = shell_of(r->bench, r->loop, r->call->mcp->opt.workspace, &err);
 
-        if (!sh || shell_run(sh, str_of(r->command), &listener, &err) < 0) {
+        if (!sh || shell_run(sh, str_of(r->command), r->cwd, &listener, &err) < 0) {
                 tool_failed(r->call, "%s", err.msg);
                 run_free(r);
                 return false;
@@ -231,7 +218,7 @@ static void run_next(struct workbench *w)
 
 static struct run *run_create(struct call *c, json_t *args)
 {
-        AUTO_BUF struct buf command = BUF_INIT(SHELL_COMMAND_BYTES_MAX);
+        const char *cwd = arg_text(args, "cwd", NULL);
         size_t output_max = (size_t)arg_number(args, "max_output_bytes", OUTPUT_BYTES);
         struct run *r = calloc(1, sizeof(*r));
 
@@ -245,9 +232,9 @@ static struct run *run_create(struct call *c, json_t *args)
         r->timer.on = on_timer;
         r->tick.on = on_tick;
         r->timeout_s = arg_number(args, "timeout_s", TIMEOUT_S);
-        if (with_directory(arg_text(args, "command", ""), arg_text(args, "cwd", NULL), &command) == 0)
-                r->command = strdup(buf_cstr(&command));
-        if (!r->command) {
+        r->command = strdup(arg_text(args, "command", ""));
+        r->cwd = cwd ? strdup(cwd) : NULL;
+        if (!r->command || (cwd && !r->cwd)) {
                 run_free(r);
                 return NULL;
         }
@@ -261,8 +248,7 @@ static void run_command(struct call *c, json_t *args)
         bool is_free = w && list_is_empty(&w->shell_queue);
 
         if (!r) {
-                tool_failed(c, "the command is longer than %u bytes: write a file and run the file",
-                            SHELL_COMMAND_BYTES_MAX);
+                tool_failed(c, "out of memory");
                 return;
         }
         c->user = r;
@@ -285,7 +271,8 @@ const struct tool tool_run_command = {
         .schema = "{\"type\":\"object\",\"properties\":{"
                   "\"command\":{\"type\":\"string\",\"minLength\":1,\"description\":\"The command, as bash reads it. "
                   "May have several lines.\"},"
-                  "\"cwd\":{\"type\":\"string\",\"minLength\":1,\"description\":\"Change to this directory first.\"},"
+                  "\"cwd\":{\"type\":\"string\",\"minLength\":1,\"description\":\"Change to this directory first; if "
+                  "that fails, the command is not run. A relative path begins where the shell is.\"},"
                   "\"timeout_s\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":86400,\"description\":\"Seconds until "
                   "the command is stopped. Default: 120.\"},"
                   "\"max_output_bytes\":{\"type\":\"integer\",\"minimum\":1000,\"maximum\":4000000,\"description\":"

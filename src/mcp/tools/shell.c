@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -248,7 +249,20 @@ static int add_quoted(struct buf *out, struct str text)
         return r < 0 ? r : buf_add(out, "'", 1);
 }
 
-int shell_run(struct shell *sh, struct str command, const struct shell_listener *listener, struct err *err)
+/* "./" keeps bash from other meanings: "-" is the last directory, and CDPATH has places of its own. */
+static int add_cd(struct buf *out, const char *cwd)
+{
+        int r = buf_addc(out, "cd -- ");
+
+        if (r == 0 && cwd[0] != '/')
+                r = buf_addc(out, "./");
+        if (r == 0)
+                r = add_quoted(out, str_of(cwd));
+        return r < 0 ? r : buf_addc(out, " && ");
+}
+
+int shell_run(struct shell *sh, struct str command, const char *cwd, const struct shell_listener *listener,
+              struct err *err)
 {
         AUTO_BUF struct buf line = BUF_INIT(2 * SHELL_COMMAND_BYTES_MAX);
         int r;
@@ -258,8 +272,14 @@ int shell_run(struct shell *sh, struct str command, const struct shell_listener 
                                SHELL_COMMAND_BYTES_MAX);
         if (str_has_nul(command))
                 return err_set(err, ERR_INVALID, "the command has a NUL character");
+        if (cwd && strlen(cwd) >= PATH_MAX)
+                return err_set(err, ERR_INVALID, "the path of cwd is too long");
         random_id(sh->mark, MARK_CHARS);
-        r = buf_addc(&line, "{ eval ");
+        r = buf_addc(&line, "{ ");
+        if (r == 0 && cwd)
+                r = add_cd(&line, cwd);
+        if (r == 0)
+                r = buf_addc(&line, "eval ");
         if (r == 0)
                 r = add_quoted(&line, command);
         if (r == 0)

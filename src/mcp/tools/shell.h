@@ -37,7 +37,9 @@ struct shell *
 shell_free(struct shell *sh); /* kills all of it: the listener hears of that end; always NULL; NULL is fine */
 bool shell_is_busy(const struct shell *sh);
 bool shell_has_ended(const struct shell *sh);
-/* The shell must be idle.  ERR_INVALID: the command is too long or has a NUL. */
-int shell_run(struct shell *sh, struct str command, const struct shell_listener *listener, struct err *err);
+/* The shell must be idle.  `cwd`: where the shell goes first, from where it is; if it cannot, nothing of the command runs; NULL: it stays.
+ * ERR_INVALID: the command or the directory is too long, or the command has a NUL. */
+int shell_run(struct shell *sh, struct str command, const char *cwd, const struct shell_listener *listener,
+              struct err *err);
 void shell_interrupt(struct shell *sh); /* SIGINT for the command */
 void shell_kill(struct shell *sh);      /* ends the command with the whole shell */

@@ -75,6 +75,27 @@ test('a shell that keeps its directory, variables and functions; exit code and d
   assert.equal((await tool('run_command', { command: 'read x; echo "[$x]"' })).facts.stdout, '[]\n', 'there is no input')
 }))
 
+test('a directory for one command holds for all of the command, and without that directory nothing runs', withClient(async (tool) => {
+  const run = async (command, cwd) => (await tool('run_command', { command, cwd })).facts
+  fs.mkdirSync(server.file("it's here"))
+  const here = server.file("it's here")
+  assert.equal((await run('sleep 0.1 & pwd; wait', '/')).stdout, '/\n')
+  assert.equal((await run('pwd', "it's here")).exit_code, 1, 'a relative path begins where the shell is')
+  assert.equal((await run('pwd; cd /', here)).stdout, `${here}\n`)
+  fs.writeFileSync(server.file('stays'), '')
+  await run('true', server.workspace)
+  const lost = await run('echo a; rm -f stays; touch came', '/nope')
+  assert.deepEqual([lost.exit_code, lost.stdout], [1, ''])
+  assert.match(lost.stderr, /nope: No such file/)
+  assert.deepEqual([fs.existsSync(server.file('stays')), fs.existsSync(server.file('came'))], [true, false])
+  assert.equal((await run('cat <<END\n$PWD\nEND', '/')).stdout, '/\n')
+  assert.deepEqual([(await run('(exit 7) # a comment', '/')).exit_code, (await run('echo "open', '/')).exit_code], [7, 2])
+  assert.equal((await run('cd /usr; cd /', '/')).exit_code, 0)
+  assert.equal((await run('pwd', '-')).exit_code, 1, 'not the last directory')
+  fs.rmSync(here, { recursive: true })
+  fs.unlinkSync(server.file('stays'))
+}))
+
 test('the time limit stops a command, and the shell goes on', withClient(async (tool) => {
   await tool('run_command', { command: 'X=kept' })
   const slow = await tool('run_command', { command: 'echo before; while true; do sleep 1; done', timeout_s: 1 })

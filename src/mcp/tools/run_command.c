@@ -34,7 +34,7 @@ struct run {
         struct shortened out, err;
         struct buf news; /* output since the last progress */
         bool is_timed_out;
-        bool is_new_shell; /* the last one was ended because nobody used it */
+        enum shell_loss shell_loss; /* why the command has a new shell */
         json_int_t timeout_s;
 };
 
@@ -120,9 +120,11 @@ static void answer(struct run *r, const struct shell_end *end)
                 bad = add_part(&text, "[stderr]\n", &err);
         if (bad == 0 && r->is_timed_out)
                 bad = buf_addf(&text, "[stopped after %lld s, the time limit]\n", (long long)r->timeout_s);
-        if (bad == 0 && r->is_new_shell)
+        if (bad == 0 && r->shell_loss == SHELL_RESTED)
                 bad = buf_addf(&text, "[a new shell: the last one ended after %u s without use]\n",
                                r->call->mcp->opt.rest_after_ms / 1000);
+        if (bad == 0 && r->shell_loss == SHELL_CANCELLED)
+                bad = buf_addc(&text, "[a new shell: the last one ended with a command that was cancelled]\n");
         if (bad == 0 && end->has_ended)
                 bad = buf_addc(&text, "[the shell has ended: the next command begins in a new shell]\n");
         if (bad == 0)
@@ -146,6 +148,8 @@ static void on_end(struct shell *sh, const struct shell_end *end, void *arg)
         if (r->call) {
                 send_progress(r);
                 answer(r, end);
+        } else if (end->has_ended) {
+                w->shell_loss = SHELL_CANCELLED;
         }
         run_free(r);
         run_next(w);
@@ -202,8 +206,8 @@ static bool run_begin(struct run *r)
                 return false;
         }
         r->shell = sh;
-        r->is_new_shell = r->bench->has_rested;
-        r->bench->has_rested = false;
+        r->shell_loss = r->bench->shell_loss;
+        r->bench->shell_loss = SHELL_KEPT;
         r->call->begun_us = clock_mono_us();
         timer_set(r->loop, &r->timer, (uint64_t)r->timeout_s * 1000);
         return true;

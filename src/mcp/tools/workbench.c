@@ -31,7 +31,7 @@ void workbench_rest(struct session *s)
         if (!w || !w->shell)
                 return;
         w->shell = shell_free(w->shell);
-        w->has_rested = true;
+        w->shell_loss = SHELL_RESTED;
 }
 
 void workbench_end(struct session *s)

@@ -11,11 +11,13 @@ struct session;
 struct session_watches;
 struct shell;
 
+enum shell_loss { SHELL_KEPT, SHELL_RESTED, SHELL_CANCELLED };
+
 struct workbench {
         struct list commands;            /* struct background (background.h) */
         struct list shell_queue;         /* struct run (run_command.c): the first one has the shell */
         struct shell *shell;             /* owned; NULL: none was needed yet */
-        bool has_rested;                 /* the shell was ended with what it kept, and nobody was told yet */
+        enum shell_loss shell_loss;      /* what ended the last shell, and nobody was told yet */
         struct session_watches *watches; /* owned; NULL: no subscription (resources.h) */
         uint32_t next_command;
 };

@@ -109,6 +109,15 @@ test('a command that ignores signals is ended with its shell, and the next one b
   assert.equal((await tool('run_command', { command: 'echo "[$X]"' })).facts.stdout, '[]\n')
   const left = await tool('run_command', { command: 'exit 3' })
   assert.deepEqual([left.facts.exit_code, left.facts.shell_ended], [3, true])
+  assert.doesNotMatch((await tool('run_command', { command: 'true' })).text, /new shell/, 'that was told')
+}))
+
+test('a cancelled command that ends with its shell: the next answer says so, and only that one', withClient(async (tool) => {
+  const aborts = new AbortController()
+  const options = { signal: aborts.signal, onprogress: () => aborts.abort(new Error('enough')) }
+  await assert.rejects(tool('run_command', { command: `trap '' INT; echo begun; while true; do sleep 1; done` }, options), /enough/)
+  assert.match((await tool('run_command', { command: 'echo next' })).text, /^next\n\[a new shell: the last one ended with a command that was cancelled\]\n/)
+  assert.doesNotMatch((await tool('run_command', { command: 'true' })).text, /new shell/)
 }))
 
 test('long output loses its middle, whatever it is', withClient(async (tool) => {

@@ -12,6 +12,7 @@
 #include "mcp/protocol/mcp.h"
 #include "mcp/protocol/session.h"
 #include "mcp/protocol/shorten.h"
+#include "mcp/tools/path.h"
 #include "mcp/tools/program.h"
 #include "mcp/tools/sandbox_tools.h"
 #include "mcp/tools/workbench.h"
@@ -229,6 +230,7 @@ static void start_command(struct call *c, json_t *args)
 {
         struct workbench *w = workbench_of(c->session);
         struct background *b = w && make_room(w) ? calloc(1, sizeof(*b)) : NULL;
+        char cwd[PATH_MAX];
         struct err err = {0};
 
         if (!b) {
@@ -239,7 +241,8 @@ static void start_command(struct call *c, json_t *args)
         b->command = strdup(arg_text(args, "command", ""));
         buf_init(&b->output, BACKGROUND_KEPT_BYTES);
         list_init(&b->waiters);
-        if (!b->command || begin(b, c->mcp->loop, arg_text(args, "cwd", c->mcp->opt.workspace), &err) < 0) {
+        if (!b->command || path_of(c->mcp, arg_text(args, "cwd", "."), cwd, &err) < 0 ||
+            begin(b, c->mcp->loop, cwd, &err) < 0) {
                 background_free(b);
                 tool_failed(c, "%s", err.msg[0] ? err.msg : "out of memory");
                 return;
@@ -332,8 +335,9 @@ const struct tool tool_start_command = {
         .hints = TOOL_DESTROYS | TOOL_REACHES_OUT,
         .schema = "{\"type\":\"object\",\"properties\":{\"command\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":"
                   "100000,\"description\":\"The command, as bash reads it.\"},"
-                  "\"cwd\":{\"type\":\"string\",\"minLength\":1,\"description\":\"Where the command begins. Default: "
-                  "the workspace.\"}},"
+                  "\"cwd\":{\"type\":\"string\",\"minLength\":1,\"description\":\"Where the command begins. A relative "
+                  "path "
+                  "begins in the workspace. Default: the workspace.\"}},"
                   "\"required\":[\"command\"],\"additionalProperties\":false}",
         .output = "{\"type\":\"object\",\"properties\":{\"id\":{\"type\":\"integer\"},\"pid\":{\"type\":\"integer\"}},"
                   "\"required\":[\"id\",\"pid\"]}",

@@ -163,6 +163,16 @@ test('background commands: output from a byte on, input, the end, signals', with
   fails(await tool('read_command', { id: 99 }), /no command has this id/)
 }))
 
+test('a background command begins in the workspace, and a relative directory begins there, too', withClient(async (tool) => {
+  fs.mkdirSync(server.file('bg'))
+  for (const [cwd, where] of [[undefined, ''], ['bg', '/bg'], ['./bg', '/bg'], ['/', null]]) {
+    const { facts: { id } } = await tool('start_command', { command: 'pwd', cwd })
+    assert.equal((await tool('read_command', { id, wait_s: 30 })).facts.output, where === null ? '/\n' : `${server.workspace}${where}\n`)
+  }
+  fails(await tool('start_command', { command: 'pwd', cwd: 'nope' }), /nope/)
+  fs.rmdirSync(server.file('bg'))
+}))
+
 test('a background command ends with its session, with all of its children', withClient(async (tool) => {
   await tool('start_command', { command: 'sleep 1000 & sleep 1000' })
   await tool('start_command', { command: 'cat' })

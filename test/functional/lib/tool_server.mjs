@@ -11,8 +11,9 @@ import { until } from './wait.mjs'
 const program = path.join(path.dirname(fileURLToPath(import.meta.url)), '../../../build/sandglass-mcp')
 
 export class ToolServer {
-  /** With a token, unless `token` is null; `more` are further options of the program, `descriptors` how many it may have: "soft:hard". */
-  static async start({ token = 'secret-token', more = [], PATH = process.env.PATH, descriptors } = {}) {
+  /** With a token, unless `token` is null; `more` are further options of the program, `descriptors` how many it may have: "soft:hard". With `uid`, it
+   * belongs to this user. `at` is the text for the option --workspace, made of the real path. */
+  static async start({ token = 'secret-token', more = [], PATH = process.env.PATH, descriptors, uid, at = (workspace) => workspace } = {}) {
     const dir = temporaryDir()
     const workspace = path.join(dir, 'workspace')
     fs.mkdirSync(workspace)
@@ -20,8 +21,9 @@ export class ToolServer {
     if (token !== null) fs.writeFileSync(tokenFile, `${token}\n`)
     const access = token === null ? ['--no-token'] : ['--token-file', tokenFile]
     const environment = { PATH, HOME: dir }
+    if (uid) for (const name of [dir, workspace, tokenFile]) fs.chownSync(name, uid, uid)
     const [command, ...first] = descriptors ? ['prlimit', `--nofile=${descriptors}`, program] : [program]
-    const child = spawn(command, [...first, '--listen', '127.0.0.1:0', '--workspace', workspace, ...access, ...more], { stdio: ['ignore', 'pipe', 'inherit'], env: environment })
+    const child = spawn(command, [...first, '--listen', '127.0.0.1:0', '--workspace', at(workspace), ...access, ...more], { uid, gid: uid, stdio: ['ignore', 'pipe', 'inherit'], env: environment })
     const port = await new Promise((resolve, reject) => {
       createInterface({ input: child.stdout }).once('line', (line) => resolve(Number(line.match(/port (\d+)/)[1])))
       child.once('exit', (code) => reject(new Error(`the tool server ended with ${code}`)))

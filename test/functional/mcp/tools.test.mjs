@@ -309,6 +309,31 @@ test('glob and grep say how much they leave out', withClient(async (tool) => {
   fs.unlinkSync(server.file('lines'))
 }))
 
+test('glob and grep say what they could not read, and that is no failure', async () => {
+  const plain = await ToolServer.start({ uid: 65534 })
+  const session = await plain.session()
+  const tool = async (name, args) => (await (await session({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } })).json()).result
+  for (const name of ['here', 'closed', 'closed too']) fs.mkdirSync(plain.file(name))
+  fs.writeFileSync(plain.file('here/file'), 'a needle\n')
+  fs.writeFileSync(plain.file('secret'), 'a needle\n')
+  for (const [name, mode] of [['closed', 0], ['secret', 0]]) fs.chmodSync(plain.file(name), mode)
+  assert.deepEqual(await tool('grep', { pattern: 'nowhere', path: 'here' }), { content: [{ type: 'text', text: 'Nothing found.' }], isError: false })
+  const text = async (name, args) => ((result) => (assert.equal(result.isError, false), result.content[0].text))(await tool(name, args))
+  assert.match(await text('grep', { pattern: 'nowhere' }), /^Nothing found\.\n\[2 paths could not be read, for example \.\/(closed|secret): Permission denied\]\n$/)
+  assert.match(await text('grep', { pattern: 'needle' }), /^\.\/here\/file:1:a needle\n\[2 paths could not be read/)
+  assert.equal(await text('glob', { pattern: '*.nope' }), 'Nothing found.\n[1 path could not be read: ./closed: Permission denied]\n')
+  assert.match(await text('glob', { pattern: 'file' }), /^\.\/here\/file\n\[1 path could not be read/)
+  for (let i = 0; i < 300; i++) fs.mkdirSync(plain.file(`closed too/${i}`), { mode: 0 })
+  assert.match(await text('glob', { pattern: '*.nope' }), /^Nothing found\.\n\[more than \d+ paths could not be read, for example /)
+  for (const [name, args, words] of [['grep', { pattern: '(' }, /regex|unclosed/], ['grep', { pattern: 'x', path: 'secret' }, /Permission denied/]]) {
+    const result = await tool(name, args)
+    assert.equal(result.isError, true)
+    assert.match(result.content[0].text, words)
+  }
+  await session.end()
+  assert.equal(await plain.stop(), 0)
+})
+
 test('without ripgrep there is no glob and no grep', async () => {
   const bin = path.join(server.dir, 'bin')
   fs.mkdirSync(bin)

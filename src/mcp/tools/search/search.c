@@ -110,26 +110,84 @@ static void search_free(void *arg)
         free(s);
 }
 
+/* What ripgrep said about files and directories that it could not read: one line each, as "rg: ./file: Permission denied (os error 13)" or
+ * "./dir: IO error for operation on ./dir: Permission denied (os error 13)"; some versions say "rg: " and some do not. */
+struct unread {
+        size_t count;
+        struct str path, why; /* of the first */
+        bool has_more;        /* not all of the words are there */
+        bool has_other;       /* words that are not about a file: the pattern is wrong, for example */
+};
+
+static void note_first(struct unread *u, struct str line)
+{
+        static const char again[] = ": IO error for operation on ";
+        const char *end = line.p + line.n, *why = end, *twice = memmem(line.p, line.n, again, sizeof(again) - 1);
+
+        while (why > line.p && !(why[-1] == ' ' && why - 1 > line.p && why[-2] == ':'))
+                why--;
+        if (why == line.p)
+                why = end;
+        u->path = (struct str){line.p, (size_t)((twice ? twice : why == end ? end : why - 2) - line.p)};
+        u->why = (struct str){why, (size_t)(end - why)};
+}
+
+static struct unread unread_of(struct str words)
+{
+        struct unread u = {.has_more = words.n && words.p[words.n - 1] != '\n'};
+        struct str line;
+
+        while (str_cut(&words, '\n', &line)) {
+                const char *tail = memmem(line.p, line.n, " (os error ", 11);
+
+                if (!tail) {
+                        u.has_other = u.has_other || line.n;
+                        continue;
+                }
+                if (str_starts(line, "rg: "))
+                        line = (struct str){line.p + 4, line.n - 4};
+                if (u.count++ == 0)
+                        note_first(&u, (struct str){line.p, (size_t)(tail - line.p)});
+        }
+        return u;
+}
+
+static void note_unread(struct buf *text, const struct unread *u)
+{
+        bool is_one = u->count == 1 && !u->has_more;
+
+        if (u->count)
+                (void)buf_addf(text, "[%s%zu %s not be read%s %.*s: %.*s]\n", u->has_more ? "more than " : "", u->count,
+                               is_one ? "path could" : "paths could", is_one ? ":" : ", for example", STR_ARG(u->path),
+                               STR_ARG(u->why));
+}
+
 static void on_found(struct call *c, const struct once_output *o)
 {
-        AUTO_BUF struct buf text = BUF_INIT(OUTPUT_BYTES + 256);
+        AUTO_BUF struct buf text = BUF_INIT(2 * OUTPUT_BYTES);
         struct search *s = o->arg;
         const char *what = s->has_paths ? "paths" : "lines";
+        bool is_stopped = o->is_cut || o->is_timed_out;
+        struct unread unread = unread_of(o->err);
 
         if (s->out.len == 0 && o->is_timed_out)
                 tool_failed(c, "the search took longer than %d s: search in a smaller directory", TIMEOUT_S);
-        else if (s->out.len == 0 && !o->is_cut && o->exit_code == 2) /* 0: found, 1: found nothing */
-                tool_failed(c, "%.*s", STR_ARG(o->err));
-        else if (s->out.len == 0 && !s->left_out)
-                tool_textf(c, NULL, "Nothing found.");
+        else if (s->out.len == 0 && !is_stopped && o->exit_code > 2)
+                tool_failed(c, "ripgrep ended with exit code %d: %.*s", o->exit_code, STR_ARG(o->err));
+        else if (s->out.len == 0 && !is_stopped && o->exit_code == 2 && (unread.has_other || (s->is_file && o->err.n)))
+                tool_failed(c, "%.*s", STR_ARG(o->err)); /* 0: found, 1: found nothing, 2: something went wrong */
         else {
-                (void)buf_add(&text, buf_at(&s->out), s->out.len);
+                if (s->out.len == 0 && !s->left_out)
+                        (void)buf_addc(&text, unread.count ? "Nothing found.\n" : "Nothing found.");
+                else
+                        (void)buf_add(&text, buf_at(&s->out), s->out.len);
                 if (s->left_out > COUNTED_MAX)
                         (void)buf_addf(&text, "[more than %u %s left out: search for less]\n", COUNTED_MAX, what);
                 else if (s->left_out)
                         (void)buf_addf(&text, "[%" PRIu64 " more %s left out: search for less]\n", s->left_out, what);
                 if (o->is_timed_out)
                         (void)buf_addf(&text, "[stopped after %d s: there may be more]\n", TIMEOUT_S);
+                note_unread(&text, &unread);
                 tool_text(c, (struct str){(const char *)buf_at(&text), text.len}, NULL);
         }
 }
@@ -190,8 +248,8 @@ static struct search *search_create(struct call *c, const char *glob, bool has_p
 }
 
 #define RIPGREP                                                                                                        \
-        "rg", "--no-config", "--no-messages", "--hidden", "--no-require-git", "--glob", "!.git", "--sort", "path",     \
-                "--null"
+        "rg", "--no-config", "--no-ignore-messages", "--hidden", "--no-require-git", "--glob", "!.git", "--sort",      \
+                "path", "--null"
 #define RIPGREP_ARGS 10
 
 static void glob_files(struct call *c, json_t *args)

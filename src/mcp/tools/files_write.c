@@ -1,6 +1,7 @@
 /* files_write.c - the tools write_file, edit_file, move and delete. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -89,6 +90,18 @@ static void move_file(struct call *c, json_t *args)
                 once_run(c, &opt);
 }
 
+/* `/`, the workspace, or a directory that the workspace is in.  `dir` is a whole path without links. */
+static bool is_too_much(const struct mcp *m, const char *dir)
+{
+        char workspace[PATH_MAX];
+        size_t n = strlen(dir);
+
+        if (n <= 1)
+                return true;
+        return realpath(m->opt.workspace, workspace) && strncmp(workspace, dir, n) == 0 &&
+               (workspace[n] == '\0' || workspace[n] == '/');
+}
+
 static void delete_file(struct call *c, json_t *args)
 {
         char path[PATH_MAX], real[PATH_MAX];
@@ -106,8 +119,7 @@ static void delete_file(struct call *c, json_t *args)
                 path[n - 1] = '\0';
         if (lstat(path, &st) < 0)
                 tool_failed(c, "%s does not exist", path);
-        else if (S_ISDIR(st.st_mode) && realpath(path, real) &&
-                 (strcmp(real, "/") == 0 || strcmp(real, c->mcp->opt.workspace) == 0))
+        else if (S_ISDIR(st.st_mode) && realpath(path, real) && is_too_much(c->mcp, real))
                 tool_failed(c, "%s is not deleted: delete what is in it", real);
         else if (S_ISDIR(st.st_mode) && !arg_flag(args, "recursive") && rmdir(path) < 0)
                 tool_failed(c,

@@ -375,6 +375,21 @@ test('move and delete', withClient(async (tool) => {
   fails(await tool('delete', { path: 'm' }), /does not exist/)
 }))
 
+test('the workspace and what it is in are not deleted, however the workspace is named', async () => {
+  for (const at of [(dir) => `${dir}/`, (dir) => (fs.symlinkSync(dir, `${dir}.link`), `${dir}.link`)]) {
+    const one = await ToolServer.start({ at })
+    const session = await one.session()
+    for (const name of ['.', one.workspace, `${one.workspace}/`, `${one.workspace}/.`, one.dir, '/']) {
+      const { result } = await (await session({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'delete', arguments: { path: name, recursive: true } } })).json()
+      assert.equal(result.isError, true, name)
+      assert.match(result.content[0].text, /is not deleted/)
+    }
+    assert.ok(fs.existsSync(one.workspace))
+    await session.end()
+    assert.equal(await one.stop(), 0)
+  }
+})
+
 test('watch tells what changed, or that nothing did', withClient(async (tool) => {
   fs.mkdirSync(server.file('w'), { recursive: true })
   const changes = tool('watch', { path: 'w', wait_s: 60 }, { timeout: 90_000 })

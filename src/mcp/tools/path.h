@@ -21,6 +21,7 @@ int path_of(const struct mcp *m, const char *path, char *ret, struct err *err);
 int file_open(const char *path, struct stat *ret_st, int *ret_fd, struct err *err);
 /* All of a regular file of at most FILE_BYTES_MAX bytes. */
 int file_read(const char *path, struct buf *out, struct err *err);
-/* Put the content in place of the file, all of it or none; directories on the way are made.  A link is followed; mode and owner stay.
- * *ret_is_new: there was no such file. */
+/* Put the content in place of the file; directories on the way are made.  A link is followed, also to a file that is not there yet; mode
+ * and owner stay.  All of the content or none of it, unless the file must be written in place: it has several names, or the directory
+ * does not let it be replaced.  *ret_is_new: there was no such file. */
 int file_replace(const char *path, struct str content, bool *ret_is_new, struct err *err);

@@ -1,4 +1,5 @@
-/* desktop.c - the tools screenshot, click and type, where this sandbox has a desktop. */
+#include "mcp/tools/desktop.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,8 +10,7 @@
 #include "mcp/tools/once.h"
 #include "mcp/tools/sandbox_tools.h"
 
-#define PROGRAM_TIMEOUT_S 30
-#define PICTURE_BYTES_MAX (8u << 20)
+#define TYPING_MS_MAX 50u /* for a byte: 12 ms are waited, and a character without a key of its own takes longer */
 #define DISPLAY_ENV "DISPLAY=:0"
 
 static const char *const env[] = {DISPLAY_ENV, NULL};
@@ -21,10 +21,20 @@ static bool has_desktop(const struct mcp *m)
         return access("/usr/bin/xdotool", X_OK) == 0 && access("/usr/bin/scrot", X_OK) == 0;
 }
 
-static void on_screenshot(struct call *c, const struct once_output *o)
+static struct str words_of(const struct once_output *o)
 {
-        if (o->exit_code != 0 || o->is_cut || !str_starts(o->out, "\x89PNG"))
-                tool_failed(c, "no screenshot: %.*s", STR_ARG(o->err.n ? o->err : STR("the desktop is not running")));
+        return o->err.n ? o->err : STR("the desktop is not running");
+}
+
+void desktop_took_screenshot(struct call *c, const struct once_output *o)
+{
+        if (o->is_timed_out)
+                tool_failed(c, "no screenshot: the desktop did not answer for %u s", DESKTOP_TIMEOUT_S);
+        else if (o->is_cut)
+                tool_failed(c, "no screenshot: the picture is larger than %u MiB",
+                            (unsigned)(DESKTOP_PICTURE_BYTES_MAX >> 20));
+        else if (o->exit_code != 0 || !str_starts(o->out, "\x89PNG"))
+                tool_failed(c, "no screenshot: %.*s", STR_ARG(words_of(o)));
         else
                 tool_image(c, "image/png", o->out, "The screen.");
 }
@@ -34,20 +44,35 @@ static void screenshot(struct call *c, json_t *args)
         static const char *const argv[] = {"scrot", "--pointer", "--silent", "-", NULL};
         struct once_options opt = {.argv = argv,
                                    .env = env,
-                                   .output_max = PICTURE_BYTES_MAX,
-                                   .timeout_s = PROGRAM_TIMEOUT_S,
-                                   .on_done = on_screenshot};
+                                   .output_max = DESKTOP_PICTURE_BYTES_MAX,
+                                   .timeout_s = DESKTOP_TIMEOUT_S,
+                                   .on_done = desktop_took_screenshot};
 
         (void)args;
         once_run(c, &opt);
 }
 
-static void on_done(struct call *c, const struct once_output *o)
+void desktop_clicked(struct call *c, const struct once_output *o)
 {
-        if (o->exit_code != 0)
-                tool_failed(c, "%.*s", STR_ARG(o->err.n ? o->err : STR("the desktop is not running")));
+        if (o->is_timed_out)
+                tool_failed(c, "the desktop did not answer for %u s", DESKTOP_TIMEOUT_S);
+        else if (o->exit_code != 0)
+                tool_failed(c, "%.*s", STR_ARG(words_of(o)));
         else
                 tool_textf(c, NULL, "Done.");
+}
+
+void desktop_typed(struct call *c, const struct once_output *o)
+{
+        if (o->is_timed_out)
+                tool_failed(c, "typing took too long and was stopped: a part of the text may have been typed");
+        else
+                desktop_clicked(c, o);
+}
+
+uint32_t desktop_typing_s(struct str text)
+{
+        return DESKTOP_TIMEOUT_S + (uint32_t)(text.n * TYPING_MS_MAX / 1000);
 }
 
 static void click(struct call *c, json_t *args)
@@ -56,8 +81,11 @@ static void click(struct call *c, json_t *args)
         const char *button = arg_text(args, "button", "left");
         char x[16], y[16], number[4] = "1", times[8];
         const char *argv[] = {"xdotool", "mousemove", "--sync", x, y, "click", "--repeat", times, number, NULL};
-        struct once_options opt = {
-                .argv = argv, .env = env, .output_max = 4096, .timeout_s = PROGRAM_TIMEOUT_S, .on_done = on_done};
+        struct once_options opt = {.argv = argv,
+                                   .env = env,
+                                   .output_max = 4096,
+                                   .timeout_s = DESKTOP_TIMEOUT_S,
+                                   .on_done = desktop_clicked};
 
         for (unsigned i = 0; i < ARRAY_LEN(names); i++)
                 if (strcmp(names[i], button) == 0)
@@ -76,8 +104,8 @@ static void type_text(struct call *c, json_t *args)
         struct once_options opt = {.argv = text ? type : press,
                                    .env = env,
                                    .output_max = 4096,
-                                   .timeout_s = PROGRAM_TIMEOUT_S,
-                                   .on_done = on_done};
+                                   .timeout_s = text ? desktop_typing_s(str_of(text)) : DESKTOP_TIMEOUT_S,
+                                   .on_done = text ? desktop_typed : desktop_clicked};
 
         if (!text == !key)
                 tool_failed(c, "give either text or key");

@@ -26,6 +26,7 @@ struct upstream_request {
         struct upstream *upstream;
         json_int_t id;
         unsigned minutes;                                      /* since it was sent, for a call */
+        unsigned away;                                         /* ... and since its client left */
         struct call *call;                                     /* NULL: a request of our own */
         void (*on_answer)(struct upstream *u, json_t *result); /* of our own; result NULL: an error came */
 };
@@ -520,14 +521,15 @@ static void on_cancel(struct call *c)
         call_result(request_drop(c->user), json_object());
 }
 
-/* A call without a stream has nobody who waits for its answer: its client has left, and did not come back. */
 void upstream_minute(struct upstream *u)
 {
         LIST_EACH (at, &u->requests) {
                 struct upstream_request *rq = LIST_ENTRY(at, struct upstream_request, node);
+                const struct stream *st = rq->call ? rq->call->stream : NULL;
 
-                if (rq->call && !rq->call->stream)
-                        call_result(request_drop(rq), json_object());
+                rq->away = st && stream_has_client(st) ? 0 : rq->away + 1;
+                if (rq->call && (!st || rq->away >= UPSTREAM_AWAY_MINUTES))
+                        tool_failed(request_drop(rq), "the call was ended: its client had left");
                 else if (rq->call && ++rq->minutes >= UPSTREAM_CALL_MINUTES)
                         tool_failed(request_drop(rq), "the server %s did not answer for %u minutes", u->name,
                                     UPSTREAM_CALL_MINUTES);

@@ -20,6 +20,7 @@ struct program;
 #define UPSTREAM_START_MS 300000u /* installing from npm included */
 #define UPSTREAM_LIST_MS 30000u   /* for a list that has changed: later than that, the list stays */
 #define UPSTREAM_CALL_MINUTES 60u /* for a call */
+#define UPSTREAM_AWAY_MINUTES 2u  /* ... whose client has left and does not come back: more than one minute */
 #define UPSTREAM_STARTS 3u
 #define UPSTREAM_WELL_MS 60000u
 #define UPSTREAM_LINE_BYTES_MAX (32u << 20)

@@ -33,9 +33,7 @@ static bool is_in_use(const struct session *s)
         if (s->is_stateless || !list_is_empty(&s->calls))
                 return true;
         LIST_EACH (at, &s->streams) {
-                const struct stream *st = LIST_ENTRY(at, struct stream, node);
-
-                if (st->rq || st->on_line)
+                if (stream_has_client(LIST_ENTRY(at, struct stream, node)))
                         return true;
         }
         return false;

@@ -361,6 +361,11 @@ int stream_resume(struct session *s, struct http_request *rq, const char *last_e
         return 0;
 }
 
+bool stream_has_client(const struct stream *st)
+{
+        return st->rq || st->on_line;
+}
+
 void stream_expect(struct stream *st)
 {
         st->waiting++;

@@ -66,6 +66,7 @@ struct stream *stream_open_lines(struct session *s, void (*on_line)(struct str m
                                  void *arg);
 /* A client comes back with the id of the last event it saw: -ENOENT: no such stream any more; -EBUSY: someone listens. */
 int stream_resume(struct session *s, struct http_request *rq, const char *last_event_id);
+bool stream_has_client(const struct stream *st); /* now; a client that left may come back */
 /* A call was begun on this stream; stream_answer() ends it. */
 void stream_expect(struct stream *st);
 void stream_answer(struct stream *st,

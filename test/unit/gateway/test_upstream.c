@@ -2,13 +2,18 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/auto.h"
 #include "base/err.h"
 #include "gateway/upstream.h"
+#include "http/server.h"
 #include "io/loop.h"
 #include "mcp/protocol/call.h"
+#include "mcp/protocol/endpoint.h"
 #include "mcp/protocol/mcp.h"
+#include "mcp/protocol/serve.h"
 #include "mcp/protocol/session.h"
 #include "mcp/protocol/stream.h"
 #include "mcp/tools/program.h"
@@ -177,6 +182,100 @@ static void calls_end_that_nobody_waits_for_or_that_take_too_long(void)
         json_decref(id);
 }
 
+/* ---- clients that leave ---- */
+
+#define CALL "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"hang\",\"arguments\":{}}}"
+
+static json_t *instructions(const struct mcp *m)
+{
+        (void)m;
+        return json_string("");
+}
+
+static void call_upstream(struct call *c, const char *name, json_t *args)
+{
+        upstream_call(c->mcp->user, c, name, args);
+}
+
+static int connect_client(struct mcp *m)
+{
+        int pair[2];
+
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) < 0)
+                return -1;
+        return http_server_accept(m->http, pair[0]) == 0 ? pair[1] : -1;
+}
+
+static void say(int fd, const struct session *s, const char *request, const char *more, const char *body)
+{
+        (void)dprintf(fd,
+                      "%s /mcp HTTP/1.1\r\nHost: x\r\nAccept: application/json, text/event-stream\r\nContent-Type: "
+                      "application/json\r\nMcp-Session-Id: %s\r\n%sContent-Length: %zu\r\n\r\n%s",
+                      request, s->id, more, strlen(body), body);
+}
+
+static void run_until(const struct session *s, bool has_client)
+{
+        do
+                run_once();
+        while (list_is_empty(&s->streams) ||
+               stream_has_client(LIST_ENTRY(s->streams.prev, struct stream, node)) != has_client);
+}
+
+static void a_call_ends_whose_client_left_and_does_not_come_back(void)
+{
+        static const struct mcp_backend backend = {
+                .name = "test", .title = "test", .instructions = instructions, .call_tool = call_upstream};
+        struct upstream *u = begin(INITIALIZE TOOLS "while read -r l; do :; done");
+        struct mcp m = {
+                .loop = loop,
+                .backend = &backend,
+                .user = u,
+                .opt = {.kept_ms = MCP_KEPT_MS, .rest_after_ms = MCP_REST_AFTER_MS, .end_after_ms = MCP_END_AFTER_MS}};
+        struct http_server_options http = {.loop = loop,
+                                           .on_request = endpoint_on_request,
+                                           .arg = &m,
+                                           .head_timeout_ms = 60000,
+                                           .idle_timeout_ms = 60000,
+                                           .conns_max = 4};
+        struct session *s;
+        int fd;
+
+        CHECK_INT(loop_run(loop), ==, 0);
+        list_init(&m.session_order);
+        CHECK_INT(http_server_create(&http, &m.http), ==, 0);
+        s = session_create(&m, "2025-11-25");
+        fd = connect_client(&m);
+        CHECK(s && fd >= 0);
+        say(fd, s, "POST", "", CALL);
+        while (s->call_count == 0)
+                run_once();
+        for (unsigned i = 0; i < 2 * UPSTREAM_AWAY_MINUTES; i++)
+                upstream_minute(u);
+        CHECK_INT(s->call_count, ==, 1); /* the client waits */
+
+        (void)close(fd);
+        run_until(s, false);
+        upstream_minute(u);
+        CHECK_INT(s->call_count, ==, 1);
+        fd = connect_client(&m); /* and comes back */
+        CHECK(fd >= 0);
+        say(fd, s, "GET", "Last-Event-ID: 1-0\r\n", "");
+        run_until(s, true);
+        for (unsigned i = 0; i < 2 * UPSTREAM_AWAY_MINUTES; i++)
+                upstream_minute(u);
+        CHECK_INT(s->call_count, ==, 1);
+
+        (void)close(fd);
+        run_until(s, false);
+        for (unsigned i = 0; i < UPSTREAM_AWAY_MINUTES; i++)
+                upstream_minute(u);
+        CHECK_INT(s->call_count, ==, 0);
+        CHECK(list_is_empty(&u->requests));
+        mcp_serve_end(&m);
+        u = upstream_free(u);
+}
+
 static void crash(struct upstream *u)
 {
         program_signal(u->program, SIGKILL);
@@ -221,6 +320,7 @@ int main(void)
         RUN(a_change_meanwhile_is_asked_for);
         RUN(a_list_that_does_not_come_is_forgotten);
         RUN(calls_end_that_nobody_waits_for_or_that_take_too_long);
+        RUN(a_call_ends_whose_client_left_and_does_not_come_back);
         RUN(starts_count_in_a_row_only);
         RUN(one_that_ends_with_its_fault_fails_once);
         loop = loop_free(loop);

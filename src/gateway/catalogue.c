@@ -9,37 +9,49 @@
 #include "base/str.h"
 
 #define VARIABLES_MAX 64u
+#define FIELDS_MAX 2u /* of a server, with names of their own */
 
-static const struct {
-        const char *name, *package, *program;
+#define ARGUMENT "" /* of the program, in place of a variable */
+#define LEFT_OUT NULL
+
+/* arguments: words before all others.  fields: those whose variable has another name than add_field() makes of the field, as the package
+ * says it. */
+static const struct server {
+        const char *name, *package, *program, *arguments;
+        struct {
+                const char *field, *variable;
+        } fields[FIELDS_MAX];
 } servers[] = {
-        {"airtable", "airtable-mcp-server", "airtable-mcp-server"},
+        {"airtable", "airtable-mcp-server", "airtable-mcp-server", .fields = {{"nodeenv", "NODE_ENV"}}},
         {"apify", "@apify/actors-mcp-server", "actors-mcp-server"},
-        {"azure", "@azure/mcp", "azmcp"},
+        {"azure", "@azure/mcp", "azmcp", .arguments = "server start"},
         {"brave", "@brave/brave-search-mcp-server", "brave-search-mcp-server"},
-        {"circleci", "@circleci/mcp-server-circleci", "mcp-server-circleci"},
+        {"circleci", "@circleci/mcp-server-circleci", "mcp-server-circleci", .fields = {{"url", "CIRCLECI_BASE_URL"}}},
         {"context7", "@upstash/context7-mcp", "context7-mcp"},
-        {"databaseServer", "@bytebase/dbhub", "dbhub"},
-        {"desktopCommander", "@wonderwhy-er/desktop-commander", "desktop-commander"},
-        {"elasticsearch", "@elastic/mcp-server-elasticsearch", "mcp-server-elasticsearch"},
+        {"databaseServer", "@bytebase/dbhub", "dbhub", .fields = {{"databaseUrl", "DSN"}}},
+        {"desktopCommander", "@wonderwhy-er/desktop-commander", "desktop-commander", .fields = {{"paths", LEFT_OUT}}},
+        {"elasticsearch", "@elastic/mcp-server-elasticsearch", "mcp-server-elasticsearch",
+         .fields = {{"url", "ES_URL"}}},
         {"everything", "@modelcontextprotocol/server-everything", "mcp-server-everything"},
         {"exa", "exa-mcp-server", "exa-mcp-server"},
         {"filesystem", "@modelcontextprotocol/server-filesystem", "mcp-server-filesystem"},
-        {"firecrawl", "firecrawl-mcp", "firecrawl-mcp"},
+        {"firecrawl", "firecrawl-mcp", "firecrawl-mcp", .fields = {{"url", "FIRECRAWL_API_URL"}}},
         {"googleMaps", "@modelcontextprotocol/server-google-maps", "mcp-server-google-maps"},
         {"heroku", "@heroku/mcp-server", "heroku-mcp-server"},
-        {"hubspot", "@hubspot/mcp-server", "mcp-hubspot"},
+        {"hubspot", "@hubspot/mcp-server", "mcp-hubspot", .fields = {{"apiKey", "PRIVATE_APP_ACCESS_TOKEN"}}},
         {"hyperbrowser", "hyperbrowser-mcp", "hyperbrowser-mcp"},
-        {"kubernetes", "mcp-server-kubernetes", "mcp-server-kubernetes"},
+        {"kubernetes", "mcp-server-kubernetes", "mcp-server-kubernetes", .fields = {{"configPath", "KUBECONFIG"}}},
         {"mapbox", "@mapbox/mcp-server", "mcp-server"},
         {"memory", "@modelcontextprotocol/server-memory", "mcp-server-memory"},
         {"mongodb", "mongodb-mcp-server", "mongodb-mcp-server"},
-        {"neon", "@neondatabase/mcp-server-neon", "mcp-server-neon"},
-        {"notion", "@notionhq/notion-mcp-server", "notion-mcp-server"},
+        {"neon", "@neondatabase/mcp-server-neon", "mcp-server-neon", .arguments = "start",
+         .fields = {{"apiKey", ARGUMENT}}},
+        {"notion", "@notionhq/notion-mcp-server", "notion-mcp-server",
+         .fields = {{"internalIntegrationToken", "NOTION_TOKEN"}}},
         {"perplexityAsk", "@perplexity-ai/mcp-server", "perplexity-mcp"},
-        {"playwright", "@playwright/mcp", "playwright-mcp"},
+        {"playwright", "@playwright/mcp", "playwright-mcp", .fields = {{"data", LEFT_OUT}}},
         {"puppeteer", "@modelcontextprotocol/server-puppeteer", "mcp-server-puppeteer"},
-        {"sentry", "@sentry/mcp-server", "sentry-mcp"},
+        {"sentry", "@sentry/mcp-server", "sentry-mcp", .fields = {{"authToken", "SENTRY_ACCESS_TOKEN"}}},
         {"sequentialthinking", "@modelcontextprotocol/server-sequential-thinking", "mcp-server-sequential-thinking"},
         {"slack", "@modelcontextprotocol/server-slack", "mcp-server-slack"},
         {"stripe", "@stripe/mcp", "mcp"},
@@ -145,53 +157,88 @@ static int add_argument(struct buf *out, const char *text)
         return r < 0 ? r : buf_addc(out, "'");
 }
 
-/* One field of the configuration: a variable, or arguments. */
-static int take_field(struct launch *l, const char *server, const char *field, const json_t *value,
-                      struct buf *arguments, struct err *err)
+/* Where the field goes: a name of a variable, ARGUMENT, LEFT_OUT. */
+static bool has_own_name(const struct server *server, const char *field, const char **ret_variable)
 {
-        char number[64];
+        for (size_t i = 0; i < FIELDS_MAX; i++) {
+                if (!server->fields[i].field || strcmp(server->fields[i].field, field) != 0)
+                        continue;
+                *ret_variable = server->fields[i].variable;
+                return true;
+        }
+        return false;
+}
+
+static int add_value(struct launch *l, const struct server *server, const char *field, const char *value,
+                     struct buf *arguments)
+{
+        const char *variable;
+
+        if (!has_own_name(server, field, &variable))
+                return add_field(l, server->name, field, value);
+        if (!variable)
+                return 0;
+        return variable[0] ? add_variable(l, variable, value) : add_argument(arguments, value);
+}
+
+static int add_list(const struct server *server, const char *field, const json_t *list, struct buf *arguments,
+                    struct err *err)
+{
+        const char *variable = ARGUMENT;
         const json_t *one;
         size_t i;
         int r = 0;
 
+        (void)has_own_name(server, field, &variable);
+        json_array_foreach (list, i, one) {
+                if (!json_is_string(one))
+                        return err_set(err, ERR_INVALID, "%s must be a list of texts", field);
+                if (r == 0 && variable)
+                        r = add_argument(arguments, json_string_value(one));
+        }
+        return r;
+}
+
+/* One field of the configuration: a variable, or arguments. */
+static int take_field(struct launch *l, const struct server *server, const char *field, const json_t *value,
+                      struct buf *arguments, struct err *err)
+{
+        char number[64];
+        int r = 0;
+
         if (json_is_array(value)) {
-                json_array_foreach (value, i, one) {
-                        if (!json_is_string(one))
-                                return err_set(err, ERR_INVALID, "%s must be a list of texts", field);
-                        if (r == 0)
-                                r = add_argument(arguments, json_string_value(one));
-                }
+                r = add_list(server, field, value, arguments, err);
         } else if (json_is_string(value)) {
-                r = add_field(l, server, field, json_string_value(value));
+                r = add_value(l, server, field, json_string_value(value), arguments);
         } else if (json_is_boolean(value)) {
-                r = add_field(l, server, field, json_is_true(value) ? "true" : "false");
+                r = add_value(l, server, field, json_is_true(value) ? "true" : "false", arguments);
         } else if (json_is_number(value)) {
                 (void)snprintf(number, sizeof(number), "%.15g", json_number_value(value));
-                r = add_field(l, server, field, number);
+                r = add_value(l, server, field, number, arguments);
         } else if (!json_is_null(value)) {
                 return err_set(err, ERR_INVALID, "%s must be a text, a number, true, false, or a list of texts", field);
         }
-        return r < 0 ? err_sys(err, r, "%s", field) : 0;
+        return r < 0 && !err->msg[0] ? err_sys(err, r, "%s", field) : r;
 }
 
-static int launch_npm(const char *name, size_t at, const json_t *config, struct launch *l, struct err *err)
+static int launch_npm(const struct server *server, const json_t *config, struct launch *l, struct err *err)
 {
         AUTO_BUF struct buf arguments = BUF_INIT(1u << 20);
         const char *field;
         json_t *value;
-        int r = 0;
+        int r = server->arguments ? buf_addc(&arguments, server->arguments) : 0;
 
         json_object_foreach ((json_t *)(uintptr_t)config, field, value) {
                 if (r == 0)
-                        r = take_field(l, name, field, value, &arguments, err);
+                        r = take_field(l, server, field, value, &arguments, err);
         }
         if (r < 0)
                 return r;
         l->script = strdup(npm_script);
-        if (!l->script || add_variable(l, "SANDGLASS_PACKAGE", servers[at].package) < 0 ||
-            add_variable(l, "SANDGLASS_PROGRAM", servers[at].program) < 0 ||
+        if (!l->script || add_variable(l, "SANDGLASS_PACKAGE", server->package) < 0 ||
+            add_variable(l, "SANDGLASS_PROGRAM", server->program) < 0 ||
             add_variable(l, "SANDGLASS_ARGUMENTS", arguments.len ? buf_cstr(&arguments) : "") < 0)
-                return err_sys(err, -ENOMEM, "start %s", name);
+                return err_sys(err, -ENOMEM, "start %s", server->name);
         return 0;
 }
 
@@ -260,7 +307,7 @@ int catalogue_launch(const char *name, const json_t *config, const char *install
 
                 while (at < ARRAY_LEN(servers) && strcmp(servers[at].name, name) != 0)
                         at++;
-                r = at < ARRAY_LEN(servers) ? launch_npm(name, at, config, &l, err)
+                r = at < ARRAY_LEN(servers) ? launch_npm(&servers[at], config, &l, err)
                                             : err_set(err, ERR_NOT_FOUND, "no package of npm is known for this name");
         }
         if (r < 0) {

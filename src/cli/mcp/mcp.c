@@ -31,7 +31,7 @@ const char mcp_usage[] =
         "  --kill-on-exit              end the sandboxes that were made here when the server ends\n"
         "  --print-config[=ASSISTANT]  print the settings for an assistant: json (the default; Claude Desktop, Cursor "
         "and\n"
-        "                              others), vscode, claude-code or codex\n";
+        "                              others), vscode, claude-code, codex or windsurf\n";
 
 /* ---- stdin and stdout ---- */
 

@@ -70,7 +70,7 @@ int mcp_options_parse(int argc, char **argv, struct mcp_command *ret, struct err
         if (r < 0 || ret->is_help)
                 return r;
         if (ret->print_config && !print_config_knows(ret->print_config))
-                return err_set(err, ERR_INVALID, "--print-config: json, vscode, claude-code or codex");
+                return err_set(err, ERR_INVALID, "--print-config: json, vscode, claude-code, codex or windsurf");
         if (!ret->http && (ret->token_file || ret->has_no_token))
                 return err_set(err, ERR_INVALID, "a token is for --http only");
         if (ret->token_file && ret->has_no_token)

@@ -13,18 +13,38 @@
 #include "cli/mcp/options.h"
 #include "cli/mcp/token.h"
 
-static const char *const assistants[] = {"json", "vscode", "claude-code", "codex"};
+/* Where to paste the settings: those of a program that is started, and those of a server by HTTP. */
+static const struct assistant {
+        const char *name, *for_stdio, *for_http;
+} assistants[] = {
+        {"json",
+         "Paste this into claude_desktop_config.json (Claude Desktop: Settings, Developer), ~/.cursor/mcp.json "
+         "(Cursor), .mcp.json "
+         "(Claude Code) or mcp_config.json (Windsurf).",
+         "Paste this into ~/.cursor/mcp.json (Cursor) or .mcp.json (Claude Code). For Windsurf, use "
+         "--print-config=windsurf. "
+         "claude_desktop_config.json (Claude Desktop) takes no server by HTTP: leave out --http."},
+        {"vscode", "Paste this into .vscode/mcp.json.", "Paste this into .vscode/mcp.json."},
+        {"claude-code", "Run this command.", "Run this command."},
+        {"codex", "Paste this into ~/.codex/config.toml.", "Paste this into ~/.codex/config.toml."},
+        {"windsurf", "Paste this into mcp_config.json (Windsurf).", "Paste this into mcp_config.json (Windsurf)."},
+};
 
 /* What the program would find in its environment, and an assistant does not pass on. */
 static const char *const variables[] = {"E2B_API_URL",      "E2B_SANDBOX_URL",     "E2B_DOMAIN",    "E2B_API_KEY",
                                         "E2B_ACCESS_TOKEN", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SANDGLASS_DATA"};
 
-bool print_config_knows(const char *assistant)
+static const struct assistant *find(const char *name)
 {
         for (size_t i = 0; i < ARRAY_LEN(assistants); i++)
-                if (strcmp(assistants[i], assistant) == 0)
-                        return true;
-        return false;
+                if (strcmp(assistants[i].name, name) == 0)
+                        return &assistants[i];
+        return NULL;
+}
+
+bool print_config_knows(const char *assistant)
+{
+        return find(assistant) != NULL;
 }
 
 static int own_path(char out[PATH_MAX])
@@ -139,6 +159,19 @@ static void print_claude_code(json_t *entry)
         (void)printf("\n");
 }
 
+/* Windsurf has a name of its own for the address. */
+static void print_windsurf(json_t *entry)
+{
+        json_t *url = json_object_get(entry, "url");
+
+        if (url) {
+                (void)json_object_set(entry, "serverUrl", url);
+                (void)json_object_del(entry, "url");
+                (void)json_object_del(entry, "type");
+        }
+        print_json("mcpServers", entry);
+}
+
 /* TOML writes texts and lists of texts as JSON does. */
 static void print_toml_value(const char *key, json_t *value)
 {
@@ -170,6 +203,7 @@ static void print_codex(json_t *entry)
 
 int print_config(const struct mcp_command *cmd, struct err *err)
 {
+        const struct assistant *assistant = find(cmd->print_config);
         json_t *entry = NULL;
         int r = cmd->http ? by_http(cmd, &entry, err) : by_stdio(cmd, &entry, err);
 
@@ -183,17 +217,14 @@ int print_config(const struct mcp_command *cmd, struct err *err)
                 print_claude_code(entry);
         } else if (strcmp(cmd->print_config, "codex") == 0) {
                 print_codex(entry);
+        } else if (strcmp(cmd->print_config, "windsurf") == 0) {
+                print_windsurf(entry);
         } else {
                 print_json("mcpServers", entry);
         }
         (void)fflush(stdout);
-        (void)fprintf(stderr, "%s\n",
-                      strcmp(cmd->print_config, "vscode") == 0        ? "Paste this into .vscode/mcp.json."
-                      : strcmp(cmd->print_config, "claude-code") == 0 ? "Run this command."
-                      : strcmp(cmd->print_config, "codex") == 0
-                              ? "Paste this into ~/.codex/config.toml."
-                              : "Paste this into claude_desktop_config.json (Claude Desktop: Settings, Developer), "
-                                "~/.cursor/mcp.json (Cursor), .mcp.json (Claude Code) or mcp_config.json (Windsurf).");
+        if (assistant)
+                (void)fprintf(stderr, "%s\n", cmd->http ? assistant->for_http : assistant->for_stdio);
         json_decref(entry);
         return 0;
 }

@@ -166,7 +166,7 @@ test('stdin and stdout may be files', () => {
 
 test('what is wrong at once is told on stderr, and stdout stays empty', () => {
   const none = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(E2B_|SANDGLASS_DATA)/.test(name)))
-  for (const [args, status, words] of [[['--nope'], 2, /unknown option '--nope'/], [['more'], 2, /unexpected argument/], [['--http'], 2, /needs a value/], [['--no-token'], 2, /--http only/], [['--print-config=nobody'], 2, /json, vscode, claude-code or codex/], [['--data', '/nowhere'], 1, /no server at '\/nowhere'/], [['--files', '/nowhere', '--data', '/'], 1, /open '\/nowhere'/]]) {
+  for (const [args, status, words] of [[['--nope'], 2, /unknown option '--nope'/], [['more'], 2, /unexpected argument/], [['--http'], 2, /needs a value/], [['--no-token'], 2, /--http only/], [['--print-config=nobody'], 2, /json, vscode, claude-code, codex or windsurf/], [['--data', '/nowhere'], 1, /no server at '\/nowhere'/], [['--files', '/nowhere', '--data', '/'], 1, /open '\/nowhere'/]]) {
     const went = sandglass(['mcp', ...args], { env: none, input: '' })
     assert.deepEqual([went.status, went.stdout], [status, ''], args.join(' '))
     assert.match(went.stderr, words)
@@ -183,5 +183,20 @@ test('settings for every assistant name this program by its absolute path', () =
   const shell = spawnSync('bash', ['-c', `claude() { printf '%s' "$4"; }; ${printed('claude-code')}`], { encoding: 'utf8' }).stdout
   assert.equal(JSON.parse(shell).env.E2B_API_KEY, `k'"\\`)
   assert.equal(JSON.parse(shell).command, fs.realpathSync(binary))
+  assert.deepEqual(JSON.parse(printed('windsurf')), JSON.parse(printed('json')))
   assert.match(printed('codex'), /^\[mcp_servers\.sandglass\]\ncommand = "\/.*\n\n\[mcp_servers\.sandglass\.env\]\n.*E2B_API_KEY = "k'\\"\\\\"/s)
+})
+
+test('settings of a server by HTTP: each assistant gets what it takes', () => {
+  const token = `${temporaryDir()}/token`
+  fs.writeFileSync(token, 'secret\n')
+  const print = (name) => sandglass(['mcp', `--print-config=${name}`, '--http', '4321', '--token-file', token], { env: { ...process.env, ...env } })
+  const headers = { Authorization: 'Bearer secret' }, url = 'http://127.0.0.1:4321/mcp'
+  const { stdout, stderr } = print('json')
+  assert.deepEqual(JSON.parse(stdout), { mcpServers: { sandglass: { type: 'http', url, headers } } })
+  assert.match(stderr, /cursor\/mcp\.json.*claude_desktop_config\.json \(Claude Desktop\) takes no server by HTTP/)
+  assert.doesNotMatch(stderr, /mcp_config\.json/)
+  assert.deepEqual(JSON.parse(print('windsurf').stdout), { mcpServers: { sandglass: { serverUrl: url, headers } } })
+  assert.deepEqual(JSON.parse(print('vscode').stdout), { servers: { sandglass: { type: 'http', url, headers } } })
+  assert.match(print('codex').stdout, /^\[mcp_servers\.sandglass\]\nurl = "http:\/\/127\.0\.0\.1:4321\/mcp"\n\n\[mcp_servers\.sandglass\.http_headers\]\nAuthorization = "Bearer secret"\n/)
 })

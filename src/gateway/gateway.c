@@ -11,7 +11,6 @@
 #include "mcp/protocol/jsonrpc.h"
 #include "mcp/protocol/mcp.h"
 #include "mcp/protocol/session.h"
-#include "mcp/protocol/stream.h"
 #include "mcp/tools/program.h"
 
 #define TELL_MS 200u /* a server that crashes and is back at once is one change */
@@ -102,13 +101,7 @@ static void tell_sessions(struct timer *t)
 {
         struct gateway *g = CONTAINER_OF(t, struct gateway, tell);
 
-        LIST_EACH (at, &g->mcp->session_order) {
-                struct session *s = LIST_ENTRY(at, struct session, node);
-                struct stream *st = s->is_initialized ? stream_standalone(s) : NULL;
-
-                if (st)
-                        stream_notify(st, jsonrpc_notification("notifications/tools/list_changed", NULL));
-        }
+        sessions_tell_tools(g->mcp);
 }
 
 static void add_capabilities(json_t *can)

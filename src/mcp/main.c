@@ -115,6 +115,8 @@ int main(int argc, char **argv)
         program_raise_limit();
         m.backend = &sandbox_backend;
         r = open_port(opt.listen, &fd, &err);
+        if (r == 0 && sandbox_tools_start(&m) < 0)
+                r = err_sys(&err, -ENOMEM, "start the tools");
         if (r == 0)
                 r = mcp_serve_start(&m, fd, &err);
         if (r == 0)
@@ -122,6 +124,7 @@ int main(int argc, char **argv)
         if (r < 0)
                 log_error("mcp.failed", "why=\"%s\"", err.msg);
         mcp_serve_end(&m);
+        sandbox_tools_stop(&m);
         m.loop = loop_free(m.loop);
         return r < 0 ? 1 : 0;
 }

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "mcp/protocol/call.h"
+#include "mcp/protocol/jsonrpc.h"
 #include "mcp/protocol/mcp.h"
 #include "mcp/protocol/stream.h"
 
@@ -105,6 +106,17 @@ struct session *session_find(struct mcp *m, struct str id)
                 session_touch(s);
         }
         return s;
+}
+
+void sessions_tell_tools(struct mcp *m)
+{
+        LIST_EACH (at, &m->session_order) {
+                struct session *s = LIST_ENTRY(at, struct session, node);
+                struct stream *st = s->is_initialized ? stream_standalone(s) : NULL;
+
+                if (st)
+                        stream_notify(st, jsonrpc_notification("notifications/tools/list_changed", NULL));
+        }
 }
 
 void session_end(struct session *s)

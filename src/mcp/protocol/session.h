@@ -46,3 +46,5 @@ struct session *session_create(struct mcp *m, const char *version);
 struct session *session_find(struct mcp *m, struct str id); /* also notes that the session was used */
 void session_touch(struct session *s);                      /* a call or a connection ended: idle from now on */
 void session_end(struct session *s);
+/* The list of tools has changed: every session that listens hears of it. */
+void sessions_tell_tools(struct mcp *m);

@@ -38,6 +38,15 @@ static json_t *describe(const struct tool *t)
                          "openWorldHint", (t->hints & TOOL_REACHES_OUT) != 0);
 }
 
+uint64_t tool_set_there(const struct tool_set *set, const struct mcp *m)
+{
+        uint64_t there = 0;
+
+        for (size_t i = 0; i < set->count && i < 64; i++)
+                there |= (uint64_t)is_there(set->tools[i], m) << i;
+        return there;
+}
+
 json_t *tool_set_list(const struct tool_set *set, const struct mcp *m)
 {
         json_t *list = json_array();

@@ -34,7 +34,8 @@ struct tool_set {
         const struct tool *const *tools;
         size_t count;
 };
-json_t *tool_set_list(const struct tool_set *set, const struct mcp *m); /* NULL: no memory */
+uint64_t tool_set_there(const struct tool_set *set, const struct mcp *m); /* a bit for each tool that is there now */
+json_t *tool_set_list(const struct tool_set *set, const struct mcp *m);   /* NULL: no memory */
 void tool_set_call(const struct tool_set *set, struct call *c, const char *name, json_t *args);
 
 /* What the function ends its call with.  `structured` is taken; NULL: there is none. */

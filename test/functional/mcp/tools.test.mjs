@@ -1,5 +1,6 @@
 // The tools of the MCP server, through the official client: what each does, and what it says when it cannot.
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import fs from 'node:fs'
 import net from 'node:net'
 import path from 'node:path'
@@ -9,7 +10,7 @@ import { Client as NewClient, StreamableHTTPClientTransport as NewTransport } fr
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
-import { ResourceUpdatedNotificationSchema } from '@modelcontextprotocol/sdk/types.js'
+import { ResourceUpdatedNotificationSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js'
 
 import { ToolServer } from '../lib/tool_server.mjs'
 import { until } from '../lib/wait.mjs'
@@ -343,6 +344,28 @@ test('without ripgrep there is no glob and no grep', async () => {
   const { result } = await (await session({ jsonrpc: '2.0', id: 1, method: 'tools/list' })).json()
   assert.deepEqual(result.tools.filter(({ name }) => ['glob', 'grep', 'list_directory'].includes(name)).map(({ name }) => name), ['list_directory'])
   assert.match(JSON.stringify(await (await session({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'glob', arguments: { pattern: '*' } } })).json()), /unknown tool/)
+  assert.equal(await bare.stop(), 0)
+})
+
+test('a session that listens hears that tools have come or gone', async () => {
+  const bin = path.join(server.dir, 'changing')
+  fs.mkdirSync(bin)
+  fs.symlinkSync('/bin/bash', path.join(bin, 'bash'))
+  const bare = await ToolServer.start({ PATH: bin })
+  const client = new Client({ name: 'test', version: '1' })
+  let told = 0
+  client.setNotificationHandler(ToolListChangedNotificationSchema, () => void told++)
+  await client.connect(new StreamableHTTPClientTransport(new URL(bare.url), { requestInit: requestInit() }))
+  assert.equal(client.getServerCapabilities().tools.listChanged, true)
+  const has = async (name) => (await client.listTools()).tools.some((tool) => tool.name === name)
+  assert.equal(await has('grep'), false)
+  fs.symlinkSync(execFileSync('bash', ['-c', 'command -v rg'], { encoding: 'utf8' }).trim(), path.join(bin, 'rg'))
+  await until('ripgrep is told', () => told === 1)
+  assert.equal(await has('grep'), true)
+  fs.unlinkSync(path.join(bin, 'rg'))
+  assert.equal(await has('grep'), false)
+  await until('its end is told', () => told === 2)
+  await client.close()
   assert.equal(await bare.stop(), 0)
 })
 

@@ -4,9 +4,10 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { after, before, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
-import { deleteTemplates, inSandbox } from '../lib/build/builds.mjs'
+import { buildLog, deleteTemplates, inSandbox, templateName } from '../lib/build/builds.mjs'
 import { keptServer } from '../lib/kept_server.mjs'
 import { request } from '../lib/preview.mjs'
 import { api } from '../lib/raw.mjs'
@@ -54,6 +55,36 @@ test('mcp-gateway: a create with `mcp` has an endpoint with the tools of its ser
   } finally {
     await sandbox.kill()
   }
+})
+
+/** What a program with the official MCP client sees at the gateway's address, over TLS. */
+async function asClient(...args) {
+  const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('E2B_')))
+  const names = new URL('../lib/names.mjs', import.meta.url).href, program = fileURLToPath(new URL('mcp_client.mjs', import.meta.url))
+  const { stdout } = await promisify(execFile)(process.execPath, ['--import', names, program, JSON.stringify(args)], { env: { ...inherited, ...clientEnvironment(server, 'tls') }, timeout: 180_000 })
+  return JSON.parse(stdout)
+}
+
+test('mcp-gateway: with servers that a build has added, the official client lists and calls tools at the address of the gateway', async () => {
+  assert.throws(() => client.Template().fromBaseImage().addMcpServer('memory'), /can only be added to mcp-gateway template/)
+  const log = buildLog(), alias = templateName('with-memory')
+  await client.Template.build(client.Template().fromTemplate('mcp-gateway').addMcpServer(['memory']), { alias, ...log })
+  await inSandbox(client, alias, async (sandbox) => assert.match(await run(sandbox, 'ls /opt/mcp-servers/npm/@modelcontextprotocol'), /^server-memory$/))
+  const open = await asClient(alias)
+  assert.match(open.url, /^https:\/\/50005-.*\/mcp$/)
+  assert.ok(open.tools.includes('read_graph'))
+  assert.deepEqual([open.failed, open.withoutToken], [false, 401])
+  assert.match(open.graph, /"x"/)
+  const closed = await asClient(alias, { network: { allowPublicTraffic: false } })
+  assert.deepEqual([closed.tools, closed.withoutTraffic], [open.tools, 403])
+  await deleteTemplates(api, server, alias)
+})
+
+test('a create with `mcp` on a template without the gateway fails, and leaves no sandbox', async () => {
+  const metadata = { test: `mcp-${process.pid}-${Date.now()}` }
+  await assert.rejects(client.Sandbox.create('base', { mcp: { memory: {} }, metadata }), /Failed to start MCP gateway/)
+  const left = await client.Sandbox.list({ query: { metadata } }).nextItems()
+  assert.deepEqual(left, [])
 })
 
 test('nextjs-developer: the server answers when create returns', async () => {

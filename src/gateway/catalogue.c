@@ -90,14 +90,15 @@ static const struct server {
 };
 
 /* What these scripts print goes to the log: stdout belongs to the protocol.  Values come as variables, never as text of the script. */
-static const char npm_script[] = "program=$SANDGLASS_DIR/npm/$SANDGLASS_PACKAGE\n"
-                                 "[ -x \"$program/node_modules/.bin/$SANDGLASS_PROGRAM\" ] || {\n"
-                                 "        mkdir -p \"$program\" && npm install --no-audit --no-fund --loglevel=error "
-                                 "--prefix \"$program\" \"$SANDGLASS_PACKAGE\" >&2 || exit 1\n"
-                                 "}\n"
-                                 "cd \"${HOME:-/}\"\n"
-                                 "eval \"arguments=($SANDGLASS_ARGUMENTS)\"\n"
-                                 "exec \"$program/node_modules/.bin/$SANDGLASS_PROGRAM\" \"${arguments[@]}\"\n";
+static const char npm_script[] =
+        "program=$SANDGLASS_DIR/npm/$SANDGLASS_PACKAGE\n"
+        "[ -x \"$program/node_modules/.bin/$SANDGLASS_PROGRAM\" ] || {\n"
+        "        mkdir -p \"$program\" && npm install --yes --no-audit --no-fund --loglevel=error "
+        "--prefix \"$program\" \"$SANDGLASS_PACKAGE\" >&2 || exit 1\n"
+        "}\n"
+        "cd \"${HOME:-/}\"\n"
+        "eval \"arguments=($SANDGLASS_ARGUMENTS)\"\n"
+        "exec \"$program/node_modules/.bin/$SANDGLASS_PROGRAM\" \"${arguments[@]}\"\n";
 static const char github_script[] =
         "set -e\n"
         "tree=$SANDGLASS_DIR/github/$SANDGLASS_REPOSITORY\n"

@@ -221,8 +221,8 @@ static int pull_one(const char *name, const struct gateway_command *cmd)
         (void)snprintf(prefix, sizeof(prefix), "%s/npm/%s", cmd->install_dir, package);
         pid = fork();
         if (pid == 0) {
-                execlp("npm", "npm", "install", "--no-audit", "--no-fund", "--loglevel=error", "--prefix", prefix,
-                       package, (char *)NULL);
+                execlp("npm", "npm", "install", "--yes", "--no-audit", "--no-fund", "--loglevel=error", "--prefix",
+                       prefix, package, (char *)NULL);
                 _exit(127);
         }
         if (pid < 0 || waitpid(pid, &status, 0) < 0 || status != 0) {

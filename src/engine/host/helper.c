@@ -249,5 +249,7 @@ int helper_send(struct helper *h, const void *p, size_t n, const int *fds, size_
         r = scm_send(h->io.fd, p, n, fds, nfds);
         if (r == -EAGAIN)
                 return enqueue(h, p, n, fds, nfds);
+        if (r == -ECONNRESET) /* what the kernel says once, when it died with unread messages */
+                r = -EPIPE;
         return r < 0 ? (int)r : 0;
 }

@@ -46,5 +46,5 @@ static inline bool helper_is_running(const struct helper *h)
 {
         return h->loop != NULL;
 }
-/* fds are duplicated by the kernel; the caller keeps its own.  -EPIPE not running, -ENOBUFS. */
+/* fds are duplicated by the kernel; the caller keeps its own.  -EPIPE not running, or it has died; -ENOBUFS. */
 int helper_send(struct helper *h, const void *p, size_t n, const int *fds, size_t nfds);

@@ -145,17 +145,18 @@ function signalScript() {
   if (Atomics.compareExchange(shared, IN_SCRIPT, INSIDE, SIGNALLED) === INSIDE) process.kill(process.pid, 'SIGINT')
 }
 
+// The children come last: a script that waited for one goes on when it ends, and may be over before IN_SCRIPT is read.
 function force() {
-  interruptChildren()
   if (Atomics.load(shared, IN_SCRIPT) === OUTSIDE) debuggee.post('Runtime.terminateExecution')
   else signalScript()
+  interruptChildren()
 }
 
-// Whether the main thread waits for something, and how long it ran, in clock ticks of 10 ms.
+// Whether the main thread waits for something (the disk, state D, does not count), and how long it ran, in clock ticks of 10 ms.
 function mainThread() {
   const stat = fs.readFileSync(`/proc/${process.pid}/task/${process.pid}/stat`, 'latin1')
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  return { isAsleep: fields[0] !== 'R', ticks: Number(fields[11]) + Number(fields[12]) }
+  return { isAsleep: fields[0] === 'S', ticks: Number(fields[11]) + Number(fields[12]) }
 }
 
 // The main thread may wait for a child (execSync), as a shell does: Ctrl-C is for all processes below this one.

@@ -182,7 +182,7 @@ function poolIsFull(server) {
 }
 
 /** Two censuses in a row are alike, and the pool is full: nothing is being made or removed. */
-export async function settled(server, deadlineMs = 15_000) {
+export async function settled(server, deadlineMs = 60_000) {
   let last = take(server)
   let since = performance.now()
   return until(
@@ -201,7 +201,7 @@ export async function settled(server, deadlineMs = 15_000) {
 }
 
 /** The counts come back to `before`, or the assertion says which did not. */
-export async function returned(server, before, { deadlineMs = 15_000, kept = keptAlive } = {}) {
+export async function returned(server, before, { deadlineMs = 60_000, kept = keptAlive } = {}) {
   let found = []
   try {
     await until('', () => (found = differences(before, take(server), kept)).length === 0, deadlineMs)

@@ -39,7 +39,7 @@ const underWay = new Set()
 
 const interrupted = new AbortController() // ends the file's process with SIGTERM, upon which it ends its servers
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => interrupted.abort())
-const stream = run({ files: [file], concurrency: 1, timeout: 10 * minutes, signal: interrupted.signal })
+const stream = run({ files: [file], concurrency: 1, timeout: 20 * minutes, signal: interrupted.signal })
 stream.on('test:dequeue', (data) => data.nesting === 0 && !isFile(data) && underWay.add(data.name))
 stream.on('test:pass', (data) => tellCase(data, 'passed'))
 stream.on('test:fail', (data) => tellCase(data, 'failed'))

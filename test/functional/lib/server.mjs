@@ -11,7 +11,7 @@ import { until } from './wait.mjs'
 
 const top = fileURLToPath(new URL('../../..', import.meta.url))
 export const binary = process.env.SANDGLASS_BINARY ?? path.join(top, 'build', 'sandglass')
-const startDeadlineMs = () => (fs.existsSync(path.join(criuDir(), 'tool')) ? 20_000 : 180_000) // the first one fetches it
+const startDeadlineMs = () => (fs.existsSync(path.join(criuDir(), 'tool')) ? 120_000 : 180_000) // the first one fetches it
 const running = new Set()
 
 /** The directory with the default template, built once and shared by all suites. */

@@ -6,7 +6,7 @@ export class Late extends Error {}
 
 /** Ask until `question` answers something true; its answer is returned.  Throws Late with `what` at the deadline.
  *  firstPauseMs: before it is asked again; later pauses are longer, up to 50 ms. */
-export async function until(what, question, deadlineMs = 10_000, firstPauseMs = 2) {
+export async function until(what, question, deadlineMs = 60_000, firstPauseMs = 2) {
   const end = performance.now() + deadlineMs
   for (let pause = firstPauseMs; ; pause = Math.min(pause * 2, 50)) {
     const answer = await question()

@@ -52,7 +52,7 @@ const free = () => new Promise((resolve) => { const s = net.createServer().liste
 const server = (mode, more = {}) => ({ runCmd: 'node server.mjs', envs: { MODE: mode }, ...more })
 
 /** Run the program as a client's library does: its exit code and what it printed. */
-async function start(config, { token = 'secret', wait = 30, args = [] } = {}) {
+async function start(config, { token = 'secret', wait = 120, args = [] } = {}) {
   port = await free()
   const environment = { ...process.env, MCP_GATEWAY_GITHUB_URL: `file://${dir}/repos`, ...(token ? { GATEWAY_ACCESS_TOKEN: token } : {}) }
   const child = spawn(program, ['--config', typeof config === 'string' ? config : JSON.stringify(config), '--listen', `127.0.0.1:${port}`, '--dir', `${dir}/servers`, '--token-file', `${dir}/etc/.token`, '--log', `${dir}/log`, '--wait', String(wait), ...args], { env: environment, stdio: ['ignore', 'pipe', 'pipe'] })

@@ -134,10 +134,12 @@ test('a batch has at most 256 messages', clean(async () => {
 
 test('an id in use is refused, and may be used again afterwards', clean(async () => {
   const session = await server.session()
-  const slow = session(call('same', 'run_command', { command: 'sleep 1.5; echo slow' }))
-  await until('the command runs', () => server.children() > 0)
+  const slow = session(call('same', 'run_command', { command: 'touch runs; while [ ! -e go ]; do sleep 0.05; done; echo slow' }))
+  await until('the command runs', () => fs.existsSync(server.file('runs')))
   assert.deepEqual(await error(await session(request('same', 'ping'))), [200, -32600])
+  fs.writeFileSync(server.file('go'), '')
   assert.match(await (await slow).text(), /slow/)
+  for (const name of ['runs', 'go']) fs.unlinkSync(server.file(name))
   assert.equal((await session(request('same', 'ping'))).status, 200)
   await session.end()
 }))

@@ -50,7 +50,7 @@ test('refuses what is wrong, and names the field', async () => {
 })
 
 test('a time limit ends the command, and what it said until then is told', async () => {
-  const { status, json } = await run('echo begun; exec sleep 100', { timeout_s: 1 })
+  const { status, json } = await run('echo begun; exec sleep 100', { timeout_s: 5 })
   assert.deepEqual([status, json.exit_code, json.timed_out, json.stdout], [200, 124, true, 'begun\n'])
 })
 
@@ -87,7 +87,7 @@ test('kill reaches the children, too', async () => {
   isError(await ask('DELETE', at(`/${parent}?signal=HUP`)), 400, 'invalid_request', /signal/)
   assert.equal((await ask('DELETE', at(`/${parent}`))).status, 204)
   assert.equal((await ended(parent)).signal, 'killed')
-  assert.equal((await run('pgrep -fc "^sleep 4321"')).json.stdout, '0\n')
+  await until('both have ended', async () => (await run('pgrep -fc "^sleep 4321"')).json.stdout === '0\n')
   const { command_id: polite } = await start('trap "echo asked; exit 7" TERM; echo ready; while :; do sleep 0.05; done')
   await until('ready', async () => (await read(polite)).stdout === 'ready\n')
   assert.equal((await ask('DELETE', at(`/${polite}?signal=TERM`))).status, 204)
@@ -195,21 +195,24 @@ test('answers that are not read: their outputs hold a quarter of the memory for 
 
 test('a client that leaves leaves the command alone', async () => {
   const leave = new AbortController()
-  const gone = run('echo begun; sleep 0.3; echo over >/tmp/over; echo ended', {}, { signal: leave.signal }).catch((e) => e.name)
+  const gone = run('echo begun; while [ ! -e /tmp/leave ]; do sleep 0.05; done; echo over >/tmp/over; echo ended', {}, { signal: leave.signal }).catch((e) => e.name)
   const found = await until('it runs', async () => (await ask('GET', at())).json.commands.find((c) => c.status === 'running' && /tmp.over/.test(c.command)))
   leave.abort()
   assert.equal(await gone, 'AbortError')
+  await run('touch /tmp/leave')
   assert.equal((await ended(found.command_id)).stdout, 'begun\nended\n')
   assert.equal((await run('cat /tmp/over')).json.stdout, 'over\n')
 })
 
 test('kill -9 of the role: commands go on, nothing of their output is lost, and the next request is served', async () => {
   const { command_id } = await start('for i in $(seq 20); do echo $i; sleep 0.05; done')
-  const waiting = run('sleep 0.5; echo survived >/tmp/survived').then((a) => a.status, (e) => e.code)
+  const waiting = run('touch /tmp/waits; while [ ! -e /tmp/go ]; do sleep 0.05; done; echo survived >/tmp/survived').then((a) => a.status, (e) => e.code)
   await until('it runs', async () => (await read(command_id)).stdout.length > 3)
+  await until('the other one runs', async () => (await run('test -e /tmp/waits')).json.exit_code === 0)
   const old = role()
   process.kill(old, 'SIGKILL')
   assert.ok([503, 'ECONNRESET'].includes(await waiting))
+  await until('the next request is served', async () => (await run('touch /tmp/go')).json.exit_code === 0)
   const last = await ended(command_id)
   assert.notEqual(role(), old)
   assert.equal(last.stdout, Array.from({ length: 20 }, (_, i) => `${i + 1}\n`).join(''))

@@ -166,7 +166,7 @@ static void a_server_that_is_not_there_is_unavailable(void)
 
 static void time_limits_hold(void)
 {
-        const struct sg_call call = {.timeout_ms = 30};
+        const struct sg_call call = {.timeout_ms = 500};
         struct sg_info *info;
         struct sg_error err = {0};
 
@@ -185,7 +185,7 @@ static unsigned ticks;
 static void tick(void *arg)
 {
         (void)arg;
-        if (++ticks == 3)
+        if (++ticks >= 3 && atomic_load(&server.held))
                 sg_cancel_now(cancel);
 }
 
@@ -200,7 +200,7 @@ static void a_call_ticks_and_can_be_cancelled(void)
         SAY({.holds = true});
         CHECK_INT(sg_sandbox_get(client, ID, &call, &info, &err), ==, -ECANCELED);
         CHECK_INT(err.kind, ==, SG_CANCELLED);
-        CHECK_INT(ticks, ==, 3);
+        CHECK_INT(ticks, >=, 3);
         CHECK_INT(sg_sandbox_get(client, ID, &call, &info, &err), ==, -ECANCELED);
         CHECK_INT(atomic_load(&server.requests), ==, 1);
         sg_cancel_reset(cancel);

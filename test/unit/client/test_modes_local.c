@@ -198,7 +198,7 @@ static void a_program_that_takes_too_long_is_ended_with_its_group(void)
 {
         struct told t = {.answer = 0};
         struct sg_program program = PROGRAM("sleep 1000 & echo $!; wait", &t);
-        const struct sg_call call = {.timeout_ms = 1000};
+        const struct sg_call call = {.timeout_ms = 5000};
 
         ends_with(&program, &t, &call, SG_TIMEOUT);
 }

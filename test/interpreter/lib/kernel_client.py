@@ -9,7 +9,8 @@ import traceback
 
 from jupyter_client.manager import KernelManager
 
-DEADLINE_S = 60  # for every wait: generous, machines are busy
+DEADLINE_S = 180  # for every wait: generous, machines are busy
+LOOK_S = 2  # how often a wait looks whether the kernel lives
 
 
 class Run:
@@ -67,6 +68,13 @@ class Kernel:
         with open(f"/proc/{self.pid}/status", encoding="utf-8") as status:
             return next(int(line.split()[1]) for line in status if line.startswith("RssAnon")) // 1024
 
+    def shrinks_below(self, mib):
+        """Runs code until the memory is small: a kernel frees it when it next collects its garbage."""
+        end = time.monotonic() + DEADLINE_S
+        while self.anonymous_mib >= mib:
+            holds(time.monotonic() < end, f"{self.anonymous_mib} MiB")
+            self.run("0")
+
     def send(self, code, **options):
         return self.client.execute(code, allow_stdin=False, **options)
 
@@ -74,14 +82,33 @@ class Kernel:
         """Executes and collects everything. `until`: a function that is called once, in a thread, when the first output has come."""
         return self.collect(self.send(code, **options), until)
 
+    def started(self, code):
+        """Sends code, and reads its first output and no more. An interrupt before that may be one of nothing."""
+        request = self.send(code)
+        end = time.monotonic() + DEADLINE_S
+        while True:
+            message = self.next(self.client.get_iopub_msg, end, f"no output: {code}")
+            if message["parent_header"].get("msg_id") == request and message["msg_type"] == "stream":
+                return request
+
+    def next(self, get, end, what):
+        """The next message that `get`, a function of the client, gives. `what` is the error at the end, or soon after the kernel's own."""
+        is_alive = True
+        while True:
+            try:
+                return get(timeout=min(LOOK_S, max(end - time.monotonic(), 0.01)))
+            except queue.Empty:
+                if not is_alive:
+                    raise Failed(f"the kernel has ended; {what}") from None
+                if time.monotonic() > end:
+                    raise TimeoutError(what) from None
+                is_alive = self.manager.is_alive()
+
     def collect(self, request, until=None):
         run = Run()
         end = time.monotonic() + DEADLINE_S
         while "idle" not in run.states:
-            try:
-                message = self.client.get_iopub_msg(timeout=max(end - time.monotonic(), 0.01))
-            except queue.Empty:
-                raise TimeoutError(f"not idle: {run}") from None
+            message = self.next(self.client.get_iopub_msg, end, run)
             # jupyter_client gives the same numbers to interrupts, which the manager sends, and to executions, which the client sends.
             parent = message["parent_header"]
             if parent.get("msg_id") != request or parent.get("msg_type") != "execute_request":
@@ -97,8 +124,9 @@ class Kernel:
         return run
 
     def reply(self, request):
+        end = time.monotonic() + DEADLINE_S
         while True:
-            message = self.client.get_shell_msg(timeout=DEADLINE_S)
+            message = self.next(self.client.get_shell_msg, end, "no reply")
             if message["parent_header"].get("msg_id") == request:
                 return message["content"]
 

@@ -7,7 +7,7 @@ import { childrenOf, fakeKernel, isAlive, Service, until } from './harness.mjs';
 
 let service, census;
 before(async () => {
-  service = await Service.start({ args: ['--start-timeout', '2'] });
+  service = await Service.start({ args: ['--start-timeout', '5'] });
   service.addKernel('killed', { language: 'killed', argv: ['/bin/sh', '-c', `echo $$ >${service.dir}/new-pid && mv ${service.dir}/new-pid ${service.dir}/killed-pid; exec ${fakeKernel} "$1"`, 'sh', '{connection_file}'] });
   await service.execute('');
   census = service.census();
@@ -46,7 +46,7 @@ test('an idle kernel that is killed again and again, after some life each time, 
   for (let i = 0; i < 5; i++) {
     const file = path.join(service.dir, 'killed-pid'), pid = Number(await until('it has begun', () => fs.existsSync(file) && fs.readFileSync(file, 'utf8').trim()));
     fs.unlinkSync(file);
-    const lived = Date.now() + 1500;
+    const lived = Date.now() + 4000;
     await until('it has lived for a while', () => Date.now() > lived);
     process.kill(pid, 'SIGKILL');
   }
@@ -98,7 +98,7 @@ test('what a kernel started in its group ends with it', async () => {
 test('a kernel that does not answer is given up', async () => {
   for (const language of ['hanging', 'mute']) {
     const answer = await post('/contexts', { language });
-    assert.deepEqual([answer.status, answer.text], [500, 'Failed to create context: the kernel did not answer within 2 s']);
+    assert.deepEqual([answer.status, answer.text], [500, 'Failed to create context: the kernel did not answer within 5 s']);
   }
 });
 
@@ -110,7 +110,7 @@ test('a kernel that starts while the sandbox is paused for longer than it may ta
   const [kernel] = await until('its kernel starts', () => { const pids = service.kernelPids().filter((pid) => !before.includes(pid)); return pids.length && pids; });
   const pids = [service.serving, kernel];
   for (const pid of pids) process.kill(pid, 'SIGSTOP');
-  const end = Date.now() + 4000; // twice the time that a kernel has
+  const end = Date.now() + 10000; // twice the time that a kernel has
   await until('the pause is over', () => Date.now() > end);
   for (const pid of pids) process.kill(pid, 'SIGCONT');
   fs.writeFileSync(gate, '');

@@ -521,7 +521,7 @@ def absorb_signals():
 
 
 def a_signal_interrupts():
-    """A signal that arrives while a script begins or ends may be lost, or end node: each code says `started` when that is over."""
+    """A signal that arrives while a script begins or ends may be lost, or end node. Each code says `started` after its script has begun or ended."""
     run("var kept = 42")
     for code in ("console.log('started'); for (;;) {}", "setTimeout(() => console.log('started')); await new Promise(() => {})"):
         ended = threading.Event()

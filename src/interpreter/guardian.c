@@ -167,6 +167,17 @@ static void remove_runtime_dir(const char *path)
 
 /* ---- the service ---- */
 
+/* Signals to the service are not for the guardian that it becomes, and would wait for it. */
+static void discard_signals(const struct guardian *g)
+{
+        const struct timespec at_once = {0};
+        sigset_t ends = g->signals;
+
+        (void)sigdelset(&ends, SIGCHLD);
+        while (sigtimedwait(&ends, NULL, &at_once) > 0)
+                continue;
+}
+
 /* The guardian is dead: this process takes its place. */
 static void become_guardian(struct guardian *g, uint16_t port)
 {
@@ -181,6 +192,7 @@ static void become_guardian(struct guardian *g, uint16_t port)
         g->argv[g->argc + 1] = address;
         remove_runtime_dir(g->runtime_dir);
         title_pad(g);
+        discard_signals(g);
         (void)execv("/proc/self/exe", g->argv);
         log_error("interpreter.exec", "why=\"%s\"", strerror(errno));
 }

@@ -23,6 +23,7 @@ IDLE_S = 0.05  # what was printed without an end of line is shown after this tim
 REPORT_WAIT_S = 0.5  # how long a report may take
 MARK_WAIT_S = 1.0  # how long a mark may come after its report
 INTERRUPTS_AGAIN = 5
+HANG_UP_S = 4.0  # how long bash may take to end
 TIOCSIG = 0x40045436
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 
@@ -251,12 +252,15 @@ class Shell:
             self.interrupt(again)
 
     def hang_up(self):
-        """Ends bash and its jobs, as a terminal does that is closed."""
+        """Ends bash and its jobs, as a terminal does that is closed. Bash needs its terminal until it has ended its jobs."""
         try:
             os.killpg(self.process.pid, signal.SIGHUP)
             fcntl.ioctl(self.terminal, TIOCSIG, signal.SIGHUP)
         except OSError:
             pass  # bash has ended
+        end = time.monotonic() + HANG_UP_S
+        while self.process.poll() is None and time.monotonic() < end:
+            time.sleep(0.01)
 
     def close(self):
         for fd in (self.command_fd, self.terminal, self.report_fd, self.code_fd):

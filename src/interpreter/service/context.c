@@ -684,6 +684,7 @@ static char *absolute_directory(const char *cwd, const char *home)
 static bool is_directory(const char *path)
 {
         struct stat st;
+        json_decref(c->former_variables);
 
         return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }

@@ -76,6 +76,7 @@ struct context {
         json_t *fetched;             /* variables of the sandbox, not set yet; NULL: none */
         json_t *sandbox_variables;   /* set in the kernel; NULL: not known yet */
         char identity[IDENTITY_MAX]; /* of the sandbox, when random numbers were last seeded */
+        json_t *former_variables;    /* set in the kernel, of the sandbox that this one is a copy of; NULL: none */
         json_t *undo;                /* variables of the run, to be undone; NULL: none */
         bool needs_fence;            /* an interrupt was sent */
 

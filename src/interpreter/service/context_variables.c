@@ -41,16 +41,18 @@ void context_notice_copy(struct context *c)
         char identity[IDENTITY_MAX];
 
         read_identity(c->contexts, identity);
-        if (strcmp(identity, c->identity) == 0)
+        if (strcmp(identity, c->identity) == 0 || !c->sandbox_variables)
                 return;
-        json_decref(c->sandbox_variables);
-        c->sandbox_variables = NULL;
+        json_decref(c->former_variables);
+        c->former_variables = TAKE_PTR(c->sandbox_variables);
 }
 
 void context_forget_variables(struct context *c)
 {
         json_decref(c->sandbox_variables);
         c->sandbox_variables = NULL;
+        json_decref(c->former_variables);
+        c->former_variables = NULL;
         json_decref(c->undo);
         c->undo = NULL;
         c->needs_fence = c->may_drop = false;
@@ -72,21 +74,7 @@ static int add_all(const struct context *c, json_t *variables, struct buf *out)
         return r;
 }
 
-int context_add_preparation(struct context *c, struct buf *out)
-{
-        int r = add_reseed(c, out);
-
-        if (r == 0 && c->fetched) {
-                r = add_all(c, c->fetched, out);
-                c->sandbox_variables = TAKE_PTR(c->fetched);
-        }
-        if (r < 0 || !c->run->variables)
-                return r;
-        c->undo = json_incref(c->run->variables);
-        return add_all(c, c->run->variables, out);
-}
-
-/* ---- undo ---- */
+/* ---- undo, and prepare ---- */
 
 static const char *find_variable(char *const *env, struct str name)
 {
@@ -96,7 +84,7 @@ static const char *find_variable(char *const *env, struct str name)
         return NULL;
 }
 
-/* What the variable had before the run: the value of the sandbox, or the one that the kernel began with, or none. */
+/* What the variable has without a run: the value of the sandbox, or the one that the kernel began with, or none. */
 static int add_undo_of(const struct context *c, const char *name, struct buf *out)
 {
         const json_t *value = json_object_get(c->sandbox_variables, name);
@@ -111,6 +99,38 @@ static int add_undo_of(const struct context *c, const char *name, struct buf *ou
         }
         return first ? language_set(c->dialect, str_of(name), str_of(first), out)
                      : language_unset(c->dialect, str_of(name), out);
+}
+
+/* What only the original of this sandbox had. */
+static int add_former(struct context *c, struct buf *out)
+{
+        json_t *former = TAKE_PTR(c->former_variables), *value;
+        const char *name;
+        int r = 0;
+
+        json_object_foreach (former, name, value) {
+                (void)value;
+                if (r == 0 && !json_object_get(c->sandbox_variables, name))
+                        r = add_undo_of(c, name, out);
+        }
+        json_decref(former);
+        return r;
+}
+
+int context_add_preparation(struct context *c, struct buf *out)
+{
+        int r = add_reseed(c, out);
+
+        if (r == 0 && c->fetched) {
+                r = add_all(c, c->fetched, out);
+                c->sandbox_variables = TAKE_PTR(c->fetched);
+                if (r == 0)
+                        r = add_former(c, out);
+        }
+        if (r < 0 || !c->run->variables)
+                return r;
+        c->undo = json_incref(c->run->variables);
+        return add_all(c, c->run->variables, out);
 }
 
 int context_add_undo(struct context *c, struct buf *out)

@@ -9,6 +9,7 @@ let service, envd, asked, reply;
 before(async () => {
   envd = http.createServer((rq, answer) => {
     asked.push([rq.method, rq.url, rq.headers['x-access-token']]);
+    if (reply.isHeld) return;
     answer.writeHead(reply.status, { 'Content-Type': 'application/json' });
     answer.end(reply.body);
   });
@@ -133,6 +134,37 @@ test('a sandbox that became another one has variables of its own', async () => {
   assert.equal(silent.length, 2);
   assert.match(silent[1], /"STAGE", "copy"/);
   assert.equal((await silentOf(id)).length, 2);
+  assert.equal(asked.length, 2);
+  await remove(id);
+});
+
+test('a copy does not keep variables that only the original had', async () => {
+  reply.body = '{"SECRET":"original","FROM_SERVICE":"original","STAGE":"first"}';
+  const { id } = await service.createContext();
+  assert.equal((await silentOf(id)).length, 1);
+  fs.writeFileSync(service.identity, 'sandbox-4');
+  reply = { status: 500, body: '' }; // asked for again, and nothing is forgotten
+  assert.equal((await silentOf(id)).length, 2);
+  reply = { status: 200, body: '{"STAGE":"copy"}' };
+  assert.deepEqual((await silentOf(id)).slice(2), [
+    '__import__(\'os\').environ.__setitem__("STAGE", "copy")\n__import__(\'os\').environ.pop("SECRET", None)\n' +
+      '__import__(\'os\').environ.__setitem__("FROM_SERVICE", "inherited")\n']);
+  assert.equal((await silentOf(id)).length, 3);
+  await remove(id);
+});
+
+test('a kernel that dies while envd is asked: the run goes on with the next kernel, which is given the variables', async () => {
+  reply = { status: 200, body: '{"GREETING":"hello"}', isHeld: true };
+  const others = service.kernelPids();
+  const { id } = await service.createContext();
+  const [pid] = service.kernelPids().filter((one) => !others.includes(one));
+  const stream = await service.open('silent', { context_id: id });
+  await until('it asks', () => asked.length === 1);
+  reply.isHeld = false;
+  process.kill(pid, 'SIGKILL');
+  const lines = await stream.lines();
+  assert.deepEqual(lines.map((line) => line.name ?? line.type), ['number_of_executions', 'stdout', 'end_of_execution']);
+  assert.match(lines[1].text, /hello/);
   assert.equal(asked.length, 2);
   await remove(id);
 });

@@ -75,8 +75,11 @@ static int kernel_send(struct kernel *k, struct kernel_socket *to, const char *t
 int kernel_execute(struct kernel *k, struct str code, bool is_silent, char ret_id[KERNEL_ID_MAX])
 {
         AUTO_BUF struct buf content = BUF_INIT(CONTENT_MAX);
-        int r = jupyter_execute_content(code, is_silent, &content);
+        int r;
 
+        if (k->state == KERNEL_GONE) /* libzmq may not know it yet, and would take what nobody reads */
+                return -EAGAIN;
+        r = jupyter_execute_content(code, is_silent, &content);
         if (r < 0)
                 return r;
         return kernel_send(k, k->shell, "execute_request", (struct str){(const char *)buf_at(&content), content.len},

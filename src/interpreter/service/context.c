@@ -25,6 +25,7 @@
 #define SEND_AGAIN_MS 100
 #define SENDS_MAX 30
 #define ABORTS_MAX 20
+#define PUT_BACKS_MAX 2    /* a run that was not sent waits for so many new kernels */
 #define LATE_OUTPUT_MS 30  /* from the end to what some kernels publish after it */
 #define OTHER_HALF_MS 3000 /* from the answer to idle without any output, or from idle to the answer */
 #define INTERRUPT_MS 1000
@@ -93,6 +94,7 @@ static void fail_run_lost(struct run *run, const char *value)
 
 #define LOST "The connections was lost, rerun the code to get the results"
 #define NOT_SENT "Failed to send execution request"
+#define RESTARTING "ContextRestarting", "Context was restarted"
 
 static void fail_queue(struct context *c, const char *value)
 {
@@ -119,10 +121,13 @@ static bool is_silent_state(const struct context *c)
         return c->state != CONTEXT_RUNNING && c->state != CONTEXT_ABANDONED;
 }
 
-/* The kernel takes no requests, or does not answer ours: it is killed, and its end does the rest. */
+/* The kernel takes no requests, or does not answer ours: it is killed, and its end does the rest.  The run is not put back:
+ * the next kernel would hang as long. */
 static void context_kill_kernel(struct context *c, const char *why)
 {
         log_warn("context.kernel_hangs", "context=%s why=\"%s\"", c->id, why);
+        if (c->run)
+                fail_run(TAKE_PTR(c->run), RESTARTING);
         timer_clear(&c->timer);
         c->request[0] = 0;
         kernel_stop(c->kernel, true);
@@ -561,9 +566,28 @@ static void context_on_ready(void *arg)
         context_advance(c);
 }
 
+static bool has_sent_code(const struct context *c)
+{
+        return c->request[0] && (c->state == CONTEXT_RUNNING || c->state == CONTEXT_ABANDONED);
+}
+
+/* A run whose code was not sent is the first for the next kernel, unless kernels die at its preparation again and again. */
+static void context_kernel_left_run(struct context *c, bool had_code)
+{
+        if (!c->run)
+                return;
+        if (!run_has_client(c->run))
+                c->run = run_free(c->run);
+        else if (had_code || c->run->put_backs++ == PUT_BACKS_MAX)
+                fail_run(TAKE_PTR(c->run), RESTARTING);
+        else
+                list_push_front(&c->queue, &TAKE_PTR(c->run)->node);
+}
+
 static void context_on_end(const char *why, bool was_ready, bool is_slow, void *arg)
 {
         struct context *c = arg;
+        bool had_code = has_sent_code(c);
 
         c->kernel = NULL;
         c->request[0] = 0;
@@ -576,8 +600,7 @@ static void context_on_end(const char *why, bool was_ready, bool is_slow, void *
         c->fetch = envs_fetch_cancel(c->fetch);
         if (was_ready && clock_mono_ms() - c->ready_ms >= LONG_LIFE_MS)
                 c->failed_starts = 0;
-        if (was_ready && c->run)
-                fail_run(TAKE_PTR(c->run), "ContextRestarting", "Context was restarted");
+        context_kernel_left_run(c, had_code);
         if (c->state == CONTEXT_STARTING && (is_slow || ++c->failed_starts >= STARTS_MAX))
                 context_start_failed(c, why);
         else if (c->state == CONTEXT_IDLE && ++c->failed_starts > STARTS_MAX) { /* dies as soon as it is there */
@@ -661,6 +684,7 @@ void context_free(struct context *c)
                 (void)run_free(LIST_ENTRY(at, struct run, node));
         json_decref(c->fetched);
         json_decref(c->sandbox_variables);
+        json_decref(c->former_variables);
         json_decref(c->undo);
         buf_done(&c->statements);
         kernelspec_done(&c->spec);
@@ -684,7 +708,6 @@ static char *absolute_directory(const char *cwd, const char *home)
 static bool is_directory(const char *path)
 {
         struct stat st;
-        json_decref(c->former_variables);
 
         return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }

@@ -12,6 +12,7 @@
  * One run at a time, in the order they came.  Before a run's code, one silent execution sets variables; after it, another
  * one undoes them, and the next run waits for that.  A run whose client left is interrupted every second; a kernel that is
  * still busy after INTERRUPTS_MAX of them is killed and started again.
+ * A run whose kernel died before the code was sent waits for the next kernel, as the first of the queue.
  * After an interrupt the next execution is a silent one that does nothing: a late interrupt hits that, never another client's run. */
 #pragma once
 #include <jansson.h>
@@ -75,8 +76,8 @@ struct context {
         struct envs_fetch *fetch;    /* FETCHING */
         json_t *fetched;             /* variables of the sandbox, not set yet; NULL: none */
         json_t *sandbox_variables;   /* set in the kernel; NULL: not known yet */
-        char identity[IDENTITY_MAX]; /* of the sandbox, when random numbers were last seeded */
         json_t *former_variables;    /* set in the kernel, of the sandbox that this one is a copy of; NULL: none */
+        char identity[IDENTITY_MAX]; /* of the sandbox, when random numbers were last seeded */
         json_t *undo;                /* variables of the run, to be undone; NULL: none */
         bool needs_fence;            /* an interrupt was sent */
 

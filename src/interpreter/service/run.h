@@ -35,7 +35,8 @@ struct run {
                 late_error; /* a line: the error that the kernel answered, until it is known whether it was published */
         int64_t late_count; /* the count that the kernel answered; -1: none */
         bool has_count, has_error;
-        bool is_ending; /* every line is in `lines`; the run is its own */
+        unsigned put_backs; /* how often its kernel died before it was sent */
+        bool is_ending;     /* every line is in `lines`; the run is its own */
         /* Set by the context.  The client left; run_is_full() is false again.  Not called any more after run_end(). */
         void (*on_gone)(struct run *run);
         void (*on_drain)(struct run *run);

@@ -18,7 +18,8 @@
  *   garbage               a message that is no Jupyter message
  *   pid, cwd, env NAME, size    prints these (size: of the code)
  *   late TEXT             a line after idle
- * FAKE_START in the environment: "die" (says why on stderr), "hang", "mute" (answers, but publishes nothing). */
+ * FAKE_START in the environment: "die" (says why on stderr), "hang", "mute" (answers, but publishes nothing),
+ * "brittle" (dies of a silent execution). */
 #include <errno.h>
 #include <jansson.h>
 #include <signal.h>
@@ -45,7 +46,7 @@ static void *threads, *shell, *control, *output;
 static char key[200];
 static int count;
 static struct buf silent = BUF_INIT(1 << 20); /* a JSON list without its brackets */
-static bool is_deaf;
+static bool is_deaf, is_brittle;
 static unsigned dropped; /* so many of the next executions */
 
 struct request {
@@ -406,6 +407,8 @@ static void execute(const struct request *rq)
                 dropped--;
                 end.is_aborted = true;
         } else if (json_is_true(json_object_get(rq->content, "silent"))) {
+                if (is_brittle)
+                        _exit(5);
                 note_silent(code);
         } else {
                 count++;
@@ -484,6 +487,7 @@ int main(int argc, char **argv)
         }
         while (strcmp(start, "hang") == 0)
                 (void)pause();
+        is_brittle = strcmp(start, "brittle") == 0;
         (void)sigaction(SIGINT, &action, NULL);
         (void)snprintf(key, sizeof(key), "%s", json_string_value(json_object_get(file, "key")));
         shell = listen_on(ZMQ_ROUTER, file, "shell_port");

@@ -34,11 +34,50 @@ test('a kernel that dies in a run is started again, with the same id and the sam
   await service.request('DELETE', `/contexts/${id}`);
 });
 
-test('a kernel that is killed while it is idle is started again', async () => {
-  const pid = Number(await service.outputOf('pid'));
+const SUCCESS = ['number_of_executions', 'stdout', 'end_of_execution'];
+const typesOf = (lines) => lines.map((line) => line.name ?? line.type);
+const kill = async (pid) => {
   process.kill(pid, 'SIGKILL');
   await until('it is dead', () => !isAlive(pid));
-  assert.notEqual(Number(await service.outputOf('pid')), pid);
+};
+
+test('a kernel that is killed while it is idle is started again, and the next run does not notice', async () => {
+  const pid = Number(await service.outputOf('pid'));
+  await kill(pid);
+  const { lines } = await service.execute('pid');
+  assert.deepEqual(typesOf(lines), SUCCESS);
+  assert.notEqual(Number(lines[1].text), pid);
+});
+
+test('a kernel that dies while variables are set: the run goes on with the next kernel', async () => {
+  const { id } = await service.createContext();
+  const pid = Number(await service.outputOf('pid', { context_id: id }));
+  process.kill(pid, 'SIGSTOP');
+  const stream = await service.open('silent', { context_id: id, env_vars: { A: '1' } });
+  await service.contexts(); // meanwhile the statement was sent
+  await kill(pid);
+  const lines = await stream.lines();
+  assert.deepEqual(typesOf(lines), SUCCESS);
+  assert.match(lines[1].text, /__setitem__/);
+  await service.request('DELETE', `/contexts/${id}`);
+});
+
+test('a kernel that dies each time variables are set: the run ends with an error', async () => {
+  service.addKernel('brittle', { language: 'python', env: { FAKE_START: 'brittle' } });
+  const { id } = await service.createContext({ language: 'brittle' });
+  const { lines } = await service.execute('print never', { context_id: id, env_vars: { A: '1' } });
+  assert.deepEqual(lines, [RESTARTED, { type: 'end_of_execution' }]);
+  assert.deepEqual(typesOf((await service.execute('print on', { context_id: id })).lines), SUCCESS);
+  await service.request('DELETE', `/contexts/${id}`);
+});
+
+test('the code of a client that left never runs, also when its kernel died before', async () => {
+  const { id } = await service.createContext();
+  await kill(Number(await service.outputOf('pid', { context_id: id })));
+  const stream = await service.open(`busy ${path.join(service.dir, 'never')}`, { context_id: id });
+  stream.leave();
+  assert.deepEqual(typesOf((await service.execute('print on', { context_id: id })).lines), SUCCESS);
+  await service.request('DELETE', `/contexts/${id}`);
 });
 
 test('an idle kernel that is killed again and again, after some life each time, is started each time', async () => {

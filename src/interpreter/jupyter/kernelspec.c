@@ -12,6 +12,9 @@
 #define NAMES_MAX 1000 /* kernels in one directory that are looked at */
 #define ARGV_MAX 256
 #define ARGUMENT_MAX (64u << 10)
+#define VALUE_MAX (1u << 20) /* of a variable, filled in */
+#define USUAL_PREFIX "/usr"  /* of Debian's Python */
+#define BELOW_PREFIX "/share/jupyter/kernels/"
 
 void string_list_free(char **list)
 {
@@ -50,6 +53,61 @@ static int decode_argv(const json_t *argv, struct kernelspec *ret, struct err *e
         return ret->argv[0][0] ? 0 : err_set(err, ERR_INVALID, "\"argv\" begins with an empty string");
 }
 
+static size_t identifier_length(const char *p)
+{
+        size_t n = 0;
+
+        while ((p[n] >= 'a' && p[n] <= 'z') || (p[n] >= 'A' && p[n] <= 'Z') || p[n] == '_' ||
+               (n > 0 && p[n] >= '0' && p[n] <= '9'))
+                n++;
+        return n;
+}
+
+static const char *own_variable(const char *name, size_t n)
+{
+        for (char **at = environ; *at; at++)
+                if (strncmp(*at, name, n) == 0 && (*at)[n] == '=')
+                        return *at + n + 1;
+        return NULL;
+}
+
+/* As Jupyter fills it in: $NAME and ${NAME} are variables of our own environment, $$ is $, what is not known stays. */
+static int fill_in_variables(const char *text, struct buf *out)
+{
+        int r = 0;
+
+        while (r == 0 && *text) {
+                bool is_braced = text[0] == '$' && text[1] == '{';
+                const char *name = text + 1 + is_braced, *value = NULL;
+                size_t n = text[0] == '$' ? identifier_length(name) : 0;
+
+                if (n && (!is_braced || name[n] == '}'))
+                        value = own_variable(name, n);
+                if (value) {
+                        r = buf_addc(out, value);
+                        text = name + n + is_braced;
+                } else {
+                        r = buf_add(out, text, 1);
+                        text += text[0] == '$' && text[1] == '$' ? 2 : 1;
+                }
+        }
+        return r;
+}
+
+static int decode_variable(const char *name, const char *value, char **ret, struct err *err)
+{
+        AUTO_BUF struct buf text = BUF_INIT(VALUE_MAX);
+        int r = buf_addf(&text, "%s=", name);
+
+        if (r == 0)
+                r = fill_in_variables(value, &text);
+        if (r == -E2BIG)
+                return err_set(err, ERR_INVALID, "\"env\" has a value of more than %u bytes", VALUE_MAX);
+        if (r < 0 || !buf_cstr(&text) || !(*ret = strdup(buf_cstr(&text))))
+                return err_sys(err, -ENOMEM, "kernel.json");
+        return 0;
+}
+
 static int decode_env(json_t *env, struct kernelspec *ret, struct err *err)
 {
         const char *name;
@@ -64,10 +122,8 @@ static int decode_env(json_t *env, struct kernelspec *ret, struct err *err)
         json_object_foreach (env, name, value) {
                 if (!json_is_string(value) || !name[0] || strchr(name, '='))
                         return err_set(err, ERR_INVALID, "\"env\" must have names and strings");
-                if (asprintf(&ret->env[n], "%s=%s", name, json_string_value(value)) < 0) {
-                        ret->env[n] = NULL;
-                        return err_sys(err, -ENOMEM, "kernel.json");
-                }
+                if (decode_variable(name, json_string_value(value), &ret->env[n], err) < 0)
+                        return -1;
                 n++;
         }
         return 0;
@@ -219,20 +275,36 @@ int kernelspec_find(const char *const *dirs, const char *language, struct kernel
 
 /* ---- argv ---- */
 
-static char *fill_in(const char *text, const char *connection_file, const char *resource_dir)
+struct placeholder {
+        struct str name, with;
+};
+
+/* Where what belongs to the kernel is: PREFIX of PREFIX/share/jupyter/kernels/NAME. */
+static struct str prefix_of(const char *dir)
+{
+        const char *name = strrchr(dir, '/');
+        size_t n = name ? (size_t)(name + 1 - dir) : 0, below = strlen(BELOW_PREFIX);
+
+        if (n > below && memcmp(dir + n - below, BELOW_PREFIX, below) == 0)
+                return (struct str){dir, n - below};
+        return STR(USUAL_PREFIX);
+}
+
+static char *fill_in(const char *text, const struct placeholder *known, size_t count)
 {
         AUTO_BUF struct buf out = BUF_INIT(ARGUMENT_MAX);
         const char *copy;
 
         while (*text) {
-                const char *with = NULL;
+                struct str with = {text, 1};
                 size_t n = 1;
 
-                if (strncmp(text, "{connection_file}", 17) == 0)
-                        with = connection_file, n = 17;
-                else if (strncmp(text, "{resource_dir}", 14) == 0)
-                        with = resource_dir, n = 14;
-                if ((with ? buf_addc(&out, with) : buf_add(&out, text, 1)) < 0)
+                for (size_t i = 0; i < count; i++)
+                        if (str_starts(str_of(text), known[i].name.p)) {
+                                with = known[i].with;
+                                n = known[i].name.n;
+                        }
+                if (buf_add(&out, with.p, with.n) < 0)
                         return NULL;
                 text += n;
         }
@@ -242,6 +314,10 @@ static char *fill_in(const char *text, const char *connection_file, const char *
 
 char **kernelspec_argv(const struct kernelspec *s, const char *connection_file)
 {
+        const char *dir = s->dir ? s->dir : "";
+        const struct placeholder known[] = {{STR("{connection_file}"), str_of(connection_file)},
+                                            {STR("{resource_dir}"), str_of(dir)},
+                                            {STR("{prefix}"), prefix_of(dir)}};
         size_t n = 0;
         char **argv;
 
@@ -249,7 +325,7 @@ char **kernelspec_argv(const struct kernelspec *s, const char *connection_file)
                 n++;
         argv = calloc(n + 1, sizeof(*argv));
         for (size_t i = 0; argv && i < n; i++) {
-                argv[i] = fill_in(s->argv[i], connection_file, s->dir ? s->dir : "");
+                argv[i] = fill_in(s->argv[i], known, ARRAY_LEN(known));
                 if (!argv[i]) {
                         string_list_free(argv);
                         return NULL;

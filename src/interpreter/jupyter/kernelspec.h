@@ -16,8 +16,8 @@ struct kernelspec {
         char *name;     /* of its directory: "python3" */
         char *dir;      /* "{resource_dir}" */
         char *language; /* "python"; never NULL, may be empty */
-        char **argv;    /* NULL-terminated; with "{connection_file}" and "{resource_dir}" in it */
-        char **env;     /* "NAME=value", NULL-terminated; may be empty */
+        char **argv;    /* NULL-terminated; with placeholders in it: kernelspec_argv() */
+        char **env;     /* "NAME=value", NULL-terminated; may be empty; variables of our environment are filled in */
         bool interrupts_by_message;
         bool idle_is_last; /* nothing of an execution comes after its idle */
 };
@@ -31,6 +31,7 @@ int kernelspec_decode(struct str json, struct kernelspec *ret, struct err *err);
  * case).  ERR_NOT_FOUND: there is none.  ERR_INVALID: the
  * kernel of that name has a kernel.json that cannot be used. */
 int kernelspec_find(const char *const *dirs, const char *language, struct kernelspec *ret, struct err *err);
-/* The argv to execute, with both placeholders filled in: malloc'd, in one piece each; NULL out of memory. */
+/* The argv to execute, with {connection_file}, {resource_dir} and {prefix} filled in: malloc'd, in one piece each; NULL out
+ * of memory.  The prefix of a kernel in PREFIX/share/jupyter/kernels is PREFIX, else /usr. */
 char **kernelspec_argv(const struct kernelspec *s, const char *connection_file);
 void string_list_free(char **list);

@@ -191,7 +191,8 @@ static void child_run(const struct child *c) /* only what is safe after fork in 
         (void)syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC);
         if (chdir(c->cwd) < 0 && chdir(c->home) < 0)
                 (void)!chdir("/");
-        (void)execvpe(c->argv[0], c->argv, c->env);
+        environ = c->env; /* its PATH says where the program is, not ours */
+        (void)execvp(c->argv[0], c->argv);
         failure = errno;
         (void)!write(c->failure, &failure, sizeof(failure));
         _exit(127);

@@ -124,6 +124,53 @@ static void a_kernel_json_is_read(void)
         string_list_free(argv);
 }
 
+static void variables_of_a_kernel_json_are_filled_in(void)
+{
+        AUTO_KERNELSPEC struct kernelspec s = {0};
+        struct err err = {0};
+        static const char *const wanted[] = {"A=/opt/x:/usr/bin", "B=/opt/x and $OF_NOBODY, ${OF_NOBODY}, $, ${, $5",
+                                             "C=$SPEC_TEST_DIR", "D=${SPEC_TEST_DIR", "E=$A"};
+
+        CHECK_INT(setenv("SPEC_TEST_DIR", "/opt/x", 1), ==, 0);
+        CHECK_INT(unsetenv("OF_NOBODY"), ==, 0);
+        CHECK_INT(unsetenv("A"), ==, 0);
+        CHECK_INT(kernelspec_decode(STR("{\"argv\":[\"a\"],\"env\":{\"A\":\"${SPEC_TEST_DIR}:/usr/bin\","
+                                        "\"B\":\"$SPEC_TEST_DIR and $OF_NOBODY, ${OF_NOBODY}, $, ${, $5\","
+                                        "\"C\":\"$$SPEC_TEST_DIR\",\"D\":\"${SPEC_TEST_DIR\",\"E\":\"$A\"}}"),
+                                    &s, &err),
+                  ==, 0);
+        for (size_t i = 0; i < ARRAY_LEN(wanted); i++)
+                CHECK_STR(s.env[i], wanted[i]);
+}
+
+static const char *filled_in(const char *dir, const char *argument, char **ret)
+{
+        struct kernelspec s = {.dir = (char *)dir, .argv = (char *[]){(char *)argument, NULL}};
+        char **argv = kernelspec_argv(&s, "/c.json");
+
+        *ret = argv ? strdup(argv[0]) : NULL;
+        string_list_free(argv);
+        return *ret ? *ret : "";
+}
+
+static void the_prefix_is_where_a_kernel_was_installed(void)
+{
+        static const struct {
+                const char *dir, *argument, *wanted;
+        } rows[] = {{"/usr/local/share/jupyter/kernels/x", "{prefix}/bin/x", "/usr/local/bin/x"},
+                    {"/opt/conda/share/jupyter/kernels/x", "--at={prefix}", "--at=/opt/conda"},
+                    {"/root/.local/share/jupyter/kernels/x", "{prefix}{prefix}", "/root/.local/root/.local"},
+                    {"/srv/kernels/x", "{prefix}/bin/x", "/usr/bin/x"},
+                    {"/srv/kernels/x", "{other} {prefix {resource_dir}", "{other} {prefix /srv/kernels/x"},
+                    {NULL, "{prefix}", "/usr"}};
+
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+                AUTO_FREE char *text = NULL;
+
+                CHECK_STR(filled_in(rows[i].dir, rows[i].argument, &text), rows[i].wanted);
+        }
+}
+
 static void a_wrong_kernel_json_is_explained(void)
 {
         static const struct {
@@ -231,6 +278,8 @@ int main(void)
         RUN(seeds_are_numbers_that_fit);
         RUN(what_no_process_can_have_is_not_valid);
         RUN(a_kernel_json_is_read);
+        RUN(variables_of_a_kernel_json_are_filled_in);
+        RUN(the_prefix_is_where_a_kernel_was_installed);
         RUN(a_wrong_kernel_json_is_explained);
         RUN(kernels_are_found_by_name_then_by_language);
         RUN(a_late_interrupt_has_something_to_hit);

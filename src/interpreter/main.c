@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "interpreter/caller_environ.h"
 #include "interpreter/guardian.h"
 #include "interpreter/kernel/kernel_socket.h"
 #include "interpreter/options.h"
@@ -15,6 +16,7 @@ int main(int argc, char **argv)
         struct err err = {0};
         int r;
 
+        caller_environ_take(); /* the options depend on it */
         if (argc < 1 || options_parse(argc, argv, &options, &err) < 0) {
                 (void)!dprintf(STDERR_FILENO, "sandglass-interpreter: %s\n%s", err.msg, options_usage);
                 return 2;

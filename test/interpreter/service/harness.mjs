@@ -62,9 +62,9 @@ process.on('exit', () => { // a case that failed must not leave a service behind
     for (const pid of [service.guardian, ...childrenOf(service.guardian)]) if (isAlive(pid)) process.kill(pid, 'SIGKILL');
 });
 
-/** A service on a port of its own.  `kernels`: names of KERNELS. */
+/** A service on a port of its own.  `kernels`: names of KERNELS; `via`: a program that starts it, as its child. */
 export class Service {
-  static async start({ kernels = Object.keys(KERNELS), envd, args = [], env = {} } = {}) {
+  static async start({ kernels = Object.keys(KERNELS), envd, args = [], env = {}, via = null } = {}) {
     const service = new Service();
     service.dir = fs.mkdtempSync(path.join(os.tmpdir(), 'interpreter-test-'));
     service.home = path.join(service.dir, 'home');
@@ -74,7 +74,7 @@ export class Service {
     fs.mkdirSync(service.kernels);
     fs.writeFileSync(service.identity, 'sandbox-1');
     for (const name of kernels) service.addKernel(name, KERNELS[name]);
-    service.process = spawn(program, ['--listen', '127.0.0.1:0', '--kernel-path', service.kernels, '--home', service.home,
+    service.process = spawn(via ?? program, [...(via ? [program] : []), '--listen', '127.0.0.1:0', '--kernel-path', service.kernels, '--home', service.home,
       '--identity', service.identity, '--start-timeout', '10', '--envd', envd ?? 'http://127.0.0.1:9', ...args],
       { stdio: ['ignore', 'pipe', 'pipe'], env: { PATH: process.env.PATH, FROM_SERVICE: 'inherited', ...env } });
     service.log = '';
@@ -89,7 +89,7 @@ export class Service {
       });
       service.process.on('exit', () => reject(new Error(`did not start: ${service.log}`)));
     });
-    service.guardian = service.process.pid;
+    service.guardian = via ? childrenOf(service.process.pid)[0] : service.process.pid;
     started.add(service);
     for (const handle of [service.process, service.process.stdout, service.process.stderr]) handle.unref();
     await service.isHealthy();

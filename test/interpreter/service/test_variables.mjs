@@ -2,8 +2,10 @@
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import http from 'node:http';
+import os from 'node:os';
+import path from 'node:path';
 import { after, before, beforeEach, test } from 'node:test';
-import { Service, until } from './harness.mjs';
+import { fakeKernel, Service, until } from './harness.mjs';
 
 let service, envd, asked, reply;
 before(async () => {
@@ -108,6 +110,30 @@ test('kernels inherit the variables of the service, and those of their kernelspe
   assert.equal(await service.outputOf('env FROM_SERVICE'), 'inherited\n');
   service.addKernel('special', { language: 'special', env: { FROM_SERVICE: 'spec' } });
   assert.equal(await service.outputOf('env FROM_SERVICE', { language: 'special' }), 'spec\n');
+});
+
+test('kernels inherit what sudo was started with: variables of the template, directories of its PATH', async () => {
+  const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'interpreter-sudo-'));
+  const sudo = path.join(dir, 'sudo');
+  fs.writeFileSync(sudo, `#!/bin/sh\nenv -i HOME=/root PATH=${process.env.PATH}:/opt/of-sudo FROM_SUDO=1 "$@"\nexit $?\n`, { mode: 0o755 });
+  fs.mkdirSync(`${dir}/kernels/of_template`, { recursive: true });
+  fs.writeFileSync(`${dir}/kernels/of_template/kernel.json`, JSON.stringify({ argv: [fakeKernel, '{connection_file}'], language: 'python', env: { SEEN: '<${OF_TEMPLATE}>' } }));
+  const other = await Service.start({ via: sudo, kernels: ['python3'], env: { OF_TEMPLATE: 'a=b c', PATH: `/opt/of-template:${process.env.PATH}`, HOME: '/home/user', JUPYTER_PATH: dir } });
+  try {
+    const facts = ['OF_TEMPLATE', 'PATH', 'HOME', 'FROM_SUDO', 'SEEN'].map((name) => `env ${name}`).join('\n');
+    assert.deepEqual((await other.outputOf(facts, { language: 'of_template' })).split('\n').slice(0, -1),
+      ['a=b c', `/opt/of-template:${process.env.PATH}:/opt/of-sudo`, '/root', '1', '<a=b c>']);
+  } finally {
+    await other.stop();
+    fs.rmSync(dir, { recursive: true });
+  }
+});
+
+test('the program of a kernel is looked up in the PATH of its kernelspec', async () => {
+  fs.mkdirSync(`${service.dir}/bin`);
+  fs.symlinkSync(fakeKernel, `${service.dir}/bin/kernel-of-a-spec`);
+  service.addKernel('elsewhere', { language: 'elsewhere', argv: ['kernel-of-a-spec', '{connection_file}'], env: { PATH: `${service.dir}/bin:\${PATH}` } });
+  assert.equal(await service.outputOf('env PATH', { language: 'elsewhere' }), `${service.dir}/bin:${process.env.PATH}\n`);
 });
 
 test('random numbers are seeded again once when the sandbox is another one', async () => {

@@ -37,6 +37,29 @@ static int quote_like_c(struct str text, struct buf *out)
         return r < 0 ? r : buf_addc(out, "\"");
 }
 
+/* A constant of Java holds 65535 bytes, and constants that are added become one: they are joined when the statement runs. */
+#define JAVA_PIECE 32768 /* no byte of UTF-8 takes more than one and a half there */
+
+static int quote_for_java(struct str text, struct buf *out)
+{
+        int r;
+
+        if (text.n <= JAVA_PIECE)
+                return quote_like_c(text, out);
+        r = buf_addc(out, "String.join(\"\"");
+        while (r == 0 && text.n) {
+                size_t n = text.n < JAVA_PIECE ? text.n : JAVA_PIECE;
+
+                while (n < text.n && n > 1 && ((unsigned char)text.p[n] & 0xc0) == 0x80) /* not within a character */
+                        n--;
+                r = buf_addc(out, ", ");
+                if (r == 0)
+                        r = quote_like_c((struct str){text.p, n}, out);
+                text = (struct str){text.p + n, text.n - n};
+        }
+        return r < 0 ? r : buf_addc(out, ")");
+}
+
 static int quote_for_shell(struct str text, struct buf *out)
 {
         int r = buf_addc(out, "'");
@@ -104,7 +127,7 @@ static const struct language languages[] = {
         },
         {
                 .name = "java",
-                .quote = quote_like_c,
+                .quote = quote_for_java,
                 .set = "{ System.setProperty($n, $v); }\n",
                 .unset = "{ System.clearProperty($n); }\n",
                 .ignores_missing_directory = true,

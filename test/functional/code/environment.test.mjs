@@ -38,6 +38,15 @@ for (const [language, variable] of Object.entries(read)) {
   })
 }
 
+test('java: a value longer than a constant of a class, and a variable after it', async () => {
+  const long = 'ü\u{1f600}x'.repeat(20_000)
+  const options = { language: 'java', timeoutMs: 120_000, envs: { LONG: long, AFTER: 'after' } }
+  const code = 'System.out.println(System.getProperty("LONG").length() + " " + System.getProperty("LONG").hashCode() + " " + System.getProperty("AFTER"));'
+  let hash = 0
+  for (let i = 0; i < long.length; i++) hash = (Math.imul(hash, 31) + long.charCodeAt(i)) | 0
+  assert.equal(stdoutOf(await sandbox.runCode(code, options)).trim(), `${long.length} ${hash} after`)
+})
+
 test('variables of a run leave no trace: names of the language, line numbers, magics', async () => {
   assert.match((await sandbox.runCode('1 / 0', { envs: { A: 'b' } })).error.traceback, /line 1/)
   assert.equal(stdoutOf(await sandbox.runCode('%%bash\necho $A', { envs: { A: 'in bash' } })), 'in bash\n')

@@ -56,6 +56,29 @@ static void values_are_escaped_for_each_language(void)
         CHECK_STR(set(&out, "ruby", "K", "v"), "");
 }
 
+/* javac refuses a constant of more than 65535 bytes, in its own form of UTF-8. */
+static void long_values_of_java_are_pieces(void)
+{
+        AUTO_BUF struct buf out = BUF_INIT(1 << 20), value = BUF_INIT(1 << 20);
+        const char *text;
+        size_t pieces = 0, longest = 0;
+
+        for (int i = 0; i < 30000; i++)
+                CHECK_INT(buf_addc(&value, i % 2 ? "x" : "\xf0\x9f\x98\x80"), ==, 0);
+        text = set(&out, "java", "A", buf_cstr(&value));
+        CHECK(text);
+        CHECK(str_starts(str_of(text), "{ System.setProperty(\"A\", String.join(\"\", \"\xf0\x9f\x98\x80x"));
+        CHECK(str_ends(str_of(text), "x\")); }\n"));
+        for (const char *at = strstr(text, ", \"") + 1; at; at = strstr(at, ", \""), pieces++) {
+                const char *end = strchr(at += 3, '"');
+
+                CHECK(at[0] == 'x' || (unsigned char)at[0] == 0xf0 || pieces == 0); /* a whole character */
+                longest = end && (size_t)(end - at) > longest ? (size_t)(end - at) : longest;
+        }
+        CHECK_INT(pieces, >=, 3);
+        CHECK_INT(longest, <=, 40000);
+}
+
 static void names_are_escaped_too(void)
 {
         AUTO_BUF struct buf out = BUF_INIT(65536);
@@ -273,6 +296,7 @@ int main(void)
 {
         RUN(names_are_normalised);
         RUN(values_are_escaped_for_each_language);
+        RUN(long_values_of_java_are_pieces);
         RUN(names_are_escaped_too);
         RUN(variables_are_removed);
         RUN(seeds_are_numbers_that_fit);

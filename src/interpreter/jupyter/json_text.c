@@ -293,13 +293,38 @@ static int scan_items(struct scan *s, char close, int (*item)(struct scan *s)) /
         }
 }
 
+/* Over a value that is nested too deeply for its own brackets to be compared: only their number, and strings, are looked at. */
+static int scan_skip_deep(struct scan *s)
+{
+        size_t depth = 0;
+        int r;
+
+        while (s->at < s->end) {
+                if (*s->at == '"') {
+                        r = scan_string(s);
+                        if (r < 0)
+                                return r;
+                        continue;
+                }
+                if (*s->at == '{' || *s->at == '[')
+                        depth++;
+                else if (*s->at == '}' || *s->at == ']')
+                        depth--;
+                s->at++;
+                if (depth == 0)
+                        return 0;
+        }
+        return -EINVAL;
+}
+
 static int scan_nested(struct scan *s)
 {
-        char open = *s->at++;
+        char open;
         int r;
 
         if (s->depth == JSON_TEXT_DEPTH_MAX)
-                return -EINVAL;
+                return s->out ? -ELOOP : scan_skip_deep(s);
+        open = *s->at++;
         s->depth++;
         r = scan_put(s, &open, 1);
         if (r == 0)

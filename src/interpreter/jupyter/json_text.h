@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "base/str.h"
 
-#define JSON_TEXT_DEPTH_MAX 256
+#define JSON_TEXT_DEPTH_MAX 256 /* of what is copied; what is deeper is passed over, and not looked at closely */
 
 /* Is all of `text` one value, blanks around it allowed? */
 bool json_text_is_valid(struct str text);
@@ -35,7 +35,8 @@ struct str json_text_get_raw(struct str object, const char *key);
 /* An integer in [0, INT64_MAX], or -1. */
 int64_t json_text_get_int(struct str object, const char *key);
 
-/* Append one value, ASCII only and without blanks outside of strings.  -EINVAL: malformed (out may hold a part then). */
+/* Append one value, ASCII only and without blanks outside of strings.  -EINVAL: malformed; -ELOOP: nested
+ * too deeply (out may hold a part then). */
 int json_text_copy(struct str value, struct buf *out);
 /* Likewise for a string value, but only what is between the quotes.  -EINVAL also when it is no string. */
 int json_text_copy_inner(struct str value, struct buf *out);

@@ -106,41 +106,58 @@ static int add_text(struct str value, struct buf *out)
         return buf_addc(out, "\"");
 }
 
+/* A format that is nested too deeply is left out, and the others stay. */
+static int leave_out_if_deep(int r, size_t begin, struct buf *out)
+{
+        if (r != -ELOOP)
+                return r;
+        cut_back(out, begin);
+        return 0;
+}
+
 static int add_format(const struct json_member *m, struct buf *out)
 {
         const char *field = field_of(m->key);
+        size_t begin = out->len;
         int r;
 
         if (str_is(m->value, "null"))
                 return 0;
         if (str_is(m->key, "text/plain")) {
                 r = buf_addc(out, ",\"text\":");
-                return r < 0 ? r : add_text(m->value, out);
+                return leave_out_if_deep(r < 0 ? r : add_text(m->value, out), begin, out);
         }
         if (!field)
                 return 0; /* it is in "extra" */
         r = buf_addf(out, ",\"%s\":", field);
-        return r < 0 ? r : json_text_copy(m->value, out);
+        return leave_out_if_deep(r < 0 ? r : json_text_copy(m->value, out), begin, out);
+}
+
+static int add_extra_format(const struct json_member *m, bool is_first, struct buf *out)
+{
+        size_t begin = out->len;
+        int r = is_first ? 0 : buf_addc(out, ",");
+
+        if (r == 0) /* the quotes are right before and behind the key */
+                r = json_text_copy((struct str){m->key.p - 1, m->key.n + 2}, out);
+        if (r == 0)
+                r = buf_addc(out, ":");
+        if (r == 0)
+                r = json_text_copy(m->value, out);
+        return leave_out_if_deep(r, begin, out);
 }
 
 static int add_extra(struct str data, struct buf *out)
 {
         struct json_cursor c = {.left = data};
         struct json_member m;
-        const char *separator = "";
         int r = buf_addc(out, ",\"extra\":{");
+        size_t begin = out->len;
 
         while (r == 0 && json_text_next(&c, &m) > 0) {
                 if (field_of(m.key) || str_is(m.key, "text/plain"))
                         continue;
-                r = buf_addc(out, separator);
-                if (r == 0) /* the quotes are right before and behind the key */
-                        r = json_text_copy((struct str){m.key.p - 1, m.key.n + 2}, out);
-                if (r == 0)
-                        r = buf_addc(out, ":");
-                if (r == 0)
-                        r = json_text_copy(m.value, out);
-                separator = ",";
+                r = add_extra_format(&m, out->len == begin, out);
         }
         return r < 0 ? r : buf_addc(out, "}");
 }

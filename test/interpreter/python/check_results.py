@@ -38,6 +38,14 @@ def _():
     equal(value("import collections; collections.OrderedDict(a=1)")["application/json"], {"a": 1})
 
 
+@test("lists that are nested deeply have only text")
+def _():
+    code = "x = []\nfor _ in range({}):\n    x = [x]\nx"
+    equal(set(value(code.format(300))), {"text/plain"})
+    equal(set(value(code.format(199))), {"text/plain", "application/json"})
+    equal(set(value("x = {}\nfor _ in range(300):\n    x = {'a': x}\nx")), {"text/plain"})
+
+
 @test("keys that are no texts become texts")
 def _():
     equal(value("{1: 'a', 2.5: 'b', None: 'c', True: 'd'}")["application/json"], {"1": "d", "2.5": "b", "null": "c"})

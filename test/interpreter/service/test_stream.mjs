@@ -188,7 +188,9 @@ test('a message that is too large is dropped with an error', async () => {
   assert.equal(lines[1].name, 'OutputTooLarge');
 });
 
-test('deeply nested values are refused, the run goes on', async () => {
-  const lines = await linesOf(`raw display_data {"data":{"application/json":${'['.repeat(2000)}${']'.repeat(2000)}}}\nprint on`);
-  assert.deepEqual(lines.map((line) => line.type), ['number_of_executions', 'stdout', 'end_of_execution']);
+test('of a result with a deeply nested format, only that format is dropped', async () => {
+  const deep = `${'['.repeat(2000)}${']'.repeat(2000)}`;
+  const lines = await linesOf(`raw display_data {"data":{"text/plain":"kept","application/json":${deep},"x/deep":{"a":${deep}},"x/flat":1}}\nprint on`);
+  assert.deepEqual(lines.slice(1), [{ type: 'result', text: 'kept', extra: { 'x/flat': 1 }, is_main_result: false },
+    { ...lines[2], text: 'on\n' }, { type: 'end_of_execution' }]);
 });

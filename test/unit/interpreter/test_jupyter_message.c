@@ -66,13 +66,16 @@ static void malformed_values_are_refused(void)
 static void depth_is_bounded(void)
 {
         char text[2 * JSON_TEXT_DEPTH_MAX + 3];
+        AUTO_BUF struct buf out = BUF_INIT(4096);
 
         memset(text, '[', JSON_TEXT_DEPTH_MAX);
         memset(text + JSON_TEXT_DEPTH_MAX, ']', JSON_TEXT_DEPTH_MAX);
-        CHECK(json_text_is_valid((struct str){text, 2 * JSON_TEXT_DEPTH_MAX}));
+        CHECK_INT(json_text_copy((struct str){text, 2 * JSON_TEXT_DEPTH_MAX}, &out), ==, 0);
         memset(text, '[', JSON_TEXT_DEPTH_MAX + 1);
         memset(text + JSON_TEXT_DEPTH_MAX + 1, ']', JSON_TEXT_DEPTH_MAX + 1);
-        CHECK(!json_text_is_valid((struct str){text, 2 * JSON_TEXT_DEPTH_MAX + 2}));
+        CHECK_INT(json_text_copy((struct str){text, 2 * JSON_TEXT_DEPTH_MAX + 2}, &out), ==, -ELOOP);
+        CHECK(json_text_is_valid((struct str){text, 2 * JSON_TEXT_DEPTH_MAX + 2}));
+        CHECK(!json_text_is_valid((struct str){text, 2 * JSON_TEXT_DEPTH_MAX + 1}));
 }
 
 static void members_are_found(void)

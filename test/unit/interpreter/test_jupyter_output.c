@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "base/auto.h"
+#include "interpreter/jupyter/json_text.h"
 #include "interpreter/jupyter/message.h"
 #include "tap.h"
 
@@ -93,6 +94,33 @@ static void one_pair_of_quotes_is_cut(void)
         }
 }
 
+static const char *nested(size_t depth, struct buf *out)
+{
+        buf_reset(out);
+        for (size_t i = 0; i < 2 * depth; i++)
+                (void)buf_add(out, i < depth ? "[" : "]", 1);
+        return buf_cstr(out);
+}
+
+static void only_a_format_that_is_too_deep_is_left_out(void)
+{
+        AUTO_BUF struct buf out = BUF_INIT(65536), content = BUF_INIT(65536), value = BUF_INIT(65536);
+        struct str wanted = STR("{\"type\":\"result\",\"text\":\"t\",\"html\":\"h\",\"extra\":{\"x/z\":1},"
+                                "\"is_main_result\":true}\n");
+
+        CHECK(nested(5000, &value));
+        CHECK_INT(buf_addf(&content,
+                           "{\"data\":{\"text/plain\":\"t\",\"application/json\":%s,\"x/y\":%s,\"text/html\":\"h\","
+                           "\"x/z\":1}}",
+                           buf_cstr(&value), buf_cstr(&value)),
+                  ==, 0);
+        CHECK_STR(line_of(&out, "execute_result", buf_cstr(&content)), wanted.p);
+        buf_reset(&content);
+        CHECK(nested(JSON_TEXT_DEPTH_MAX, &value));
+        CHECK_INT(buf_addf(&content, "{\"data\":{\"application/json\":%s}}", buf_cstr(&value)), ==, 0);
+        CHECK(strstr(line_of(&out, "execute_result", buf_cstr(&content)), buf_cstr(&value)));
+}
+
 static void errors_have_all_three_keys(void)
 {
         AUTO_BUF struct buf out = BUF_INIT(65536);
@@ -133,6 +161,7 @@ int main(void)
         RUN(results_say_whether_they_are_the_value);
         RUN(formats_have_fields);
         RUN(one_pair_of_quotes_is_cut);
+        RUN(only_a_format_that_is_too_deep_is_left_out);
         RUN(errors_have_all_three_keys);
         RUN(other_messages_have_no_line);
         RUN(nothing_is_left_of_a_refused_message);

@@ -6,6 +6,9 @@ from traitlets import ObjectName, Unicode
 from . import pictures
 from .plain import NotPlain, plain
 
+# Nobody reads JSON that is nested deeper, and many parsers refuse it.
+_LEVELS_MAX = 200
+
 
 class DataFormatter(BaseFormatter):
     """Values as data: e2b/data. A class of the user has a method _repr_e2b_data_."""
@@ -47,9 +50,21 @@ def install(shell):
 
 def _json(value):
     try:
-        return plain(value)
+        value = plain(value)
     except NotPlain:
         return None
+    return None if _is_deeper(value, _LEVELS_MAX) else value
+
+
+def _is_deeper(value, levels):
+    """Whether lists and dicts are in each other more than so many levels deep."""
+    level = [value]
+    for _ in range(levels):
+        insides = (outer.values() if isinstance(outer, dict) else outer for outer in level)
+        level = [item for inside in insides for item in inside if isinstance(item, (dict, list, tuple))]
+        if not level:
+            return False
+    return True
 
 
 def _data(frame):

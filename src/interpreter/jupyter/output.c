@@ -72,20 +72,57 @@ static int add_stream(const struct jupyter_message *m, struct buf *out)
 
 /* ---- results ---- */
 
-/* One quote character is cut at both ends.  What was written has ' as it is and " as \" always. */
+static const struct {
+        const char *written;
+        char quote;
+} quotes[] = {{"'", '\''}, {"\\u0027", '\''}, {"\\\"", '"'}, {"\\u0022", '"'}};
+
+/* Is what ends here behind an odd number of backslashes?  Then its own backslash is none. */
+static bool is_escaped(struct str s)
+{
+        size_t n = 0;
+
+        while (n < s.n && s.p[s.n - 1 - n] == '\\')
+                n++;
+        return n % 2;
+}
+
+/* The quote character with which the text of a JSON string begins or ends, and how many bytes it is written as; 0: none. */
+static char quote_at_begin(struct str s, size_t *ret_len)
+{
+        for (size_t i = 0; i < ARRAY_LEN(quotes); i++)
+                if (str_starts(s, quotes[i].written)) {
+                        *ret_len = strlen(quotes[i].written);
+                        return quotes[i].quote;
+                }
+        return 0;
+}
+
+static char quote_at_end(struct str s, size_t *ret_len)
+{
+        for (size_t i = 0; i < ARRAY_LEN(quotes); i++) {
+                size_t n = strlen(quotes[i].written);
+
+                if (str_ends(s, quotes[i].written) && !is_escaped((struct str){s.p, s.n - n})) {
+                        *ret_len = n;
+                        return quotes[i].quote;
+                }
+        }
+        return 0;
+}
+
+/* One quote character is cut at both ends, however it is written. */
 static void cut_quotes(struct buf *out, size_t begin)
 {
         uint8_t *p = buf_at(out) + begin;
-        size_t n = out->len - begin, quote = 0;
+        struct str all = {(const char *)p, out->len - begin};
+        size_t first = 0, last = 0;
+        char quote = quote_at_begin(all, &first);
 
-        if (n >= 2 && p[0] == '\'' && p[n - 1] == '\'')
-                quote = 1;
-        else if (n >= 4 && memcmp(p, "\\\"", 2) == 0 && p[n - 1] == '"')
-                quote = 2;
-        if (quote == 0)
+        if (!quote || quote_at_end(all, &last) != quote || first + last > all.n)
                 return;
-        memmove(p, p + quote, n - 2 * quote);
-        out->len -= 2 * quote;
+        memmove(p, p + first, all.n - first - last);
+        out->len -= first + last;
 }
 
 static int add_text(struct str value, struct buf *out)

@@ -76,7 +76,7 @@ static int run_code(struct interpreter *it, struct run_view *view, const struct 
 {
         const char *language = o->language ? o->language : path ? language_of_file(path) : NULL;
         const struct run_request rq = {.code = code,
-                                       .language = o->context ? NULL : language,
+                                       .language = o->context || !language ? NULL : language_name(language),
                                        .context = o->context,
                                        .env = o->env,
                                        .timeout_s = o->timeout_s,

@@ -106,12 +106,16 @@ test('--json prints the lines as they come', () => {
 // ---- input ----
 
 test('the language comes from the option, else from the ending of the name', async () => {
-  for (const [name, language] of [['a.py', 'python'], ['a.js', 'javascript'], ['a.mjs', 'javascript'], ['a.ts', 'typescript'], ['a.R', 'r'], ['a.r', 'r'], ['a.java', 'java'], ['a.sh', 'bash'], ['a.bash', 'bash']]) {
+  for (const [name, language] of [['a.py', 'python'], ['a.js', 'javascript'], ['a.mjs', 'javascript'], ['a.cjs', 'javascript'], ['a.mts', 'typescript'], ['a.jsh', 'java'], ['a.ts', 'typescript'], ['a.R', 'r'], ['a.r', 'r'], ['a.java', 'java'], ['a.sh', 'bash'], ['a.bash', 'bash']]) {
     assert.deepEqual(result(sandglass(args(id, write(name, 'send("stdout", text="ok")')))), [0, 'ok', ''], name)
     assert.deepEqual(await takeNotes(server, id), [`execute {"language": "${language}"} token=true`.replace('true', 'True')], name)
   }
   assert.equal(sandglass(args(id, write('b.py', 'note("r")'), '--language', 'r')).status, 0)
   assert.equal((await takeNotes(server, id))[0], 'execute {"language": "r"} token=True')
+  for (const [alias, language] of [['py', 'python'], ['python3', 'python'], ['sh', 'bash'], ['js', 'javascript'], ['TS', 'typescript']]) {
+    assert.equal(sandglass(args(id, write('b.py', 'note("alias")'), '--language', alias)).status, 0)
+    assert.equal((await takeNotes(server, id))[0], `execute {"language": "${language}"} token=True`, alias)
+  }
   assert.equal(sandglass(args(id, write('noending', 'note("default")'))).status, 0)
   assert.equal((await takeNotes(server, id))[0], 'execute {} token=True')
 })

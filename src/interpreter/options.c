@@ -9,6 +9,10 @@
 #include "base/str.h"
 #include "interpreter/service/envs_fetch.h"
 
+#define OUTPUT_USUAL (256u << 20)
+#define OUTPUT_LEAST (64u << 10)
+#define OUTPUT_MOST (1u << 30)
+
 const char options_usage[] =
         "usage: sandglass-interpreter [OPTION...]\n"
         "Runs code in Jupyter kernels for clients of port 49999, inside a sandbox.\n"
@@ -19,6 +23,7 @@ const char options_usage[] =
         "--identity FILE        a file whose text differs in every sandbox (/run/e2b/.E2B_SANDBOX_ID)\n"
         "--detach               go on in the background once the port is open\n"
         "--start-timeout S      how many seconds a kernel may take to start (60)\n"
+        "--output-max BYTES     of one message of a kernel; a larger one is dropped (268435456)\n"
         "--version, --help\n"
         "Kernels are also found in $JUPYTER_PATH/kernels, /root/.local/share/jupyter/kernels,\n"
         "/usr/local/share/jupyter/kernels, /usr/share/jupyter/kernels, and .local/share/jupyter/kernels below the "
@@ -59,7 +64,7 @@ static int add_usual_dirs(struct options *o, struct err *err)
 
 static int set_value(struct options *o, const char *name, const char *value, struct err *err)
 {
-        uint32_t seconds;
+        uint32_t n;
 
         if (strcmp(name, "--listen") == 0)
                 o->listen = value;
@@ -71,17 +76,21 @@ static int set_value(struct options *o, const char *name, const char *value, str
                 o->home = value;
         else if (strcmp(name, "--identity") == 0)
                 o->identity_file = value;
-        else if (parse_u32(str_of(value), 1, 3600, &seconds) < 0)
+        else if (strcmp(name, "--output-max") == 0) {
+                if (parse_u32(str_of(value), OUTPUT_LEAST, OUTPUT_MOST, &o->output_max) < 0)
+                        return err_set(err, ERR_INVALID, "%s: '%s' is not a number from %u to %u", name, value,
+                                       OUTPUT_LEAST, OUTPUT_MOST);
+        } else if (parse_u32(str_of(value), 1, 3600, &n) < 0)
                 return err_set(err, ERR_INVALID, "%s: '%s' is not a number from 1 to 3600", name, value);
         else
-                o->start_ms_max = seconds * 1000;
+                o->start_ms_max = n * 1000;
         return 0;
 }
 
 static bool takes_value(const char *name)
 {
-        static const char *const names[] = {"--listen", "--envd",     "--kernel-path",
-                                            "--home",   "--identity", "--start-timeout"};
+        static const char *const names[] = {"--listen",   "--envd",          "--kernel-path", "--home",
+                                            "--identity", "--start-timeout", "--output-max"};
 
         for (size_t i = 0; i < ARRAY_LEN(names); i++)
                 if (strcmp(name, names[i]) == 0)
@@ -96,7 +105,8 @@ int options_parse(int argc, char **argv, struct options *ret, struct err *err)
         *ret = (struct options){.listen = "0.0.0.0:49999",
                                 .home = "/home/user",
                                 .identity_file = "/run/e2b/.E2B_SANDBOX_ID",
-                                .start_ms_max = 60000};
+                                .start_ms_max = 60000,
+                                .output_max = OUTPUT_USUAL};
         r = envs_parse_url("http://localhost:49983", &ret->envd, err);
         for (int i = 1; r == 0 && i < argc; i++) {
                 if (strcmp(argv[i], "--version") == 0)

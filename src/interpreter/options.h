@@ -2,6 +2,7 @@
 #pragma once
 #include <netinet/in.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 struct err;
 
@@ -13,6 +14,7 @@ struct options {
         const char *home;
         const char *identity_file;
         unsigned start_ms_max;
+        uint32_t output_max;                    /* bytes of one message of a kernel */
         char *kernel_dirs[KERNEL_DIRS_MAX + 1]; /* NULL-terminated, owned; first one first */
         bool is_detached;                       /* the parent is left when the port is open */
         bool wants_version, wants_help;

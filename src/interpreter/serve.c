@@ -149,7 +149,8 @@ static int service_init(struct service *s, const struct serve_options *opt)
         s->kernels = (struct kernels){.loop = s->loop,
                                       .runtime_dir = opt->runtime_dir,
                                       .home = opt->options->home,
-                                      .start_ms_max = opt->options->start_ms_max};
+                                      .start_ms_max = opt->options->start_ms_max,
+                                      .output_max = opt->options->output_max};
         raise_file_limit(&s->kernels.files);
         contexts_init(&s->contexts,
                       &(struct contexts_options){.loop = s->loop,

@@ -180,7 +180,7 @@ static void kernel_on_too_large(size_t bytes, void *arg)
         struct kernel *k = arg;
 
         log_warn("kernel.message", "pid=%d why=\"too large\" bytes=%zu", (int)k->process.pid, bytes);
-        k->events->on_too_large(bytes, k->arg);
+        k->events->on_too_large(k->arg);
 }
 
 static void ignore_too_large(size_t bytes, void *arg)
@@ -201,7 +201,7 @@ static int kernel_open_socket(struct kernel *k, uint16_t port, void (*on)(const 
                                                 .loop = k->kernels->loop,
                                                 .kind = is_feed ? KERNEL_SOCKET_FEED : KERNEL_SOCKET_REQUESTS,
                                                 .port = port,
-                                                .bytes_max = KERNEL_OUTPUT_MAX,
+                                                .bytes_max = k->kernels->output_max,
                                                 .identity = k->session,
                                                 .on_message = on,
                                                 .on_too_large = is_feed ? kernel_on_too_large : ignore_too_large,

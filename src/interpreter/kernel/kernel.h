@@ -21,8 +21,7 @@ struct kernel; /* opaque */
 struct kernelspec;
 struct zmq_threads;
 
-#define KERNEL_OUTPUT_MAX (256u << 20) /* bytes of one message; a larger output is dropped */
-#define KERNEL_ID_MAX 33               /* 32 hexadecimal digits */
+#define KERNEL_ID_MAX 33 /* 32 hexadecimal digits */
 
 struct kernels {                     /* all kernels of the service */
         struct loop *loop;           /* borrowed */
@@ -30,6 +29,7 @@ struct kernels {                     /* all kernels of the service */
         const char *runtime_dir;     /* borrowed; for connection files */
         const char *home;            /* borrowed */
         unsigned start_ms_max;       /* a kernel that does not answer after this long is killed */
+        uint32_t output_max;         /* bytes of one message; a larger output is dropped */
         struct rlimit files;
         struct list all;
 };
@@ -43,7 +43,7 @@ struct kernel_events {
         /* A message of the output channel, or an answer on the shell channel. */
         void (*on_output)(const struct jupyter_message *m, void *arg);
         void (*on_answer)(const struct jupyter_message *m, void *arg);
-        void (*on_too_large)(size_t bytes, void *arg); /* an output was too large and was dropped */
+        void (*on_too_large)(void *arg); /* an output was too large and was dropped */
         /* `why` for people; `was_ready`: it had started before it ended; `is_slow`: it was killed since it did not start. */
         void (*on_end)(const char *why, bool was_ready, bool is_slow, void *arg);
 };

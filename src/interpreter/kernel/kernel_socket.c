@@ -14,6 +14,8 @@
 #define DRAIN_BYTES (1u << 20)
 #define RECONNECT_MS 10
 #define RECONNECT_MS_MAX 200
+#define CUT_MS 100 /* a connection that was lost is made again at once, unless libzmq itself closed it */
+#define ADDRESS_MAX 64
 
 struct kernel_socket {
         struct kernel_socket_options opt;
@@ -21,6 +23,10 @@ struct kernel_socket {
         struct io io;
         struct task drain, release;
         bool is_held;
+        /* Of a feed: what happens to its connection. */
+        void *monitor; /* NULL: none */
+        struct io monitor_io;
+        struct timer cut; /* runs from the loss of the connection to the next try of libzmq's */
 };
 
 struct zmq_threads {
@@ -163,6 +169,95 @@ static void kernel_socket_on_event(struct io *io, uint32_t events)
         loop_post(s->opt.loop, &s->drain);
 }
 
+/* ---- the connection of a feed ---- */
+
+static void address_of(const struct kernel_socket *s, char out[ADDRESS_MAX])
+{
+        (void)snprintf(out, ADDRESS_MAX, "tcp://127.0.0.1:%u", s->opt.port);
+}
+
+/* libzmq gave the connection up, so a frame was too large. */
+static void kernel_socket_was_cut(struct timer *t)
+{
+        struct kernel_socket *s = CONTAINER_OF(t, struct kernel_socket, cut);
+        char address[ADDRESS_MAX];
+
+        address_of(s, address);
+        (void)zmq_disconnect(s->handle, address); /* it may have nothing of it left */
+        (void)zmq_connect(s->handle, address);
+        s->opt.on_too_large(0, s->opt.arg);
+}
+
+/* The next event; 0: there is none. */
+static uint16_t next_event(struct kernel_socket *s)
+{
+        uint16_t event = 0;
+        bool has_more = true;
+
+        for (int i = 0; has_more; i++) {
+                zmq_msg_t part;
+
+                (void)zmq_msg_init(&part);
+                if (zmq_msg_recv(&part, s->monitor, ZMQ_DONTWAIT) < 0) {
+                        (void)zmq_msg_close(&part);
+                        return 0;
+                }
+                if (i == 0 && zmq_msg_size(&part) >= sizeof(event))
+                        memcpy(&event, zmq_msg_data(&part), sizeof(event));
+                has_more = zmq_msg_more(&part);
+                (void)zmq_msg_close(&part);
+        }
+        return event;
+}
+
+static void monitor_read(struct kernel_socket *s)
+{
+        uint16_t event;
+
+        while ((event = next_event(s)))
+                if (event == ZMQ_EVENT_DISCONNECTED)
+                        timer_set(s->opt.loop, &s->cut, CUT_MS);
+                else
+                        timer_clear(&s->cut);
+}
+
+static void monitor_on_event(struct io *io, uint32_t events)
+{
+        (void)events;
+        monitor_read(CONTAINER_OF(io, struct kernel_socket, monitor_io));
+}
+
+static int monitor_open(struct kernel_socket *s)
+{
+        char address[ADDRESS_MAX];
+        size_t n = sizeof(s->monitor_io.fd);
+        int none = 0;
+
+        (void)snprintf(address, sizeof(address), "inproc://feed-%p", (void *)s);
+        if (zmq_socket_monitor(s->handle, address,
+                               ZMQ_EVENT_CONNECTED | ZMQ_EVENT_CONNECT_RETRIED | ZMQ_EVENT_DISCONNECTED) < 0)
+                return -zmq_errno();
+        s->monitor = zmq_socket(s->opt.threads->handle, ZMQ_PAIR);
+        if (!s->monitor || zmq_setsockopt(s->monitor, ZMQ_LINGER, &none, sizeof(none)) < 0 ||
+            zmq_connect(s->monitor, address) < 0 || zmq_getsockopt(s->monitor, ZMQ_FD, &s->monitor_io.fd, &n) < 0)
+                return -zmq_errno();
+        s->monitor_io.on = monitor_on_event;
+        s->cut.on = kernel_socket_was_cut;
+        monitor_read(s); /* its fd says only what comes after it was found empty */
+        return loop_add(s->opt.loop, &s->monitor_io, EPOLLIN);
+}
+
+static void monitor_close(struct kernel_socket *s)
+{
+        loop_del(&s->monitor_io);
+        timer_clear(&s->cut);
+        if (s->monitor) {
+                (void)zmq_socket_monitor(s->handle, NULL, 0);
+                (void)zmq_close(s->monitor);
+        }
+        s->monitor = NULL;
+}
+
 /* ---- sending ---- */
 
 int kernel_socket_send(struct kernel_socket *s, const struct str *frames, size_t count)
@@ -203,6 +298,7 @@ struct kernel_socket *kernel_socket_free(struct kernel_socket *s)
                 return NULL;
         loop_del(&s->io);
         loop_unpost(&s->drain);
+        monitor_close(s);
         (void)zmq_close(s->handle);
         s->handle = NULL;
         s->release.run = kernel_socket_release;
@@ -217,7 +313,7 @@ static int set_int(struct kernel_socket *s, int option, int value)
 
 static int configure(struct kernel_socket *s)
 {
-        int64_t cut = KERNEL_FRAME_CUT;
+        int64_t cut = 2 * (int64_t)s->opt.bytes_max;
         const char *identity = s->opt.identity;
         bool is_feed = s->opt.kind == KERNEL_SOCKET_FEED;
         int r;
@@ -238,10 +334,10 @@ static int configure(struct kernel_socket *s)
 
 static int connect_and_watch(struct kernel_socket *s)
 {
-        char address[64];
+        char address[ADDRESS_MAX];
         size_t n = sizeof(s->io.fd);
 
-        (void)snprintf(address, sizeof(address), "tcp://127.0.0.1:%u", s->opt.port);
+        address_of(s, address);
         if (zmq_connect(s->handle, address) < 0 || zmq_getsockopt(s->handle, ZMQ_FD, &s->io.fd, &n) < 0)
                 return -zmq_errno();
         s->io.on = kernel_socket_on_event;
@@ -263,10 +359,14 @@ int kernel_socket_create(const struct kernel_socket_options *opt, struct kernel_
                 free(s);
                 return r;
         }
+        s->monitor_io.fd = -1;
         r = configure(s);
+        if (r == 0 && opt->kind == KERNEL_SOCKET_FEED)
+                r = monitor_open(s);
         if (r == 0)
                 r = connect_and_watch(s);
         if (r < 0) {
+                monitor_close(s);
                 (void)zmq_close(s->handle);
                 free(s);
                 return r;

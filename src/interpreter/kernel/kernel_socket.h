@@ -4,7 +4,8 @@
  * says only that something changed.  So after each event, each send and each release from hold the socket is read until it
  * has nothing more (kernel_socket_drain).
  * Memory is bounded: a socket queues few messages (RECEIVED_MAX); when these are not taken, libzmq stops reading from the
- * kernel, and the kernel has to wait. */
+ * kernel, and the kernel has to wait.  A frame that is much too large is not read: libzmq closes the connection, and, since
+ * it takes this for a breach of the protocol, makes no other one.  A feed makes it again, and tells. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,8 +21,6 @@ int zmq_threads_create(struct zmq_threads **ret);            /* negative errno *
 struct zmq_threads *zmq_threads_free(struct zmq_threads *z); /* after all sockets */
 const char *zmq_version_text(void);
 
-#define KERNEL_FRAME_CUT (1u << 30) /* a frame of more bytes ends the connection, before it is in memory */
-
 enum kernel_socket_kind {
         KERNEL_SOCKET_REQUESTS, /* shell, control */
         KERNEL_SOCKET_FEED,     /* iopub: everything that the kernel publishes */
@@ -31,12 +30,13 @@ struct kernel_socket_options {
         struct zmq_threads *threads;
         struct loop *loop;
         enum kernel_socket_kind kind;
-        uint16_t port;        /* on 127.0.0.1 */
-        size_t bytes_max;     /* of one message; a larger one is dropped */
+        uint16_t port;    /* on 127.0.0.1 */
+        size_t bytes_max; /* of one message; a larger one is dropped, and not even read when one frame has twice as much */
         const char *identity; /* of requests: the kernel answers to it, also over a new connection */
         /* A whole message; the frames are valid for the call.  May hold or free the socket. */
         void (*on_message)(const struct str *frames, size_t count, void *arg);
-        void (*on_too_large)(size_t bytes, void *arg); /* a message was dropped */
+        void (*on_too_large)(size_t bytes,
+                             void *arg); /* a message was dropped; 0 bytes: nobody knows how many it had */
         void *arg;
 };
 

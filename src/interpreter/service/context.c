@@ -392,13 +392,13 @@ static void context_on_answer(const struct jupyter_message *m, void *arg)
         context_check_over(c);
 }
 
-static void context_on_too_large(size_t bytes, void *arg)
+static void context_on_too_large(void *arg)
 {
         struct context *c = arg;
         char text[100];
 
-        (void)snprintf(text, sizeof(text), "An output of %zu bytes was dropped: it is larger than %u bytes", bytes,
-                       KERNEL_OUTPUT_MAX);
+        (void)snprintf(text, sizeof(text), "An output was dropped: it is larger than %u bytes",
+                       c->contexts->opt.kernels->output_max);
         if (c->state == CONTEXT_RUNNING && c->run)
                 run_add_error(c->run, "OutputTooLarge", text);
 }

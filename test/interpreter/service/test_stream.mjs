@@ -188,6 +188,23 @@ test('a message that is too large is dropped with an error', async () => {
   assert.equal(lines[1].name, 'OutputTooLarge');
 });
 
+test('a message that is far too large is not read: an error, and the next outputs arrive', async () => {
+  const small = await Service.start({ args: ['--output-max', '1000000'] });
+  try {
+    const { lines } = await small.execute(`print before\nflood 1 3000000`);
+    assert.deepEqual(lines.map((line) => line.name ?? line.type), ['number_of_executions', 'stdout', 'OutputTooLarge', 'end_of_execution']);
+    assert.equal(lines[2].value, 'An output was dropped: it is larger than 1000000 bytes');
+    assert.equal(await small.outputOf('print after'), 'after\n');
+    assert.deepEqual((await small.execute(`flood 1 1500000\nprint on`)).lines.map((line) => line.name ?? line.type),
+      ['number_of_executions', 'OutputTooLarge', 'stdout', 'end_of_execution']);
+    assert.equal((await small.outputOf('flood 1 900000')).length, 900000);
+    await small.execute(`flood 1 3000000`);
+    assert.equal(await small.outputOf('print again\nflood 20 10'), `again\n${'x'.repeat(200)}`); // each once
+  } finally {
+    await small.stop();
+  }
+});
+
 test('of a result with a deeply nested format, only that format is dropped', async () => {
   const deep = `${'['.repeat(2000)}${']'.repeat(2000)}`;
   const lines = await linesOf(`raw display_data {"data":{"text/plain":"kept","application/json":${deep},"x/deep":{"a":${deep}},"x/flat":1}}\nprint on`);

@@ -124,6 +124,18 @@ def _():
     equal(it["elements"][1]["points"][3], [3.0, 3.0])
 
 
+@test("scatter with dates: points are moments where the axis has dates")
+def _():
+    days = [datetime.date(2023, 9, 1), datetime.date(2023, 9, 2)]
+    plt.scatter(days, [1, 2])
+    it = chart()
+    equal((it["type"], it["x_scale"], it["y_scale"]), ("scatter", "datetime", "linear"))
+    equal(it["elements"][0]["points"], [["2023-09-01T00:00:00+00:00", 1.0], ["2023-09-02T00:00:00+00:00", 2.0]])
+    true(isinstance(it["x_ticks"][0], str), "ticks are moments, too")
+    plt.scatter([1, 2], np.array(["2024-01-02T03:04:05", "NaT"], dtype="datetime64[s]"))
+    equal(chart()["elements"][0]["points"], [[1.0, "2024-01-02T03:04:05+00:00"], [None, None]])
+
+
 @test("scatter with a horizontal line stays scatter; with a curve it is unknown")
 def _():
     plt.scatter([1, 2], [3, 4])

@@ -7,7 +7,7 @@ from matplotlib.collections import PathCollection
 
 from .common import header_with_labels
 from .kinds import is_grid_like
-from .scales import describe_axis
+from .scales import describe_axis, has_dates, moment
 from .values import floats, listed
 
 # matplotlib's name of a line without a label.
@@ -28,9 +28,16 @@ def describe_scatter(axes):
     for collection in axes.collections:
         if isinstance(collection, PathCollection):
             offsets = numpy.ma.filled(numpy.ma.asarray(collection.get_offsets(), dtype=float), numpy.nan)
-            points = _pairs(floats(offsets[:, 0]), floats(offsets[:, 1]))
+            points = _pairs(_along(axes.xaxis, offsets[:, 0]), _along(axes.yaxis, offsets[:, 1]))
             chart["elements"].append({"label": str(collection.get_label()), "points": points})
     return chart
+
+
+def _along(axis, places):
+    """Places of markers on an axis. matplotlib keeps numbers of days where it was given dates; lines keep the dates."""
+    if has_dates(axis):
+        return [None if place is None else moment(place) for place in floats(places)]
+    return floats(places)
 
 
 def _header(axes, kind):

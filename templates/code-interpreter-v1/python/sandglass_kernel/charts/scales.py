@@ -9,7 +9,7 @@ def describe_axis(axis, name):
     """The keys x_ticks, x_tick_labels and x_scale, or the same for y."""
     labels = tick_labels(axis)
     places = axis.get_ticklocs()
-    ticks = _moments(places) if has_dates(axis) else [number(place) for place in places]
+    ticks = [moment(place) for place in places] if has_dates(axis) else [number(place) for place in places]
     return {f"{name}_ticks": ticks, f"{name}_tick_labels": labels, f"{name}_scale": scale_of(axis, ticks, labels)}
 
 
@@ -18,8 +18,9 @@ def has_dates(axis):
     return isinstance(converter, (dates.DateConverter, dates.ConciseDateConverter, dates._SwitchableDateConverter))
 
 
-def _moments(places):
-    return [dates.num2date(place).isoformat() for place in places]
+def moment(place):
+    """The number of a day, as matplotlib counts, as an ISO text."""
+    return dates.num2date(place).isoformat()
 
 
 def scale_of(axis, ticks, labels):

@@ -41,6 +41,21 @@ test('null, empty strings and unknown fields count as absent', async () => {
   assert.equal((await service.execute('', { context_id: '' })).lines.at(-1).type, 'end_of_execution');
 });
 
+test('what later clients add is ignored: parameters of every URL, fields of every body', async () => {
+  const answer = await post('/execute?source=npm&x=%zz', { code: 'print x', later: [1] });
+  assert.deepEqual([answer.status, answer.text.includes('"text":"x\\n"')], [200, true]);
+  const made = await post('/contexts?source=npm', { language: 'python', later: { a: 1 }, env_vars: 5 });
+  assert.equal(made.status, 200, made.text);
+  const { id, ...rest } = JSON.parse(made.text);
+  assert.deepEqual(rest, { language: 'python', cwd: service.home });
+  assert.equal((await service.request('GET', '/contexts?source=npm')).status, 200);
+  assert.equal((await service.request('GET', '/health?source=npm')).text, '"OK"');
+  for (const [method, target] of [['POST', `/contexts/${id}/restart?source=npm`], ['DELETE', `/contexts/${id}?source=npm`]]) {
+    const { status, text } = await service.request(method, target);
+    assert.deepEqual([status, text], [200, 'null'], target);
+  }
+});
+
 test('context and language together are refused', async () => {
   const answer = await service.execute('x', { context_id: 'a', language: 'python' });
   assert.deepEqual([answer.status, answer.text], [400, 'Only one of context_id or language can be provided']);

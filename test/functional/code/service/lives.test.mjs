@@ -17,7 +17,7 @@ const counting = 'import os, time\ncount = 0\nprint("counts", flush=True)\nwhile
 async function beginCounting(sandbox) {
   let began
   const isRunning = new Promise((done) => (began = done))
-  const outcome = sandbox.runCode(counting, { onStdout: began, timeoutMs: 0, requestTimeoutMs: 0 }).then(() => null, (e) => e)
+  const outcome = sandbox.runCode(counting, { onStdout: began, timeoutMs: 0, requestTimeoutMs: 0 }).then(({ error }) => error ?? null, (e) => e)
   await isRunning
   return { outcome }
 }
@@ -61,7 +61,7 @@ test('paused in the middle of a run: the stream is cut, the context answers afte
 test('a snapshot in the middle of a run: the run goes on; sandboxes of the snapshot have its state', async () =>
   inCodeSandbox(suite, async (sandbox) => {
     await sandbox.runCode('before = "kept"')
-    await beginCounting(sandbox)
+    const { outcome } = await beginCounting(sandbox)
     const { snapshotId } = await sandbox.createSnapshot()
     try {
       await inCodeSandbox({ Sandbox: { create: (options) => Sandbox.create(snapshotId, options) } }, async (copy) => {
@@ -69,6 +69,7 @@ test('a snapshot in the middle of a run: the run goes on; sandboxes of the snaps
         assert.ok(Number((await copy.runCode('count')).text) > 0)
       })
       assert.ok((await finish(sandbox)) > 0)
+      assert.equal(await outcome, null, 'in the original the stream goes on, to its end')
       assert.equal((await sandbox.runCode('before')).text, 'kept')
     } finally {
       await Sandbox.deleteSnapshot(snapshotId)
@@ -78,7 +79,7 @@ test('a snapshot in the middle of a run: the run goes on; sandboxes of the snaps
 test('forked in the middle of a run: the original goes on, each copy has the state', async () =>
   inCodeSandbox(suite, async (sandbox) => {
     await sandbox.runCode('before = "kept"')
-    await beginCounting(sandbox)
+    const { outcome } = await beginCounting(sandbox)
     const { status, json, body } = await api(server, 'POST', `/sandboxes/${sandbox.sandboxId}/fork`, { body: { count: 2, timeout: 300 } })
     assert.equal(status, 201, body)
     const copies = json.map((one) => one.sandbox ?? one)
@@ -93,6 +94,7 @@ test('forked in the middle of a run: the original goes on, each copy has the sta
       }
     }
     assert.ok((await finish(sandbox)) > 0)
+    assert.equal(await outcome, null, 'in the original the stream goes on, to its end')
     assert.equal((await sandbox.runCode('before')).text, 'kept')
   }))
 

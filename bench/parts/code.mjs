@@ -167,7 +167,7 @@ export async function measureCode({ quick, result, rows }) {
   const { calls } = warm
   result.figures.code = { ...warm, restored, idle }
   const peer = median(calls.peer)
-  const rate = (times) => (calls.mbytes * 1e6) / Math.min(...times)
+  const rate = (times) => (calls.mbytes * 1e6) / median(times)
   const beside = { floor: peer, floorName: 'jupyter_client, same kernel', atMost: peer + 2000 }
   const created = (times) => `create alone ${(median(times.create) / 1000).toFixed(1)} ms`
   const handedOver = warm.handedOver === warm.creates ? '' : `, ${warm.handedOver} of ${warm.creates} were standbys`

@@ -53,7 +53,7 @@ test('code that fails takes nothing with it: what waits behind it runs', async (
 
 test('a kernel that dies: the run says so, the context begins anew', async () =>
   inCodeSandbox(suite, async (sandbox) => {
-    const die = { python: 'import os; os._exit(1)', javascript: 'process.kill(process.pid, "SIGKILL")', bash: 'kill -9 $PPID; kill -9 $$', r: 'system(paste("kill -9", Sys.getpid()))', java: 'Runtime.getRuntime().halt(1);' }
+    const die = { python: 'import os; os._exit(1)', javascript: 'process.kill(process.pid, "SIGKILL")', typescript: 'const pid: number = process.pid; process.kill(pid, "SIGKILL")', bash: 'kill -9 $PPID; kill -9 $$', r: 'system(paste("kill -9", Sys.getpid()))', java: 'Runtime.getRuntime().halt(1);' }
     await sandbox.runCode('x = 1')
     for (const [language, code] of Object.entries(die)) {
       await sandbox.runCode(languages[language].hello, { language, timeoutMs: 120_000 })
@@ -63,7 +63,7 @@ test('a kernel that dies: the run says so, the context begins anew', async () =>
       assert.match(stdoutOf(await sandbox.runCode(languages[language].hello, { language, timeoutMs: 120_000 })), /hello/, language)
     }
     assert.equal((await sandbox.runCode('x')).error.name, 'NameError')
-    if (can.listContexts) assert.equal((await sandbox.listCodeContexts()).length, 5)
+    if (can.listContexts) assert.equal((await sandbox.listCodeContexts()).length, 6)
   }))
 
 const isHealthy = (sandbox) =>

@@ -102,6 +102,8 @@ test('directories of new contexts; one that is missing', async () => {
     if (sandbox.removeCodeContext) await sandbox.removeCodeContext(context)
   }
   for (const language of ['javascript', 'r', 'bash']) await assert.rejects(sandbox.createCodeContext({ language, cwd: '/no/such/place', requestTimeoutMs: 120_000 }), suite.SandboxError, language)
-  const python = await sandbox.createCodeContext({ language: 'python', cwd: '/no/such/place' })
-  assert.equal(stdoutOf(await sandbox.runCode(languages.python.where, { context: python })).trim(), '/home/user')
+  for (const language of ['python', 'java']) {
+    const context = await sandbox.createCodeContext({ language, cwd: '/no/such/place', requestTimeoutMs: 120_000 })
+    assert.equal(stdoutOf(await sandbox.runCode(languages[language].where, { context })).trim(), '/home/user', language)
+  }
 })

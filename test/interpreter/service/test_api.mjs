@@ -199,17 +199,19 @@ test('a kernel that is installed later is found', async () => {
   await service.request('DELETE', `/contexts/${(await service.contexts()).at(-1).id}`);
 });
 
-test('a directory that does not exist is an error, but not in python', async () => {
+test('a directory that does not exist is an error, but not in python and java', async () => {
   const missing = path.join(service.dir, 'missing');
   for (const language of ['javascript', 'r', 'bash', 'strange']) {
     const answer = await post('/contexts', { language, cwd: missing });
     assert.deepEqual([answer.status, answer.text], [500, 'Failed to set working directory']);
   }
   assert.equal((await service.contexts()).length, 2);
-  const made = await service.createContext({ cwd: missing });
-  assert.equal(made.cwd, missing);
-  assert.equal(await service.outputOf('cwd', { context_id: made.id }), `${service.home}\n`);
-  await service.request('DELETE', `/contexts/${made.id}`);
+  for (const language of ['python', 'java']) {
+    const made = await service.createContext({ language, cwd: missing });
+    assert.equal(made.cwd, missing);
+    assert.equal(await service.outputOf('cwd', { context_id: made.id }), `${service.home}\n`, language);
+    await service.request('DELETE', `/contexts/${made.id}`);
+  }
 });
 
 test('a relative directory is below the home', async () => {

@@ -153,8 +153,7 @@ test('detached: the program ends when the port is open, and the service stays', 
   const ended = spawnSync(program, ['--listen', '127.0.0.1:0', '--detach', '--home', '/tmp', '--envd', 'http://127.0.0.1:9'],
     { stdio: ['ignore', fs.openSync('/dev/null', 'r+'), 'ignore'], env: { PATH: process.env.PATH, DETACHED_TEST: `${process.pid}` }, timeout: DEADLINE_MS });
   assert.equal(ended.status, 0);
-  const all = processesWith(mark);
-  const guardian = all.find((pid) => nameOf(pid) === 'code-guardian');
+  const guardian = await until('the guardian has its name', () => processesWith(mark).find((pid) => nameOf(pid) === 'code-guardian'));
   await until('it serves', () => childrenOf(guardian).some(isAlive));
   const [, group, session] = /\) \S \d+ (\d+) (\d+)/.exec(fs.readFileSync(`/proc/${guardian}/stat`, 'latin1')).map(Number);
   assert.deepEqual([group, session], [guardian, guardian]);

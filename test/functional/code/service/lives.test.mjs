@@ -192,3 +192,19 @@ test('a sandbox ends with all its contexts', async () => {
   await sandbox.kill()
   assert.equal((await interpreter(server, sandbox, 'GET', '/health')).status, 502)
 })
+
+test('a copy has the variables that its commands have: those of the snapshot, and its own', async () =>
+  inCodeSandbox(suite, async (sandbox) => {
+    const code = 'import os; print(os.environ.get("OTHER"), os.environ.get("STAGE"))'
+    assert.equal(stdoutOf(await sandbox.runCode(code)).trim(), 'original first')
+    const { snapshotId } = await sandbox.createSnapshot()
+    try {
+      for (const [envs, wanted] of [[{ STAGE: 'copy' }, 'original copy'], [{}, 'original first']])
+        await inCodeSandbox({ Sandbox: { create: (options) => Sandbox.create(snapshotId, options) } }, async (copy) => {
+          assert.equal((await copy.commands.run('echo $OTHER $STAGE')).stdout.trim(), wanted)
+          assert.equal(stdoutOf(await copy.runCode(code)).trim(), wanted)
+        }, { envs })
+    } finally {
+      await Sandbox.deleteSnapshot(snapshotId)
+    }
+  }, { envs: { OTHER: 'original', STAGE: 'first' } }))

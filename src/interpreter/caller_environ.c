@@ -14,6 +14,8 @@
 #define TEXT_MAX (4u << 20)
 #define READ_PIECE 16384
 #define FILE_NAME_MAX 40
+#define LOADER "LD_"
+#define ASIDE "SANDGLASS_ASIDE_"
 
 /* Whether sudo itself sets them, or they say in which process, shell or sandbox one is. */
 static bool is_taken(struct str name)
@@ -94,6 +96,55 @@ void caller_environ_merge(struct str text)
                 log_warn("environ.merge", "why=\"%s\"", strerror(-r));
 }
 
+/* ---- variables of the loader ---- */
+
+char *caller_environ_aside_name(struct str name)
+{
+        char *aside = NULL;
+
+        if (!str_starts(name, LOADER))
+                return str_dup(name);
+        return asprintf(&aside, ASIDE "%.*s", STR_ARG(name)) < 0 ? NULL : aside;
+}
+
+/* The first variable whose name begins so: its line.  NULL: there is none. */
+static const char *first_with(const char *prefix)
+{
+        for (char **at = environ; *at; at++)
+                if (strncmp(*at, prefix, strlen(prefix)) == 0 && strchr(*at, '='))
+                        return *at;
+        return NULL;
+}
+
+/* Each pass has one variable less with that prefix, whether it got its new name or not. */
+static void rename_all(const char *prefix, char *(*new_name)(struct str name))
+{
+        const char *line;
+
+        while ((line = first_with(prefix))) {
+                AUTO_FREE char *name = str_dup((struct str){line, (size_t)(strchr(line, '=') - line)});
+                AUTO_FREE char *value = str_dup(str_of(strchr(line, '=') + 1));
+                AUTO_FREE char *other = name ? new_name(str_of(name)) : NULL;
+
+                if (!name || !value || !other || setenv(other, value, 1) < 0)
+                        log_warn("environ.rename", "why=\"out of memory\"");
+                if (!name || unsetenv(name) < 0)
+                        return;
+        }
+}
+
+static char *own_name(struct str aside)
+{
+        return str_dup((struct str){aside.p + strlen(ASIDE), aside.n - strlen(ASIDE)});
+}
+
+void caller_environ_put_aside(void)
+{
+        rename_all(LOADER, caller_environ_aside_name);
+}
+
+/* ---- those of the caller ---- */
+
 static int read_of_parent(const char *file, struct buf *out)
 {
         char name[FILE_NAME_MAX];
@@ -112,8 +163,10 @@ static int read_of_parent(const char *file, struct buf *out)
 void caller_environ_take(void)
 {
         AUTO_BUF struct buf comm = BUF_INIT(FILE_NAME_MAX), text = BUF_INIT(TEXT_MAX);
-        int r = read_of_parent("comm", &comm);
+        int r;
 
+        rename_all(ASIDE LOADER, own_name);
+        r = read_of_parent("comm", &comm);
         if (r < 0 || !str_is((struct str){(const char *)buf_at(&comm), comm.len}, "sudo\n"))
                 return;
         r = read_of_parent("environ", &text);

@@ -20,6 +20,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "interpreter/caller_environ.h"
 #include "interpreter/options.h"
 #include "interpreter/restart_request.h"
 #include "interpreter/serve.h"
@@ -193,6 +194,7 @@ static void become_guardian(struct guardian *g, uint16_t port)
         remove_runtime_dir(g->runtime_dir);
         title_pad(g);
         discard_signals(g);
+        caller_environ_put_aside();
         (void)execv("/proc/self/exe", g->argv);
         log_error("interpreter.exec", "why=\"%s\"", strerror(errno));
 }

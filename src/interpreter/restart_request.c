@@ -11,6 +11,7 @@
 #include "base/auto.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "interpreter/caller_environ.h"
 #include "model/envd_restart.h"
 
 #define ENVD_PID 1
@@ -41,7 +42,8 @@ static json_t *variables(void)
 
         for (char **at = environ; all && *at; at++) {
                 const char *value = strchr(*at, '=');
-                AUTO_FREE char *name = value ? str_dup((struct str){*at, (size_t)(value - *at)}) : NULL;
+                AUTO_FREE char *name =
+                        value ? caller_environ_aside_name((struct str){*at, (size_t)(value - *at)}) : NULL;
                 json_t *text = name ? json_string(value + 1) : NULL; /* NULL also if it is not UTF-8 */
 
                 if (text)

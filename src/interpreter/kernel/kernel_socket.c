@@ -176,12 +176,16 @@ static void address_of(const struct kernel_socket *s, char out[ADDRESS_MAX])
         (void)snprintf(out, ADDRESS_MAX, "tcp://127.0.0.1:%u", s->opt.port);
 }
 
-/* libzmq gave the connection up, so a frame was too large. */
+static bool monitor_read(struct kernel_socket *s);
+
+/* libzmq gave the connection up, so a frame was too large.  Not so if it tries again and this process was frozen meanwhile. */
 static void kernel_socket_was_cut(struct timer *t)
 {
         struct kernel_socket *s = CONTAINER_OF(t, struct kernel_socket, cut);
         char address[ADDRESS_MAX];
 
+        if (monitor_read(s))
+                return;
         address_of(s, address);
         (void)zmq_disconnect(s->handle, address); /* it may have nothing of it left */
         (void)zmq_connect(s->handle, address);
@@ -210,21 +214,24 @@ static uint16_t next_event(struct kernel_socket *s)
         return event;
 }
 
-static void monitor_read(struct kernel_socket *s)
+/* True if there was an event. */
+static bool monitor_read(struct kernel_socket *s)
 {
+        bool has_any = false;
         uint16_t event;
 
-        while ((event = next_event(s)))
+        for (; (event = next_event(s)); has_any = true)
                 if (event == ZMQ_EVENT_DISCONNECTED)
                         timer_set(s->opt.loop, &s->cut, CUT_MS);
                 else
                         timer_clear(&s->cut);
+        return has_any;
 }
 
 static void monitor_on_event(struct io *io, uint32_t events)
 {
         (void)events;
-        monitor_read(CONTAINER_OF(io, struct kernel_socket, monitor_io));
+        (void)monitor_read(CONTAINER_OF(io, struct kernel_socket, monitor_io));
 }
 
 static int monitor_open(struct kernel_socket *s)
@@ -243,7 +250,7 @@ static int monitor_open(struct kernel_socket *s)
                 return -zmq_errno();
         s->monitor_io.on = monitor_on_event;
         s->cut.on = kernel_socket_was_cut;
-        monitor_read(s); /* its fd says only what comes after it was found empty */
+        (void)monitor_read(s); /* its fd says only what comes after it was found empty */
         return loop_add(s->opt.loop, &s->monitor_io, EPOLLIN);
 }
 

@@ -8,7 +8,7 @@
 #include "http/server.h"
 #include "wire/http1.h"
 
-#define DISCARD_BYTES_MAX (16u << 20) /* of a body that is too large: more of it, and the client is cut */
+#define DISCARD_BYTES_MAX (16u << 20) /* beyond the limit of a body: then the client is cut */
 
 struct body {
         struct body_options opt;
@@ -56,7 +56,7 @@ static size_t body_on_data(struct http_request *rq, struct str piece)
                 return piece.n;
         if (b->is_too_large || b->is_over_budget) {
                 b->discarded += piece.n;
-                if (b->is_too_large && b->discarded > DISCARD_BYTES_MAX)
+                if (b->discarded > (b->is_too_large ? 0 : b->opt.bytes_max) + DISCARD_BYTES_MAX)
                         http_abort(rq);
                 return piece.n;
         }

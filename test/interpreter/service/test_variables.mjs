@@ -129,6 +129,33 @@ test('kernels inherit what sudo was started with: variables of the template, dir
   }
 });
 
+test('libraries that a template names are for kernels: the service itself never loads them', async () => {
+  const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'interpreter-sudo-'));
+  const sudo = path.join(dir, 'sudo');
+  fs.writeFileSync(sudo, '#!/bin/sh\nenv -i HOME=/root "$@"\nexit $?\n', { mode: 0o755 });
+  for (const name of ['libzmq.so.5', 'libjansson.so.4']) fs.writeFileSync(path.join(dir, name), 'no library');
+  const other = await Service.start({ via: sudo, kernels: ['bash'], env: { LD_LIBRARY_PATH: dir } });
+  try {
+    other.addKernel('plain', { language: 'plain', env: { SEEN: '${LD_LIBRARY_PATH}', LD_LIBRARY_PATH: '' } });
+    const check = async () => {
+      assert.equal(await other.outputOf('env SEEN\nenv SANDGLASS_ASIDE_LD_LIBRARY_PATH', { language: 'plain' }), `${dir}\nnone\n`);
+      assert.equal((await other.execute('', { language: 'bash' })).status, 500, 'this kernel has them');
+    };
+    await check();
+    for (let i = 0; i < 2; i++) {
+      const serving = other.serving;
+      process.kill(other.guardian, 'SIGKILL');
+      other.guardian = serving;
+      await until('it serves again', () => other.serving);
+      await other.isHealthy();
+      await check();
+    }
+  } finally {
+    await other.stop();
+    fs.rmSync(dir, { recursive: true });
+  }
+});
+
 test('the program of a kernel is looked up in the PATH of its kernelspec', async () => {
   fs.mkdirSync(`${service.dir}/bin`);
   fs.symlinkSync(fakeKernel, `${service.dir}/bin/kernel-of-a-spec`);

@@ -1,4 +1,6 @@
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "interpreter/caller_environ.h"
 #include "tap.h"
@@ -42,10 +44,32 @@ static void the_path_has_the_directories_of_both(void)
         CHECK_STR(getenv("PATH"), "/a");
 }
 
+static void variables_of_the_loader_are_put_aside_and_come_back(void)
+{
+        char *name;
+
+        CHECK_INT(setenv("LD_PRELOAD", "x=y", 1), ==, 0);
+        CHECK_INT(setenv("LD_LIBRARY_PATH", "/opt/lib", 1), ==, 0);
+        caller_environ_put_aside();
+        CHECK(!getenv("LD_PRELOAD") && !getenv("LD_LIBRARY_PATH"));
+        name = caller_environ_aside_name(STR("LD_PRELOAD"));
+        CHECK(name && strcmp(getenv(name), "x=y") == 0);
+        free(name);
+        name = caller_environ_aside_name(STR("PATH"));
+        CHECK(name && strcmp(name, "PATH") == 0);
+        free(name);
+        caller_environ_take();
+        CHECK_STR(getenv("LD_PRELOAD"), "x=y");
+        CHECK_STR(getenv("LD_LIBRARY_PATH"), "/opt/lib");
+        for (char **at = environ; *at; at++)
+                CHECK(!strstr(*at, "ASIDE"));
+}
+
 int main(void)
 {
         RUN(variables_of_a_template_are_taken);
         RUN(those_of_a_user_or_of_one_sandbox_are_not);
         RUN(the_path_has_the_directories_of_both);
+        RUN(variables_of_the_loader_are_put_aside_and_come_back);
         return tap_done();
 }

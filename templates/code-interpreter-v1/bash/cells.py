@@ -49,6 +49,7 @@ class Output:
 class Cells:
     def __init__(self, wire):
         self.wire = wire
+        self.is_ending = False  # the kernel, and bash with it
         self.starting = threading.Lock()  # for `shell`, which the control thread interrupts
         self.shell = Shell()
         self.parent = None
@@ -81,6 +82,8 @@ class Cells:
         return str(status) if status else None
 
     def _start_again(self, status):
+        if self.is_ending:
+            return
         old = self.shell
         self.wire.publish("stream", self.parent, {
             "name": "stderr",
@@ -107,6 +110,7 @@ class Cells:
             self.shell.interrupt()
 
     def hang_up(self):
+        self.is_ending = True
         self.shell.hang_up()
 
     def _capture(self, code):

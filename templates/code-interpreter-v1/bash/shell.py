@@ -23,7 +23,7 @@ IDLE_S = 0.05  # what was printed without an end of line is shown after this tim
 REPORT_WAIT_S = 0.5  # how long a report may take
 MARK_WAIT_S = 1.0  # how long a mark may come after its report
 INTERRUPTS_AGAIN = 5
-HANG_UP_S = 4.0  # how long bash may take to end
+HANG_UP_S = 1.5  # how long bash may take to end
 TIOCSIG = 0x40045436
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 

@@ -206,11 +206,23 @@ static int explain_open(const struct agent *a, const struct sg_error *why, struc
         return fail_as(a, why, err);
 }
 
-/* The sandbox is as it was, perhaps in use by somebody else. */
-static bool is_refusal(const struct sg_error *why)
+static enum sg_state state_of(struct agent *a, const char *id)
 {
-        return why->kind == SG_INVALID || why->kind == SG_DENIED || why->kind == SG_NOT_FOUND ||
-               why->kind == SG_CONFLICT || why->kind == SG_LIMIT;
+        const struct sg_call call = call_of(a);
+        struct sg_info *info = NULL;
+        enum sg_state state = sg_sandbox_get(a->api.client, id, &call, &info, NULL) < 0 ? SG_STATE_OTHER : info->state;
+
+        sg_free(info);
+        return state;
+}
+
+/* The sandbox of --resume is as it was, perhaps in use by somebody else. */
+static bool is_untouched(struct agent *a, enum sg_state before, const struct sg_error *why)
+{
+        const bool is_refusal = why->kind == SG_INVALID || why->kind == SG_DENIED || why->kind == SG_NOT_FOUND ||
+                                why->kind == SG_CONFLICT || why->kind == SG_LIMIT;
+
+        return is_refusal && state_of(a, a->o->resume) == before;
 }
 
 static int open_runner(struct agent *a, struct err *err)
@@ -224,6 +236,7 @@ static int open_runner(struct agent *a, struct err *err)
                                                           (o->timeout_s ? o->timeout_s : TIMEOUT_S) + TIMEOUT_SPARE_S,
                                                   .sandbox_id = a->mode == SG_MODE_E2B ? o->resume : NULL,
                                                   .pass_env = no_names};
+        enum sg_state before = SG_STATE_OTHER;
         struct sg_error why = {0};
         struct sg_call call;
         int r;
@@ -233,12 +246,14 @@ static int open_runner(struct agent *a, struct err *err)
                               o->resume ? "resuming" : "starting a sandbox of the template",
                               o->resume ? o->resume : options.template_name);
         a->is_resuming = options.sandbox_id != NULL;
+        if (a->is_resuming)
+                before = state_of(a, options.sandbox_id);
         do {
                 call = call_of(a);
                 r = sg_runner_open(&options, &call, &a->runner, &why);
         } while (r < 0 && patience_wait(&a->patience, &why));
         if (r < 0) {
-                a->is_resuming = a->is_resuming && !is_refusal(&why);
+                a->is_resuming = a->is_resuming && !is_untouched(a, before, &why);
                 return explain_open(a, &why, err);
         }
         if (a->mode == SG_MODE_E2B)

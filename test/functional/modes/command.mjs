@@ -170,14 +170,23 @@ export function commandTests(context, hooks) {
     assert.deepEqual(await sandboxes.listed(), [])
   })
 
-  test('agent: a resume that is refused leaves a running sandbox alone', async () => {
+  test('agent: a resume that is refused leaves the sandbox alone; one that fails half way does not', async () => {
     const box = await context().client.Sandbox.create(templateName)
-    for (const more of [[], ['--kill']]) {
-      const { status, stderr } = await agent(['--mode', 'e2b', ...more, '--timeout', '86400', '--resume', box.sandboxId, 'say: never'], sandboxes)
-      assert.equal(status, 1, stderr)
-      assert.deepEqual(await sandboxes.listed(), [{ id: box.sandboxId, state: 'running' }])
+    const refused = async (state) => {
+      for (const more of [[], ['--kill']]) {
+        const { status, stderr } = await agent(['--mode', 'e2b', ...more, '--timeout', '86400', '--resume', box.sandboxId, 'say: never'], sandboxes)
+        assert.equal(status, 1, stderr)
+        assert.deepEqual(await sandboxes.listed(), [{ id: box.sandboxId, state }])
+      }
     }
-    await box.kill()
+    await refused('running')
+    await box.files.write('/home/user/workspace', 'a file where the workspace would be')
+    await box.pause()
+    await refused('paused')
+    const failed = await agent(['--mode', 'e2b', '--resume', box.sandboxId, 'say: never'], sandboxes)
+    assert.equal(failed.status, 1, failed.stderr)
+    assert.deepEqual(await sandboxes.listed(), [{ id: box.sandboxId, state: 'paused' }])
+    await sandboxes.kill(box.sandboxId)
   })
 
   test('agent: what is missing is said, and what fails has an exit code', async () => {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "agent/exchange/exchange.h"
 #include "base/buf.h"
@@ -85,6 +86,19 @@ static void ask_failed(struct ask *a, const struct err *why)
                 on_failure(x, &copy);
 }
 
+/* What is no answer of the file system to the request, but a lack of something. */
+static bool is_lack(const char *message)
+{
+        static const char *const ends[] = {"out of memory", "cannot allocate memory", "too many open files",
+                                           "too many open files in system", "input/output error"};
+        struct str text = str_of(message);
+
+        for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+                if (text.n >= strlen(ends[i]) && strcasecmp(text.p + text.n - strlen(ends[i]), ends[i]) == 0)
+                        return true;
+        return false;
+}
+
 void ask_pass_error(struct exchange *x, const struct ask_answer *a)
 {
         const char *message = json_string_value(json_object_get(a->body, "message"));
@@ -95,7 +109,7 @@ void ask_pass_error(struct exchange *x, const struct ask_answer *a)
         if (status == 401 && a->is_foreign)
                 status = 400;
         if (status == 500 && a->is_foreign)
-                status = 409;
+                status = message && is_lack(message) ? 503 : 409;
         tell_error(x, status, NULL, "%s", message ? message : "the request could not be carried out");
 }
 

@@ -75,7 +75,7 @@ async function openInEditor(sandbox, file, text) {
   await sandbox.files.write(file, text)
   await sandbox.open(file)
   const id = await window(sandbox, 'mousepad')
-  await until('the title', async () => (await sandbox.getWindowTitle(id)).includes(file.split('/').at(-1)), 30_000)
+  await until('the title', async () => (await sandbox.getWindowTitle(id)).includes(file.split('/').at(-1)))
   const [, x, y] = /X=(\d+)\nY=(\d+)/.exec(await run(sandbox, `xdotool getwindowgeometry --shell ${id}`))
   await sandbox.leftClick(Number(x) + 200, Number(y) + 200)
   return id
@@ -84,7 +84,7 @@ async function openInEditor(sandbox, file, text) {
 /** The file is saved by keys that came before; `wanted` is all of its text. */
 async function hasText(sandbox, file, wanted) {
   let text
-  await until(() => `${JSON.stringify(wanted)}, not ${JSON.stringify(text)}`, async () => (text = (await sandbox.files.read(file)).trimEnd()) === wanted, 30_000)
+  await until(() => `${JSON.stringify(wanted)}, not ${JSON.stringify(text)}`, async () => (text = (await sandbox.files.read(file)).trimEnd()) === wanted)
 }
 
 /** An https server on port 8443, whose authority is added to those of the system, as those of the host are. */
@@ -120,12 +120,12 @@ test('create, look, click, type into an editor; a browser that trusts what the s
 
   await sandbox.files.write('/tmp/serve.sh', secureServer)
   await sandbox.commands.run('exec bash /tmp/serve.sh', { background: true, timeoutMs: 0 })
-  await until('the page', () => run(sandbox, 'curl -fs https://localhost:8443/').then(() => true, () => false), 30_000)
+  await until('the page', () => run(sandbox, 'curl -fs https://localhost:8443/').then(() => true, () => false))
   await sandbox.launch('firefox-esr', 'https://localhost:8443/')
   await until('the page in Firefox', async () => (await Promise.all((await windows(sandbox, 'firefox')).filter(Boolean).map((id) => sandbox.getWindowTitle(id)))).some((title) => title.startsWith('a secure page')), 60_000)
 }, { resolution: [1280, 800] }))
 
-test('the stream in a browser shows the desktop, and takes keys; without its password it shows nothing', { timeout: 240_000 }, () => withDesktop(async (sandbox) => {
+test('the stream in a browser shows the desktop, and takes keys; without its password it shows nothing', { timeout: 480_000 }, () => withDesktop(async (sandbox) => {
   await showsDesktop(sandbox)
   const file = '/home/user/streamed.txt'
   await openInEditor(sandbox, file, '')
@@ -159,7 +159,7 @@ const difference = (a, b) => page.evaluate(async (urls) => {
   return one.reduce((count, point, i) => count + (point !== two[i]), 0)
 }, [a, b].map((bytes) => `data:image/png;base64,${Buffer.from(bytes).toString('base64')}`))
 
-test('the default screen; mouse; a stream without a password, and one that only shows', { timeout: 240_000 }, () => withDesktop(async (sandbox) => {
+test('the default screen; mouse; a stream without a password, and one that only shows', { timeout: 480_000 }, () => withDesktop(async (sandbox) => {
   assert.deepEqual(await sandbox.getScreenSize(), { width: 1024, height: 768 })
   assert.deepEqual(await sandbox.getCursorPosition(), { x: 512, y: 384 })
   await showsDesktop(sandbox)
@@ -170,7 +170,7 @@ test('the default screen; mouse; a stream without a password, and one that only 
     const before = await sandbox.screenshot()
     await act()
     let seen
-    await until(() => `${what}, not ${seen} points`, async () => (seen = await difference(before, await sandbox.screenshot())) > points, 30_000)
+    await until(() => `${what}, not ${seen} points`, async () => (seen = await difference(before, await sandbox.screenshot())) > points)
   }
   await changes('a menu', () => sandbox.rightClick(800, 500))
   await changes('no menu', () => sandbox.press('Escape'))
@@ -184,7 +184,7 @@ test('the default screen; mouse; a stream without a password, and one that only 
   await changes('selected lines', () => sandbox.drag([x + 60, y + 120], [x + 90, y + 260]))
   await sandbox.write('!')
   await sandbox.press(['ctrl', 's'])
-  const saved = await until('the selected lines are replaced', async () => { const text = await sandbox.files.read(file); return text.includes('!') && text }, 30_000)
+  const saved = await until('the selected lines are replaced', async () => { const text = await sandbox.files.read(file); return text.includes('!') && text })
   assert.ok(saved.length < lines.length - 50 && saved.length > lines.length / 2, `${saved.length} of ${lines.length}`)
 
   await sandbox.press(['ctrl', 'a'])
@@ -206,7 +206,7 @@ test('the default screen; mouse; a stream without a password, and one that only 
   await sandbox.stream.stop()
 }))
 
-test('paused and forked, the desktop goes on with its windows', { timeout: 240_000 }, () => withDesktop(async (sandbox) => {
+test('paused and forked, the desktop goes on with its windows', { timeout: 480_000 }, () => withDesktop(async (sandbox) => {
   await showsDesktop(sandbox)
   const file = '/home/user/kept.txt'
   const id = await openInEditor(sandbox, file, '')
@@ -227,7 +227,7 @@ test('paused and forked, the desktop goes on with its windows', { timeout: 240_0
   }
 }))
 
-test('the tool server has the tools screenshot, click and type here', { timeout: 240_000 }, () => withDesktop(async (sandbox) => {
+test('the tool server has the tools screenshot, click and type here', { timeout: 480_000 }, () => withDesktop(async (sandbox) => {
   await showsDesktop(sandbox)
   const file = '/home/user/tool.txt'
   const id = await openInEditor(sandbox, file, '')

@@ -134,7 +134,7 @@ static void a_wait_past_the_time_limit_is_not_begun(void)
 
 static void a_repetition_without_an_answer_tells_what_the_server_said_before(void)
 {
-        const struct sg_call call = {.timeout_ms = 1300};
+        const struct sg_call call = {.timeout_ms = 5000};
         struct sg_sandbox *s;
         struct sg_error err = {0};
 

@@ -119,6 +119,8 @@ test('a full disk: the build says so, and with room again the same build works',
     const name = templateName('full')
     const filling = template().runCmd('dd if=/dev/urandom of=big bs=1M count=400 status=none')
     await assert.rejects(client.Template.build(filling, name, url), /No space left|disk is full|exit status 1/)
+    const below = (dir) => fs.readdirSync(own.file(dir))
+    await until(() => `there is room again: ${below('sandboxes')} ${below('trash')}`, () => below('sandboxes').length === 0 && below('trash').length === 0)
     await client.Template.build(template().runCmd('dd if=/dev/urandom of=small bs=1M count=10 status=none'), name, url)
     await inSandbox(client, name, async (sandbox) => assert.equal((await sandbox.commands.run('stat -c %s small')).stdout, '10485760\n'), url)
     assert.equal((await api(own, 'DELETE', `/templates/${name}`)).status, 204)

@@ -129,7 +129,7 @@ function terminal(command) {
 
 test('shell is a terminal, and exits with the shell\'s code', async () => {
   const t = terminal(`stty cols 91 rows 33; ${binary} shell --data ${server.data} -e X=y -w /tmp ${id}`)
-  await until('a prompt', () => /\$ $/.test(t.shown), 20_000)
+  await until('a prompt', () => /\$ $/.test(t.shown))
   t.type('tty; stty size; echo "$X-$PWD-$TERM"\r')
   await until(() => `its answers in ${JSON.stringify(t.shown)}`, () => /\/dev\/pts\/\d+\r\n33 91\r\ny-\/tmp-xterm\r\n/.test(t.shown))
   t.type('sleep 100\r')
@@ -149,6 +149,6 @@ test('shell runs another command, and needs a terminal', async () => {
 
 test('a change of size reaches the shell', async () => {
   const t = terminal(`stty cols 80 rows 24; (sleep 1; stty cols 100 rows 40 </dev/tty) & ${binary} shell --data ${server.data} ${id} sh -c 'trap "stty size; exit 0" WINCH; echo up; while :; do sleep 0.1; done'`)
-  await until(() => `its new size in ${JSON.stringify(t.shown)}`, () => /up\r\n[^]*40 100\r\n/.test(t.shown), 20_000)
+  await until(() => `its new size in ${JSON.stringify(t.shown)}`, () => /up\r\n[^]*40 100\r\n/.test(t.shown))
   assert.equal((await t.ended)[0], 0)
 })

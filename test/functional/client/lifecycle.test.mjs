@@ -143,7 +143,7 @@ test('variables of create: none, and with every kind of character', leakless(asy
 }))
 
 test('metrics: what the sandbox uses, and nothing of long ago', withSandbox(async (sandbox) => {
-  const [sample] = await until('a sample', async () => { const all = await sandbox.getMetrics(); return all.length > 0 && all }, 30_000)
+  const [sample] = await until('a sample', async () => { const all = await sandbox.getMetrics(); return all.length > 0 && all })
   for (const field of ['cpuCount', 'cpuUsedPct', 'memUsed', 'memTotal', 'diskUsed', 'diskTotal']) assert.equal(typeof sample[field], 'number', field)
   assert.ok(sample.cpuCount > 0 && sample.memTotal > 0 && sample.diskTotal > 0)
   await sandbox.commands.run('head -c 8388608 /dev/urandom > /tmp/big')

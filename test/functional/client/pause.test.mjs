@@ -12,7 +12,7 @@ const context = await suite()
 const { Sandbox, SandboxNotFoundError, leakless, withSandbox, server } = context
 const near = (date, ms) => assert.ok(Math.abs(date - Date.now() - ms) < 10_000, `${date.toISOString()} is not in about ${ms} ms`)
 const stateOf = async (sandbox) => (await Sandbox.getInfo(sandbox.sandboxId)).state
-const paused = (sandbox) => until('state paused', async () => (await stateOf(sandbox)) === 'paused', 20_000)
+const paused = (sandbox) => until('state paused', async () => (await stateOf(sandbox)) === 'paused')
 
 async function listed(metadata, state) {
   const found = []

@@ -39,7 +39,7 @@ test('a sandbox that is killed while CRIU dumps it is gone for everybody who wai
       const { id, first } = await large(server)
       const pids = sandboxPids(server, id).filter((pid) => pid !== first)
       const waiting = [api(server, 'POST', `/sandboxes/${id}/pause`, { body: {} })]
-      await until('CRIU is at it', () => pids.some(isTraced), 30_000)
+      await until('CRIU is at it', () => pids.some(isTraced))
       waiting.push(api(server, 'POST', `/v2/sandboxes/${id}/connect`, { body: {} }), api(server, 'POST', `/v2/sandboxes/${id}/connect`, { body: {} }))
       await new Promise((done) => setTimeout(done, round * 15)) // spread over the dump
       process.kill(first, 'SIGKILL')

@@ -209,7 +209,7 @@ test('a renewed certificate reaches sandboxes that start or resume afterwards', 
   const second = new Authority(path.join(dir, 'second'))
   fs.copyFileSync(second.cert, path.join(trusted, 'company.crt'))
   const given = () => fs.readFileSync(server.file('host/given/extra.pem'), 'utf8')
-  await until('the server has seen it', () => given().replace(/\s/g, '') === fs.readFileSync(second.cert, 'utf8').replace(/\s/g, ''), 15_000)
+  await until('the server has seen it', () => given().replace(/\s/g, '') === fs.readFileSync(second.cert, 'utf8').replace(/\s/g, ''))
   try {
     await withSandbox(async (fresh) => {
       await serveInside(fresh, second)
@@ -220,7 +220,7 @@ test('a renewed certificate reaches sandboxes that start or resume afterwards', 
     assert.match(await says(sandbox, programs['curl without variables']), /certificate/i)
   } finally {
     fs.copyFileSync(first.cert, path.join(trusted, 'company.crt'))
-    await until('the server has seen it', () => given().replace(/\s/g, '') === fs.readFileSync(first.cert, 'utf8').replace(/\s/g, ''), 15_000)
+    await until('the server has seen it', () => given().replace(/\s/g, '') === fs.readFileSync(first.cert, 'utf8').replace(/\s/g, ''))
   }
 })))
 

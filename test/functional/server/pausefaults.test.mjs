@@ -203,7 +203,7 @@ for (const settings of [cold, { warm_mb: 1024 }])
     await until('nothing kept', () => ['checkpoints', 'sealed', 'sandboxes'].every((d) => fs.readdirSync(held.server.file(d)).length === 0))
   }))
 
-const healthy = (server) => until('an answer', async () => (await api(server, 'GET', '/health').catch(() => null))?.status < 300, 20_000)
+const healthy = (server) => until('an answer', async () => (await api(server, 'GET', '/health').catch(() => null))?.status < 300)
 
 /** Whatever the killed role was at: the sandbox ends up running or paused, with its memory, and nothing is left over. */
 async function killedDuring(held, what, role, delayMs) {
@@ -216,7 +216,7 @@ async function killedDuring(held, what, role, delayMs) {
   await server.killRoles(role)
   await under
   await healthy(server)
-  await until('it settles', async () => ['running', 'paused'].includes(await stateOf(server, id)), 30_000)
+  await until('it settles', async () => ['running', 'paused'].includes(await stateOf(server, id)))
   const again = await Sandbox.connect(id, { timeoutMs: 300_000 })
   await ask(again)
   assert.equal(await again.files.read('kept'), 'kept')
@@ -232,7 +232,7 @@ for (const role of ['engine', 'control', 'edge'])
     const before = await settled(held.server)
     const delays = { pause: [5, 40, 90], resume: [5, 40], snapshot: [60], fork: [30, 110] }
     for (const [what, list] of Object.entries(delays)) for (const delay of role === 'edge' ? list.slice(-1) : list) await killedDuring(held, what, role, delay)
-    await until('nothing kept', () => ['checkpoints', 'sealed', 'sandboxes'].every((d) => fs.readdirSync(held.server.file(d)).length === 0), 20_000)
+    await until('nothing kept', () => ['checkpoints', 'sealed', 'sandboxes'].every((d) => fs.readdirSync(held.server.file(d)).length === 0))
     await returned(held.server, before, { kept: { edge: 40, control: 40, engine: 40 } })
   }))
 
@@ -304,12 +304,12 @@ test('kill -9 of everything during a pause', withServer(cold, async (held) => {
     for (const pid of roles) try { process.kill(pid, 'SIGKILL') } catch { /* it ended with its supervisor */ }
     await under
     await held.again()
-    await until('it settles', async () => ['running', 'paused'].includes(await stateOf(held.server, sandbox.sandboxId)), 30_000)
+    await until('it settles', async () => ['running', 'paused'].includes(await stateOf(held.server, sandbox.sandboxId)))
     const again = await Sandbox.connect(sandbox.sandboxId, { timeoutMs: 300_000 })
     await ask(again)
     await again.kill()
   }
-  await until('nothing kept', () => ['checkpoints', 'sealed', 'sandboxes'].every((d) => fs.readdirSync(held.server.file(d)).length === 0), 20_000)
+  await until('nothing kept', () => ['checkpoints', 'sealed', 'sandboxes'].every((d) => fs.readdirSync(held.server.file(d)).length === 0))
 }))
 
 test('server stopped and started: the paused are paused, with memory', withServer({ warm_mb: 1024 }, async (held) => {

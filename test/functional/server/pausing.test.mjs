@@ -188,7 +188,7 @@ test('chains of layers are kept short, under what has their files open', leakles
   }
   await sandbox.pause()
   const sealed = () => fs.readdirSync(server.file('sealed')).filter((n) => n.startsWith('u-')).length
-  await until(() => `few layers: ${sealed()}`, () => sealed() < 10, 30_000)
+  await until(() => `few layers: ${sealed()}`, () => sealed() < 10)
   await sandbox.connect()
   await ask()
   const seen = await sandbox.commands.run('cat file-* | sort -n | xargs; cat all | wc -l; ls d | sort -n | xargs')

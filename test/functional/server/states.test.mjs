@@ -133,7 +133,7 @@ test('Postgres with an open transaction', withSandbox(async (sandbox, t) => {
   }
   await startPostgres(sandbox, archive)
   const sql = (text) => sandbox.commands.run(`echo "${text}" > /tmp/sql`)
-  const says = (pattern) => until(pattern, async () => pattern.test(await sandbox.files.read('/tmp/answers')), 20_000)
+  const says = (pattern) => until(pattern, async () => pattern.test(await sandbox.files.read('/tmp/answers')))
   const others = async () => (await sandbox.commands.run(`$(echo /usr/lib/postgresql/*/bin)/psql -h 127.0.0.1 -Atc "select count(*) from kept" postgres`)).stdout
   assert.equal(await others(), '0\n')
   await cycle(sandbox)
@@ -166,6 +166,6 @@ test('twenty times in a row: sums of memory and files', withSandbox(async (sandb
 test('a command that sleeps over the pause ends after it', withSandbox(async (sandbox) => {
   const command = await startReady(sandbox, 'echo ready; sleep 3; echo slept > slept')
   await cycle(sandbox)
-  await until('it ended', () => sandbox.files.exists('slept'), 20_000)
+  await until('it ended', () => sandbox.files.exists('slept'))
   assert.ok(!(await sandbox.commands.list()).some((p) => p.pid === command.pid))
 }))

@@ -205,7 +205,7 @@ test('a client that leaves before the answer leaves nothing', async () => {
   left.abort()
   await under
   await ready(server, 3)
-  await until('no sandbox is left', async () => (await api(server, 'GET', '/v2/sandboxes')).json.length === 0 && fs.readdirSync(server.file('sandboxes')).length === 3, 30_000)
+  await until('no sandbox is left', async () => (await api(server, 'GET', '/v2/sandboxes')).json.length === 0 && fs.readdirSync(server.file('sandboxes')).length === 3)
 })
 
 test('a rebuilt template has new ones, a deleted template has none, and its files go', async () => {
@@ -221,5 +221,5 @@ test('a rebuilt template has new ones, a deleted template has none, and its file
   await sandbox.kill()
   assert.equal((await api(server, 'DELETE', `/templates/${own}`)).status, 204)
   await ready(server, 3)
-  await until('its checkpoints are gone', () => fs.readdirSync(server.file('checkpoints')).length === 1, 30_000)
+  await until('its checkpoints are gone', () => fs.readdirSync(server.file('checkpoints')).length === 1)
 })

@@ -44,7 +44,7 @@ async function works(id) {
 
 /** Sandboxes that the API knows, those on disk, and nothing else; all are ended, and the counts are those of before. */
 async function endsClean(before) {
-  await until('the API answers', async () => (await api(held.server, 'GET', '/v2/sandboxes').catch(() => ({}))).status === 200, 30_000)
+  await until('the API answers', async () => (await api(held.server, 'GET', '/v2/sandboxes').catch(() => ({}))).status === 200)
   for (const id of await running()) {
     await works(id)
     await killRaw(held.server, id)
@@ -56,7 +56,7 @@ async function endsClean(before) {
     now = take(held.server)
     return ['processes', 'cgroups', 'sandboxes', 'checkpoints', 'sealed', 'trash', 'zombies'].every((k) => now[k] === before[k])
   }
-  await until(() => `as before: ${JSON.stringify(before)}, not ${JSON.stringify(now)}\n${held.server.log.slice(-3000)}`, alike, 30_000, 50)
+  await until(() => `as before: ${JSON.stringify(before)}, not ${JSON.stringify(now)}\n${held.server.log.slice(-3000)}`, alike, 60_000, 50)
   assert.deepEqual(fs.readdirSync(held.server.file('lost')), [], 'nothing is lost')
 }
 
@@ -114,7 +114,7 @@ for (const point of handOver)
     await killServer()
     await trap.release()
     await under
-    await until('the job process ends', () => !isAlive(pid), 30_000)
+    await until('the job process ends', () => !isAlive(pid))
     await endsClean(before)
   })
 
@@ -130,7 +130,7 @@ for (const point of ['standby_placed', 'standby_restored', 'standby_alone', 'sta
       else if (what === 'everything') await killServer()
       else await held.server.killRoles(what)
       await trap.release()
-      await until('the job process ends', () => !isAlive(pid), 30_000)
+      await until('the job process ends', () => !isAlive(pid))
       await works(first.json.sandboxID)
       const next = await create()
       assert.equal(next.status, 201, next.body)
@@ -148,7 +148,7 @@ test('kill -9 of everything and of the job process while a standby is made: what
   assert.ok(restored.length >= 2, `${restored}`)
   const pids = [supervisor, ...held.server.rolePids(), job]
   for (const pid of pids) process.kill(pid, 'SIGKILL')
-  await until('the processes of the standby have ended, too', () => [...pids, ...restored].every((pid) => !isAlive(pid)), 30_000)
+  await until('the processes of the standby have ended, too', () => [...pids, ...restored].every((pid) => !isAlive(pid)))
   await trap.release()
   held.server = await Server.start({ data, settings })
   speak()
@@ -162,7 +162,7 @@ test('kill -9 of an engine that has standbys: the next one ends them and makes o
   const pids = processesOf(held.server).map((p) => p.pid)
   assert.ok(pids.length >= 4)
   await held.server.killRoles('engine')
-  await until('they are gone', () => pids.every((pid) => !isAlive(pid)) && former.every((id) => !directories(held.server).includes(id)), 30_000)
+  await until('they are gone', () => pids.every((pid) => !isAlive(pid)) && former.every((id) => !directories(held.server).includes(id)))
   await endsClean(before)
 })
 
@@ -170,7 +170,7 @@ test('a standby whose processes are killed is replaced', async () => {
   const before = await atRest()
   const [first] = directories(held.server)
   for (const p of processesOf(held.server, [first])) if (isAlive(p.pid)) process.kill(p.pid, 'SIGKILL')
-  await until('it is gone', () => !directories(held.server).includes(first), 30_000)
+  await until('it is gone', () => !directories(held.server).includes(first))
   await endsClean(before)
 })
 
@@ -246,8 +246,8 @@ test('little memory: none are made, and those that are there go', async () => {
   try {
     await buildWeb(client, name)
     await killRaw(own, (await createRaw(own, { templateID: name })).sandboxID)
-    await until('one was made, which is too many', () => /standby\.dropped .*reason=budget/.test(own.log) || /standby\.ready/.test(own.log), 30_000)
-    await until('no more than fit', async () => (await ahead(own)).memoryBytes <= 16 << 20, 30_000)
+    await until('one was made, which is too many', () => /standby\.dropped .*reason=budget/.test(own.log) || /standby\.ready/.test(own.log))
+    await until('no more than fit', async () => (await ahead(own)).memoryBytes <= 16 << 20)
     await killRaw(own, (await createRaw(own, { templateID: name })).sandboxID)
   } finally {
     await own.cleanUp()
@@ -261,7 +261,7 @@ test('the machine runs short of memory: they go first, and creates go on', async
   try {
     await buildWeb(client, name)
     await killRaw(own, (await createRaw(own, { templateID: name })).sandboxID)
-    await until('one is ready', () => /standby\.ready/.test(own.log), 30_000)
+    await until('one is ready', () => /standby\.ready/.test(own.log))
     const greedy = await createRaw(own, { templateID: 'base', timeout: 60 })
     const sandbox = await client.Sandbox.connect(greedy.sandboxID)
     const eats = sandbox.commands.run('for i in 1 2 3 4 5 6; do python3 -c "x = bytearray(3000000000)"; done; true', { timeoutMs: 60_000 }).catch(() => {})
@@ -302,7 +302,7 @@ test('`down` leaves nothing', async () => {
   assert.equal(r.status, 0, r.stderr)
   await own.ended
   let left // the kernel removes the link of a namespace a moment after the namespace
-  await until(() => `nothing is left, but ${left}`, () => (left = everythingOf(own.data).filter((line) => !/^(checkpoints|sealed)\//.test(line))).length === 0, 20_000)
+  await until(() => `nothing is left, but ${left}`, () => (left = everythingOf(own.data).filter((line) => !/^(checkpoints|sealed)\//.test(line))).length === 0)
   spawnSync('rm', ['-rf', own.data])
   speak()
 })

@@ -116,7 +116,7 @@ async function withReadyAgent(envs, body, make = (all) => client.Sandbox.create(
   try {
     await sandbox.files.write('model.js', fs.readFileSync(path.join(app, 'server/model.js'), 'utf8'))
     await sandbox.commands.run(`exec node -e "require('/home/user/model.js').start(8089)"`, { background: true, timeoutMs: 0 })
-    await until('the model', () => sandbox.commands.run('curl -fs http://127.0.0.1:8089/').then(() => true, () => false), 20_000)
+    await until('the model', () => sandbox.commands.run('curl -fs http://127.0.0.1:8089/').then(() => true, () => false))
     return await body(sandbox)
   } finally {
     await sandbox.kill()

@@ -56,7 +56,7 @@ async function cleanAfter(of, start) {
     found.push(...fs.readdirSync(of.file('sealed')).filter((name) => !known.includes(name)).map((name) => `sealed/${name}`), ...uploads(of))
     return found.length === 0
   }
-  await until(() => `nothing left behind, but: ${found.join('; ')}\n${of.log.slice(-3000)}`, isClean, 20_000, 100)
+  await until(() => `nothing left behind, but: ${found.join('; ')}\n${of.log.slice(-3000)}`, isClean, 60_000, 100)
 }
 
 const clean = (body) => async (t) => {
@@ -69,7 +69,7 @@ const clean = (body) => async (t) => {
 async function inTheMiddle(what = 'sleep 5; echo made > made') {
   const name = templateName('fault')
   const build = await client.Template.buildInBackground(template().runCmd('echo first > first').runCmd(`echo begun; ${what} # ${name}`), name)
-  await until('the step to run', async () => (await client.Template.getBuildStatus(build)).logEntries.some((e) => /begun$/.test(e.message) && /stdout/.test(e.message)), 30_000, 50)
+  await until('the step to run', async () => (await client.Template.getBuildStatus(build)).logEntries.some((e) => /begun$/.test(e.message) && /stdout/.test(e.message)), 60_000, 50)
   return { build, name }
 }
 

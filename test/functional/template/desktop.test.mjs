@@ -233,7 +233,7 @@ test('the tool server has the tools screenshot, click and type here', { timeout:
   const id = await openInEditor(sandbox, file, '')
   await sandbox.files.write('/tmp/sandglass-mcp', new Blob([fs.readFileSync(toolServer)]))
   await sandbox.commands.run('chmod +x /tmp/sandglass-mcp && exec /tmp/sandglass-mcp --no-token --workspace /home/user', { background: true, timeoutMs: 0 })
-  await until('the tool server', () => run(sandbox, 'curl -fs http://localhost:6060/health').then(() => true, () => false), 20_000)
+  await until('the tool server', () => run(sandbox, 'curl -fs http://localhost:6060/health').then(() => true, () => false))
   await withTools(server, sandbox, null, async (call) => {
     const [, x, y] = /X=(\d+)\nY=(\d+)/.exec(await run(sandbox, `xdotool getwindowgeometry --shell ${id}`))
     assert.equal(textOf(await call('click', { x: Number(x) + 200, y: Number(y) + 200 })), 'Done.')

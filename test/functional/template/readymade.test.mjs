@@ -94,7 +94,7 @@ test('nextjs-developer: the server answers when create returns', async () => {
     assert.equal(answer.status, 200, answer.body)
     assert.match(answer.body, /<html/)
     await sandbox.files.write('pages/index.tsx', 'export default function Page() { return <h1>changed by the agent</h1> }\n')
-    await until('the changed page', async () => /changed by the agent/.test((await request({ server, transport: 'http' }, sandbox, 3000)).body), 30_000, 100)
+    await until('the changed page', async () => /changed by the agent/.test((await request({ server, transport: 'http' }, sandbox, 3000)).body), 60_000, 100)
   })
 })
 

@@ -39,7 +39,7 @@ after(async () => {
 const address = (sandbox, port = 9000) => `https://${port}-${sandbox.sandboxId}.${server.domain}`
 const run = (sandbox, command, options) => sandbox.commands.run(command, options).then((r) => r.stdout.trim())
 const contentOf = (sandbox, file) => sandbox.files.read(file).catch(() => null)
-const hasContent = (sandbox, file, wanted) => until(`${file} to have the content`, async () => (await contentOf(sandbox, file)) === wanted, 30_000)
+const hasContent = (sandbox, file, wanted) => until(`${file} to have the content`, async () => (await contentOf(sandbox, file)) === wanted)
 
 /** A sandbox with tokens, as a backend without the agent API writes them. */
 async function withWorkplace(body, options = {}) {

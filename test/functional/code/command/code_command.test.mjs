@@ -157,7 +157,7 @@ test('without an interpreter, or with something else at its port', async () => {
   const run = () => result(sandglass(args(other.sandboxId, '-'), { input: '1' }))
   assert.deepEqual(run(), [1, '', `sandglass code: nothing answers on port 49999 of sandbox ${other.sandboxId}: its template has no code interpreter; create the sandbox from code-interpreter-v1\n`])
   await other.commands.run('cd /tmp && python3 -m http.server 49999', { background: true, timeoutMs: 0 })
-  await until('it answers', () => !run()[2].includes('nothing answers'), 30_000)
+  await until('it answers', () => !run()[2].includes('nothing answers'))
   // What it says, on one line. It does not read the request, so its connection may break before its text is here.
   assert.match(run()[2], /^sandglass code: (<!DOCTYPE HTML>[^\n]*|the server answered 501 Not Implemented)\n$/)
   assert.deepEqual(run().slice(0, 2), [1, ''])
@@ -235,7 +235,7 @@ test('a signal ends a run whose output nobody takes', async () => {
   p.child.stdout.pause()
   p.child.kill('SIGINT')
   p.child.stdout.once('close', () => {})
-  await until('the process ended', () => p.child.exitCode !== null, 20_000)
+  await until('the process ended', () => p.child.exitCode !== null)
   assert.equal(p.child.exitCode, 130)
   p.child.stdout.resume()
   await p.ended

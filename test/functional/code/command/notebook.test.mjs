@@ -206,7 +206,7 @@ test('an interrupted run writes what there is, and ends its sandbox', async () =
   notebook('long.ipynb', [cell('send("stdout", text="1")'), cell('send("stdout", text="2")\nnote("here")\nhang()')])
   const p = start(args(file('long.ipynb'), '--template', template))
   let made
-  await until('its sandbox runs', () => (made = sandboxes().find((one) => !before.includes(one))), 30_000)
+  await until('its sandbox runs', () => (made = sandboxes().find((one) => !before.includes(one))))
   await noted(server, made, 'here')
   p.child.kill('SIGINT')
   assert.deepEqual(await p.ended, { code: 130, signal: null })
@@ -220,7 +220,7 @@ test('a sandbox that is paused or killed meanwhile', async () => {
     notebook('gone.ipynb', [cell('send("stdout", text="1")'), cell('send("stdout", text="2")\nnote("here")\nhang()')])
     const p = start(args(file('gone.ipynb'), '--template', template))
     let made
-    await until('its sandbox runs', () => (made = sandboxes().find((one) => !before.includes(one))), 30_000)
+    await until('its sandbox runs', () => (made = sandboxes().find((one) => !before.includes(one))))
     await noted(server, made, 'here')
     assert.equal(sandglass([how, '--data', server.data, made]).status, 0)
     assert.equal((await p.ended).code, 1)

@@ -18,7 +18,7 @@ export async function startInterpreter(server, options = {}) {
   const copied = sandglass(['cp', '--data', server.data, program, `${sandbox.sandboxId}:/tmp/interpreter.py`])
   if (copied.status !== 0) throw new Error(copied.stderr)
   await sandbox.commands.run('python3 /tmp/interpreter.py >/tmp/interpreter.log 2>&1', { background: true, timeoutMs: 0 })
-  await until('the stand-in answers', async () => (await inside(server, sandbox.sandboxId, 'curl -s localhost:49999/health')) === '"OK"', 30_000, 50)
+  await until('the stand-in answers', async () => (await inside(server, sandbox.sandboxId, 'curl -s localhost:49999/health')) === '"OK"', 60_000, 50)
   return sandbox
 }
 
@@ -34,7 +34,7 @@ export async function takeNotes(server, id) {
 }
 
 /** Wait until the stand-in has noted this. */
-export const noted = (server, id, text) => until(`the stand-in notes ${text}`, async () => (await inside(server, id, 'cat /tmp/notes 2>/dev/null')).split('\n').includes(text), 20_000, 20)
+export const noted = (server, id, text) => until(`the stand-in notes ${text}`, async () => (await inside(server, id, 'cat /tmp/notes 2>/dev/null')).split('\n').includes(text), 60_000, 20)
 
 const terminals = new Set()
 /** In an `after` hook: a terminal that a failed test left open would keep the process. */
@@ -62,6 +62,6 @@ export function terminal(args, { env = {}, size = 'cols 80 rows 24' } = {}) {
   const t = { child, shown: '', type: (text) => child.stdin.write(text), ended: once(child, 'close').then(([code]) => code) }
   child.stdout.setEncoding('latin1').on('data', (data) => (t.shown += data))
   child.stderr.setEncoding('latin1').on('data', (data) => (t.shown += data))
-  t.shows = (pattern) => until(() => `${pattern} in ${JSON.stringify(t.shown)}`, () => pattern.test(t.shown), 30_000)
+  t.shows = (pattern) => until(() => `${pattern} in ${JSON.stringify(t.shown)}`, () => pattern.test(t.shown))
   return t
 }

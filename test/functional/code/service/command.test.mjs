@@ -65,7 +65,7 @@ test('a plot is drawn as sixels', async () => {
 
 test('a run that is interrupted leaves its variables', async () => {
   const p = start(args('-'), { input: 'kept = "here"\nprint("on", flush=True)\nimport time\ntime.sleep(600)' })
-  await until('it runs', () => p.stdout === 'on\n', 30_000)
+  await until('it runs', () => p.stdout === 'on\n')
   p.child.kill('SIGINT')
   assert.equal((await p.ended).code, 130)
   assert.deepEqual(result(code('print(kept)')), [0, 'here\n', ''])

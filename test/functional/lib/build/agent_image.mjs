@@ -74,7 +74,7 @@ export async function withAgentImage(app, body) {
   const ended = once(child, 'exit')
   try {
     const url = `http://127.0.0.1:${port}`
-    await until('the registry', () => fetch(`${url}/v2/`).then((r) => r.ok, () => false), 20_000)
+    await until('the registry', () => fetch(`${url}/v2/`).then((r) => r.ok, () => false))
     const layers = [kept(`agent-system-${suite}.tar`, makeSystem), kept('agent-with-sdk.tar', makeApplication(app))]
     await put(url, makeImage({ layers, config: { Env: ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', 'FROM_IMAGE=yes'], WorkingDir: '/srv/agent', Cmd: ['node', 'server/index.js'] } }), 'test/agent')
     return await body(`127.0.0.1:${port}/test/agent:1`)

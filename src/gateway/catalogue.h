@@ -1,8 +1,10 @@
 /* catalogue.h - MCP servers by name: how each one is installed and started.
  *
- * Names are those that clients' libraries know.  Servers come from npm, into INSTALL_DIR.  The fields of a server's configuration become
- * environment variables: `apiKey` of `exa` is EXA_API_KEY and API_KEY, `airtableApiKey` is AIRTABLE_API_KEY.  Where a package reads
- * another variable or an argument, the catalogue says so.  Lists of texts become arguments.  A name "github/<owner>/<repository>" is a repository: fetched, installed and run by the commands of its configuration. */
+ * Names are those that clients' libraries know.  Servers come from npm, into INSTALL_DIR.  The fields of a server's
+ * configuration become environment variables: `apiKey` of `exa` is EXA_API_KEY and API_KEY, `airtableApiKey` is
+ * AIRTABLE_API_KEY.  Where a package reads another variable or an argument, the catalogue says so.  Lists of texts become
+ * arguments.  A name "github/<owner>/<repository>" is a repository: fetched, installed and run by the commands of its
+ * configuration. */
 #pragma once
 #include <jansson.h>
 

@@ -13,7 +13,6 @@
 
 #define TIMEOUT_S 120
 #define OUTPUT_BYTES 30000
-#define KILL_MS 15000u
 #define START_MS 15000u
 #define GRACE_MS 30000u /* beyond the command's own time: the server ends it */
 
@@ -127,27 +126,9 @@ static const struct sg_call start_wait = {.timeout_ms = START_MS};
 
 /* ---- run_command ---- */
 
-/* To the command and all that it has started: a signal of the API reaches only the command itself.  Other servers may not make
- * groups; there it is the API's signal. */
-static int signal_all(struct sg_sandbox *box, uint32_t pid, int number, struct sg_error *err)
-{
-        const struct sg_call wait = {.timeout_ms = KILL_MS};
-        const struct sg_command_options opt = {.user = "root", .timeout_ms = KILL_MS};
-        struct sg_result *went = NULL;
-        char script[64];
-        int r;
-
-        (void)snprintf(script, sizeof(script), "kill -%d -- -%u", number, pid);
-        r = sg_run(box, script, &opt, &wait, &went, NULL);
-        if (r == 0 && went->exit_code != 0)
-                r = -ESRCH;
-        sg_free(went);
-        return r == 0 ? 0 : sg_process_signal(box, pid, number, &wait, err);
-}
-
 static void end_command(struct sg_sandbox *box, const struct sg_command *command)
 {
-        (void)signal_all(box, sg_command_pid(command), SIGKILL, NULL);
+        (void)work_signal_all(box, sg_command_pid(command), SIGKILL, NULL);
 }
 
 static void wait_for(struct work *w, struct sg_sandbox *box, struct sg_command *command, struct output *o)
@@ -262,9 +243,8 @@ static void start(struct work *w)
                 return;
         if (sg_command_start(box, arg_text(w->args, "command", ""), &opt, &start_wait, &command, &err) < 0)
                 work_error(w, &err);
-        else if (work_is_cancelled(w))
-                end_command(box, command);
         else {
+                w->pid = sg_command_pid(command);
                 started_note(w->platform->started, work_id(w), sg_command_pid(command));
                 work_textf(w, json_pack("{s:I}", "pid", (json_int_t)sg_command_pid(command)),
                            "Started as process %u. read_command shows its output.", sg_command_pid(command));
@@ -453,7 +433,7 @@ static void kill_command(struct work *w)
 
         if (!box)
                 return;
-        if (signal_all(box, pid, strcmp(name, "SIGKILL") == 0 ? SIGKILL : SIGTERM, &err) < 0)
+        if (work_signal_all(box, pid, strcmp(name, "SIGKILL") == 0 ? SIGKILL : SIGTERM, &err) < 0)
                 work_error(w, &err);
         else
                 work_textf(w, NULL, "%s sent to process %u.", name, pid);

@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -22,6 +21,7 @@
 
 #define STACK_BYTES (512u << 10)
 #define UNDO_TIMEOUT_MS 15000u
+#define KILL_MS 15000u
 
 struct workers {
         struct platform *platform;
@@ -42,7 +42,6 @@ struct job {
         work_fn *run;
         bool is_long;
         struct call *call; /* of the loop; NULL: cancelled */
-        atomic_bool is_cancelled;
         struct list node, news_node;
         struct buf told;   /* of the thread: progress that was not handed over yet */
         struct buf pieces; /* locked: progress for the client */
@@ -104,6 +103,42 @@ static void on_tick(void *arg)
         wake_loop(ws);
 }
 
+/* To the command and all that it has started: a signal of the API reaches only the command itself.  Other servers may not make
+ * groups; there it is the API's signal. */
+int work_signal_all(struct sg_sandbox *box, uint32_t pid, int number, struct sg_error *err)
+{
+        const struct sg_call wait = {.timeout_ms = KILL_MS};
+        const struct sg_command_options opt = {.user = "root", .timeout_ms = KILL_MS};
+        struct sg_result *went = NULL;
+        char script[64];
+        int r;
+
+        (void)snprintf(script, sizeof(script), "kill -%d -- -%u", number, pid);
+        r = sg_run(box, script, &opt, &wait, &went, NULL);
+        if (r == 0 && went->exit_code != 0)
+                r = -ESRCH;
+        sg_free(went);
+        return r == 0 ? 0 : sg_process_signal(box, pid, number, &wait, err);
+}
+
+static void undo_command(struct work *w)
+{
+        const struct sg_call wait = {.timeout_ms = UNDO_TIMEOUT_MS};
+        struct sg_sandbox *box = NULL;
+        struct sg_error err;
+
+        if (sg_sandbox_open(w->platform->client, work_id(w), &wait, &box, &err) < 0 ||
+            work_signal_all(box, w->pid, SIGKILL, &err) < 0)
+                if (err.kind != SG_NOT_FOUND)
+                        log_warn("mcp.undo", "sandbox=%s pid=%u why=\"%s\"", work_id(w), w->pid, err.message);
+        sg_sandbox_free(box);
+}
+
+static bool has_made(const struct work *w)
+{
+        return w->made || w->pid;
+}
+
 static void undo(struct work *w)
 {
         const struct sg_call wait = {.timeout_ms = UNDO_TIMEOUT_MS};
@@ -116,6 +151,8 @@ static void undo(struct work *w)
                     err.kind != SG_NOT_FOUND)
                         log_warn("mcp.undo", "sandbox=%s why=\"%s\"", json_string_value(id), err.message);
         }
+        if (w->pid)
+                undo_command(w);
 }
 
 static void run_job(struct job *j)
@@ -255,11 +292,6 @@ void work_add_made(struct work *w, const char *id)
         (void)json_array_append_new(w->made, json_string(id));
 }
 
-bool work_is_cancelled(const struct work *w)
-{
-        return atomic_load(&CONTAINER_OF(w, const struct job, work)->is_cancelled);
-}
-
 double work_seconds(const struct work *w)
 {
         return (double)(clock_mono_us() - w->begun_us) / 1e6;
@@ -284,7 +316,7 @@ static int enqueue(struct workers *ws, struct job *j);
 /* Nobody will use what a cancelled work has made.  True: the job goes on to undo it. */
 static bool undo_later(struct workers *ws, struct job *j)
 {
-        if (j->call || !j->work.made || j->run == undo)
+        if (j->call || !has_made(&j->work) || j->run == undo)
                 return false;
         j->run = undo;
         j->is_long = false;
@@ -357,7 +389,6 @@ static void on_cancel(struct call *c)
         bool is_queued = false;
 
         j->call = NULL;
-        atomic_store(&j->is_cancelled, true);
         (void)pthread_mutex_lock(&ws->lock);
         LIST_EACH (at, &ws->queued)
                 is_queued = is_queued || at == &j->node;
@@ -484,7 +515,9 @@ int workers_create(struct loop *loop, struct platform *p, struct workers **ret, 
 /* A job whose call was never answered: the client is gone. */
 static void settle(struct workers *ws, struct job *j)
 {
-        if (j->work.made && j->run != undo && !ws->platform->kills_on_exit && !j->call)
+        bool is_to_undo = j->work.pid || (j->work.made && !ws->platform->kills_on_exit);
+
+        if (is_to_undo && j->run != undo && !j->call)
                 undo(&j->work);
         else if (j->run != undo)
                 note_sandboxes(ws->platform, &j->work);

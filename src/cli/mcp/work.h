@@ -40,6 +40,7 @@ struct work {
         struct sg_call wait; /* for calls of the library: cancelled with the tool call, progress is told meanwhile */
         uint64_t begun_us;
         json_t *made;   /* owned; NULL, or an array of ids: sandboxes that this work has made */
+        uint32_t pid;   /* 0, or the command that this work has started in the background */
         char *killed;   /* owned; NULL, or the id of a sandbox that is no more */
         json_t *result; /* owned; what the functions below have set */
 };
@@ -54,10 +55,11 @@ void work_start(struct call *c, json_t *args); /* the .run of each struct platfo
 struct sg_sandbox *work_open(struct work *w);
 const char *work_id(const struct work *w); /* the argument sandbox_id */
 void work_add_made(struct work *w, const char *id);
+/* End a command and all that it has started. */
+int work_signal_all(struct sg_sandbox *box, uint32_t pid, int number, struct sg_error *err);
 void work_progress(struct work *w,
                    struct str text); /* told soon, with what comes after it; long texts lose their beginning */
 double work_seconds(const struct work *w);
-bool work_is_cancelled(const struct work *w); /* nobody waits for the result any more */
 /* The result; the last one counts.  These take `structured` (NULL: none). */
 void work_text(struct work *w, struct str text, json_t *structured);
 void work_textf(struct work *w, json_t *structured, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

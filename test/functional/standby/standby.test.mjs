@@ -50,15 +50,25 @@ test('they are frozen, have not run, and are in no list', withSandboxes(async (c
   await ready(server, 3)
   const frozen = processesOf(server)
   assert.ok(frozen.length >= 6, `${frozen.length} processes`)
+  let seen = 0
   for (const id of directories(server)) {
-    const record = JSON.parse(fs.readFileSync(server.file(`sandboxes/${id}/running.json`), 'utf8'))
+    let record, stat
+    try {
+      record = JSON.parse(fs.readFileSync(server.file(`sandboxes/${id}/running.json`), 'utf8'))
+      stat = fs.readFileSync(`/proc/${record.pid}/stat`, 'utf8')
+    } catch (e) {
+      await until(() => `${id} is gone if a part of it is: ${e}\n${server.log.slice(-3000)}`, () => !directories(server).includes(id))
+      continue // dropped, as the machine has too much to do
+    }
+    seen++
     assert.equal(record.stranger, true)
-    const [user, system] = fs.readFileSync(`/proc/${record.pid}/stat`, 'utf8').split(') ')[1].split(' ').slice(11, 13)
+    const [user, system] = stat.split(') ')[1].split(' ').slice(11, 13)
     assert.deepEqual([user, system], ['0', '0'], 'no time on a processor')
     assert.equal((await api(server, 'GET', `/sandboxes/${id}`)).status, 404)
     assert.equal((await killRaw(server, id)).status, 404)
     assert.ok((await envd(server, { sandboxID: id, envdAccessToken: 'x' }, 'GET', '/health')).status >= 400)
   }
+  assert.ok(seen > 0, server.log.slice(-3000))
   const listed = (await api(server, 'GET', '/v2/sandboxes?state=running,paused')).json
   assert.equal(listed.length, 1)
 }))

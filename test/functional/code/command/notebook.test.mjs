@@ -193,7 +193,7 @@ test('what is no notebook is refused, and no sandbox is made', async () => {
   notebook('good.ipynb', [cell('1')])
   assert.match(run('good.ipynb', '--out', 'no/such/x.ipynb').stderr, /write into the directory 'no\/such': No such file/)
   assert.match(run('good.ipynb', '--out', '.').stderr, /is no regular file/)
-  assert.match(run('good.ipynb').stderr, /^sandglass notebook: .*code-interpreter-v1.*\n$/)
+  assert.match(run('good.ipynb', '--template', 'no-such-template').stderr, /^sandglass notebook: .*no-such-template.*\n$/)
   assert.match(run('good.ipynb', '--template', 'base').stderr, /^sandglass notebook: nothing answers on port 49999/)
   for (const wrong of [[], ['a', 'b'], ['good.ipynb', '--sandbox', id, '--keep'], ['good.ipynb', '--sandbox', id, '-t', 'x'], ['--nope']]) assert.equal(run(...wrong).status, 2, wrong.join(' '))
   assert.equal(sandglass(['notebook']).status, 2)

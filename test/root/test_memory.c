@@ -308,6 +308,31 @@ static void memory_that_others_wait_for_is_given_back(void)
         g.warm_stall_ms = 0;
 }
 
+/* Nobody waits for two of two seconds: a small wait is no news, neither after a quiet start of the machine nor after one
+ * that had much to wait for. */
+static void a_little_waiting_changes_nothing(void)
+{
+        json_t *small = rig_plan(B);
+
+        CHECK(rig_stop(&g));
+        g.warm_mb = 64;
+        g.warm_stall_ms = 2000;
+        CHECK(rig_start(&g));
+        CHECK_NONE(rig_create(&g, rig_plan(A)));
+        CHECK_NONE(rig_pause(&g, A, IMAGE));
+        CHECK_INT(info_number("warm"), ==, 1);
+        (void)json_object_set_new(json_object_get(small, "limits"), "memory_bytes", json_integer(16 << 20));
+        CHECK_NONE(rig_create(&g, small));
+        CHECK_STR(rig_run(&g, B, "thrash 32"), "ok");
+        (void)sleep(5); /* the kernel tells within two seconds of a wait */
+        CHECK_INT(info_number("warm"), ==, 1);
+        CHECK_NONE(rig_kill(&g, B));
+        CHECK_STR(resumed_from(A, IMAGE), "warm");
+        CHECK_NONE(rig_kill(&g, A));
+        CHECK_NONE(rig_drop(&g, IMAGE, NULL));
+        g.warm_stall_ms = 0;
+}
+
 static long on_disk(const char *image) /* bytes its images take there; -1: they are not there */
 {
         char path[400];
@@ -370,6 +395,7 @@ int main(void)
         RUN(a_warm_one_can_be_sealed_killed_and_started_cold);
         RUN(the_least_recently_used_goes_first);
         RUN(memory_that_others_wait_for_is_given_back);
+        RUN(a_little_waiting_changes_nothing);
         RUN(memory_full_of_zeros_takes_no_room_on_disk);
         rig_close(&g);
         return tap_done();

@@ -23,7 +23,7 @@ static uint64_t budget(const struct engine *e)
         return (uint64_t)e->conf->warm_mb << 20;
 }
 
-static bool read_kib(const char *text, const char *key, uint64_t *ret)
+static bool read_number(const char *text, const char *key, uint64_t *ret)
 {
         const char *at = strstr(text, key);
         unsigned long long n;
@@ -39,8 +39,8 @@ bool warm_is_machine_full(const struct engine *e)
         uint64_t total, available;
         char text[8192];
 
-        if (sys_read_at(e->proc_dir, "meminfo", text, sizeof(text)) < 0 || !read_kib(text, "MemTotal:", &total) ||
-            !read_kib(text, "MemAvailable:", &available))
+        if (sys_read_at(e->proc_dir, "meminfo", text, sizeof(text)) < 0 || !read_number(text, "MemTotal:", &total) ||
+            !read_number(text, "MemAvailable:", &available))
                 return false;
         return available < total / AVAILABLE_SHARE;
 }
@@ -89,6 +89,27 @@ static void unwatch(struct engine *e)
         close_fd(&e->pressure.fd);
 }
 
+/* Microseconds since the machine's start. */
+static uint64_t waited_for_memory(const struct engine *e)
+{
+        char text[512];
+        uint64_t us;
+
+        if (sys_read_at(e->proc_dir, "pressure/memory", text, sizeof(text)) < 0 || !read_number(text, "total=", &us))
+                return 0;
+        return us;
+}
+
+/* The first event, and the next one soon after, may have no cause: the kernel compares the first time with zero instead of with
+ * the begin of the watch, and lets what it found fade over the next window. */
+static bool is_false_alarm(struct engine *e)
+{
+        uint64_t now = waited_for_memory(e), waited = now - e->pressure_us;
+
+        e->pressure_us = now;
+        return waited < (uint64_t)e->conf->warm_stall_ms * 1000 / 2; /* its windows are not ours */
+}
+
 static void on_pressure(struct io *io, uint32_t events)
 {
         struct engine *e = CONTAINER_OF(io, struct engine, pressure);
@@ -97,6 +118,8 @@ static void on_pressure(struct io *io, uint32_t events)
                 unwatch(e);
                 return;
         }
+        if (is_false_alarm(e))
+                return;
         if (!standbys_give_one(e, "pressure") && !list_is_empty(&e->warm))
                 drop_oldest(e, "pressure");
 }
@@ -115,6 +138,7 @@ void warm_start(struct engine *e)
         int fd = is_wanted ? openat(e->proc_dir, "pressure/memory", O_RDWR | O_NONBLOCK | O_CLOEXEC) : -1;
 
         e->pressure = (struct io){.fd = fd, .on = on_pressure};
+        e->pressure_us = waited_for_memory(e);
         if (fd >= 0 && (ask_for_news(e, fd) < 0 || loop_add(e->loop, &e->pressure, EPOLLPRI) < 0))
                 close_fd(&e->pressure.fd);
         if (e->pressure.fd < 0 && is_wanted)

@@ -10,6 +10,7 @@
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -123,7 +124,7 @@ static int run_edge(const struct world *w, int http, int https)
 
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         (void)snprintf(data, sizeof(data), "%s", w->dir);
-        conf.fds = (struct conf_fds){-1, -1, -1, -1, -1, -1, -1, -1};
+        (void)memset(&conf.fds, 0xff, sizeof(conf.fds)); /* each is -1: none */
         conf.fds.http = http;
         conf.fds.https = https;
         conf.fds.tls_cert = open_below(w, "ca/cert.pem");

@@ -28,7 +28,7 @@
 #include "sys/scm.h"
 
 #define ANSWER_MS 20000
-#define SETTLE_ROUNDS 500 /* of 10 ms */
+#define SETTLE_ROUNDS 3000 /* of 10 ms */
 
 const char *rig_reason_to_skip(void)
 {
@@ -592,6 +592,25 @@ static void count_cgroups(int instance, struct leak_count *c)
         }
 }
 
+static long count_files(const struct rig *g)
+{
+        static const char *const places[] = {"sandboxes", "trash", "checkpoints", "sealed"};
+        char text[160];
+        long n = 0;
+
+        for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+                (void)snprintf(text, sizeof(text), "%s/data/%s", g->dir, places[i]);
+                n += count_dir(text, "");
+        }
+        return n;
+}
+
+void rig_wait_files(const struct rig *g, long at_most)
+{
+        for (int i = 0; i < SETTLE_ROUNDS && count_files(g) > at_most; i++)
+                pause_ms(10);
+}
+
 static struct leak_count count_now(struct rig *g)
 {
         int instance = instance_of(g);
@@ -607,14 +626,7 @@ static struct leak_count count_now(struct rig *g)
                 (void)snprintf(text, sizeof(text), "sg%d-", instance);
                 c.links = count_dir("/sys/class/net", text);
         }
-        (void)snprintf(text, sizeof(text), "%s/data/sandboxes", g->dir);
-        c.files = count_dir(text, "");
-        (void)snprintf(text, sizeof(text), "%s/data/trash", g->dir);
-        c.files += count_dir(text, "");
-        (void)snprintf(text, sizeof(text), "%s/data/checkpoints", g->dir);
-        c.files += count_dir(text, "");
-        (void)snprintf(text, sizeof(text), "%s/data/sealed", g->dir);
-        c.files += count_dir(text, "");
+        c.files = count_files(g);
         if (g->engine > 0) {
                 (void)snprintf(text, sizeof(text), "/proc/%d/fd", g->engine);
                 c.fds = count_dir(text, "");

@@ -57,7 +57,8 @@ pid_t rig_job_process(struct rig *g);              /* of the job queue, at work;
 pid_t rig_spare(struct rig *g);                    /* who waits for the next job */
 pid_t rig_newest_process(struct rig *g);           /* in any of its sandboxes and cells */
 json_t *rig_info(struct rig *g);
-void rig_wait_pool(struct rig *g); /* until it is full */
+void rig_wait_pool(struct rig *g);                      /* until it is full */
+void rig_wait_files(const struct rig *g, long at_most); /* until so few of sandboxes, images and trash are there */
 
 struct leak_count {
         long processes, mounts, cgroups, links, fds, files;

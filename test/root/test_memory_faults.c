@@ -526,6 +526,7 @@ static void an_engine_that_stops_keeps_nothing_warm(void)
         CHECK(rig_start(&g));
         CHECK(begin());
         CHECK_NONE(rig_pause(&g, A, IMAGE));
+        rig_wait_files(&g, nobody.files);
         CHECK(rig_stop(&g));
         after = rig_count(&g, &nobody);
         g.warm_mb = 0;

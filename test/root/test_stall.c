@@ -301,6 +301,7 @@ static void nothing_is_left_on_it(void)
         const struct leak_count none = {.mounts = 1}; /* the disk itself */
         struct leak_count after;
 
+        rig_wait_files(&g, 0);
         CHECK(rig_stop(&g));
         after = rig_count(&g, &none);
         CHECK(leak_none(&after, &none));

@@ -30,8 +30,13 @@ export class Killer {
     if (what === 'supervisor') return this.#supervisor()
     const target = what === 'worker' ? await this.#worker() : what === 'helper' ? this.#helper() : this.#role(what)
     if (!target) return
+    try {
+      process.kill(target.pid, 'SIGKILL')
+    } catch (e) {
+      if (e.code === 'ESRCH') return // it has just ended by itself
+      throw e
+    }
     const window = this.report.killed(target.name, target.pid)
-    process.kill(target.pid, 'SIGKILL')
     await until(`end of ${target.name} ${target.pid}`, () => !isAlive(target.pid))
     await healthy(this.held.server)
     window.to = this.report.now()

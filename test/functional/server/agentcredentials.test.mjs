@@ -134,6 +134,7 @@ test("a user's own is there instead of the team's; another team's sandbox has no
 })
 
 test('while a sandbox lives only its own directory has them; paused, only what is kept of it; afterwards nothing', async () => {
+  await nowhere('of the cases before')
   const id = await create()
   assert.deepEqual(filesWith(server, all, [`sandboxes/${id}`]), [])
   assert.ok(filesWith(server, all).length > 0, 'the search finds what is there')

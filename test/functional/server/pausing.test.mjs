@@ -148,7 +148,7 @@ time.sleep(1000)
   await assert.rejects(sandbox.pause(), SandboxError)
   assert.equal(await stateOf(sandbox.sandboxId), 'running')
   assert.equal((await ask()).requests, before.requests + 1)
-  assert.deepEqual(fs.readdirSync(server.file('checkpoints')), [])
+  await until('no image is left', () => fs.readdirSync(server.file('checkpoints')).length === 0)
   await sandbox.commands.kill(holder.pid)
   await sandbox.commands.run('sudo rm -f /dev/mqueue/stuck')
   assert.equal(await sandbox.pause(), true) // now nothing stands in the way

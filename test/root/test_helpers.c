@@ -95,7 +95,7 @@ static void a_dead_sweeper_is_replaced(void)
         CHECK(rig_hold(pid));
         CHECK(!rig_create(&g, rig_plan(A)) && !rig_kill(&g, A));
         for (int i = 0; i < ROUNDS && count_of("trash") == 0; i++)
-                pause_a_moment(); /* the answer does not wait for its files */
+                pause_a_moment(); /* the answer to a kill does not wait for the files of the sandbox */
         CHECK_INT(count_of("trash"), ==, 1);
         CHECK(end_one(pid));
         CHECK(trash_is_empty());

@@ -194,7 +194,7 @@ static void crashing_often_leaves_nothing(void)
         if (is_listed(A))
                 CHECK_NONE(rig_kill(&g, A));
         rig_wait_pool(&g);
-        rig_wait_files(&g, before.files); /* the answer does not wait for them, and the engine's end does not either */
+        rig_wait_files(&g, before.files); /* neither the answer nor the engine's end waits for files to be removed */
         CHECK(rig_stop(&g));
         after = rig_count(&g, &before);
         CHECK(leak_none(&after, &before));

@@ -308,8 +308,8 @@ static void memory_that_others_wait_for_is_given_back(void)
         g.warm_stall_ms = 0;
 }
 
-/* Nobody waits for two of two seconds: a small wait is no news, neither after a quiet start of the machine nor after one
- * that had much to wait for. */
+/* Processes wait for memory, but for less than warm_stall_ms: the warm sandbox stays, also where processes waited longer than
+ * that before the engine started. */
 static void a_little_waiting_changes_nothing(void)
 {
         json_t *small = rig_plan(B);

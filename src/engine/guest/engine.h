@@ -40,7 +40,7 @@ struct engine {
         struct job_queue job_queue;
         struct recent_checkpoints recent;
         struct io pressure;   /* the machine's memory; warm.h */
-        uint64_t pressure_us; /* anybody waited for memory, until its last event */
+        uint64_t pressure_us; /* that processes had waited for memory by its last event */
         uint64_t warm_bytes;
         unsigned warm_count;
         struct list warm;          /* struct guest, least recently used first */

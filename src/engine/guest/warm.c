@@ -100,14 +100,15 @@ static uint64_t waited_for_memory(const struct engine *e)
         return us;
 }
 
-/* The first event, and the next one soon after, may have no cause: the kernel compares the first time with zero instead of with
- * the begin of the watch, and lets what it found fade over the next window. */
+/* The first event, and the next one soon after, may have no cause.  At the first event the kernel compares with zero instead of
+ * with the beginning of the watch, and counts a part of the difference in the next two seconds as well. */
 static bool is_false_alarm(struct engine *e)
 {
         uint64_t now = waited_for_memory(e), waited = now - e->pressure_us;
 
         e->pressure_us = now;
-        return waited < (uint64_t)e->conf->warm_stall_ms * 1000 / 2; /* its windows are not ours */
+        return waited <
+               (uint64_t)e->conf->warm_stall_ms * 1000 / 2; /* the two seconds of the kernel begin at other moments */
 }
 
 static void on_pressure(struct io *io, uint32_t events)
